@@ -1,0 +1,7 @@
+//! Proscenium: an actor-based multi-agent server and library.
+
+pub mod llm;
+pub mod plan;
+pub mod run;
+pub mod scene;
+pub mod tools;

@@ -1,0 +1,108 @@
+//! Language models: what is asked, what comes back, and who can be asked.
+//!
+//! **Invariant:** nothing outside this module speaks to a provider; it knows `run` for the shapes of
+//! replies and usage, and nothing of scenes, planners or actors.
+
+pub mod sections;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::run::{Reply, ReplyCall, Usage};
+
+/// What a call to a model is for. Models, limits, caching and figures can differ by it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Purpose {
+    /// Make a plan.
+    Plan,
+    /// Judge whether the request is answered.
+    Continuation,
+    /// Carry out a step with a scene's tools.
+    Scene,
+    /// Word the answer.
+    Answer,
+    /// Shorten a conversation.
+    Summary,
+}
+
+/// One question to a model, independent of any provider's protocol.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Request {
+    /// What it is for.
+    pub purpose: Purpose,
+    /// The conversation with the model, in order.
+    pub messages: Vec<Message>,
+    /// The functions it may call.
+    pub tools: Vec<ToolSpec>,
+    /// Whether and which function it must call.
+    pub choice: Choice,
+    /// Sampling temperature; `None` leaves the provider's default.
+    pub temperature: Option<f32>,
+    /// Most tokens of the reply; `None` takes the model's own setting.
+    pub max_output_tokens: Option<u32>,
+}
+
+/// One message.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "role", rename_all = "snake_case")]
+pub enum Message {
+    /// Standing instructions.
+    System {
+        /// Text, in [`sections`] where it carries data.
+        text: String,
+    },
+    /// What is asked.
+    User {
+        /// Text, in [`sections`] where it carries data.
+        text: String,
+    },
+    /// An earlier reply of the model.
+    Assistant {
+        /// Its words.
+        text: String,
+        /// Its calls.
+        calls: Vec<ReplyCall>,
+    },
+    /// The result of a call.
+    Tool {
+        /// The id of the call, as in the message before.
+        call_id: String,
+        /// The result, as JSON text.
+        text: String,
+    },
+}
+
+/// A function that a model may call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolSpec {
+    /// Its name: letters, digits, `_` and `-`, at most 64.
+    pub name: String,
+    /// What it does.
+    pub description: String,
+    /// JSON Schema of its arguments.
+    pub parameters: Value,
+    /// Whether the provider is to hold the model to the schema (`strict`).
+    pub strict: bool,
+}
+
+/// Whether a model must call a function.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Choice {
+    /// It may not.
+    None,
+    /// It may.
+    Auto,
+    /// It must call this one.
+    Forced(String),
+}
+
+/// A model's reply with what it cost.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Completion {
+    /// What came back.
+    pub reply: Reply,
+    /// Tokens and money; estimated where the provider did not say.
+    pub usage: Usage,
+}

@@ -1,0 +1,80 @@
+//! Plans for people: plain text and Mermaid.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use super::{Plan, PlanStatus, StepStatus, TaskId};
+
+/// The plan as text: a heading, its id and status, then a section a step.
+pub fn text(
+    plan: &Plan,
+    objective: &str,
+    task: TaskId,
+    status: PlanStatus,
+    steps: &BTreeMap<u32, StepStatus>,
+) -> String {
+    let mut out = String::new();
+    // Writing into a String cannot fail.
+    let _ = writeln!(out, "# Execution Plan: {}", one_line(objective));
+    let _ = writeln!(out, "Task ID: {task}");
+    let _ = writeln!(out, "Status: {}", name(&status));
+    if !plan.reasoning.trim().is_empty() {
+        let _ = writeln!(out, "Reasoning: {}", one_line(&plan.reasoning));
+    }
+    for step in &plan.steps {
+        let _ = writeln!(out, "\n## Step {}: {}", step.step_number, step.scene_name);
+        let _ = writeln!(out, "Purpose: {}", one_line(&step.purpose));
+        for tool in &step.expected_tools {
+            let _ = writeln!(out, "Tool: {tool}");
+        }
+        let after: Vec<String> = step.depends_on_step.iter().map(|d| d.to_string()).collect();
+        if !after.is_empty() {
+            let _ = writeln!(out, "After: {}", after.join(", "));
+        }
+        if let Some(status) = steps.get(&step.step_number) {
+            let _ = writeln!(out, "Status: {}", name(status));
+        }
+    }
+    out
+}
+
+/// The plan as a Mermaid flowchart: a box a step, an arrow a dependency.
+pub fn mermaid(plan: &Plan) -> String {
+    let mut out = String::from("flowchart TD\n");
+    for step in &plan.steps {
+        let label = format!("{}. {}: {}", step.step_number, step.scene_name, one_line(&step.purpose));
+        let _ = writeln!(out, "    s{}[\"{}\"]", step.step_number, escape(&label));
+    }
+    for step in &plan.steps {
+        for dependency in step.depends_on_step.iter() {
+            let _ = writeln!(out, "    s{dependency} --> s{}", step.step_number);
+        }
+    }
+    out
+}
+
+fn name<T: serde::Serialize>(status: &T) -> String {
+    match serde_json::to_value(status) {
+        Ok(serde_json::Value::String(name)) => name,
+        _ => String::new(),
+    }
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Mermaid reads `#name;` inside quoted labels as an entity.
+fn escape(label: &str) -> String {
+    let mut out = String::with_capacity(label.len());
+    for c in label.chars() {
+        match c {
+            '"' => out.push_str("#quot;"),
+            '#' => out.push_str("#35;"),
+            '<' => out.push_str("#lt;"),
+            '>' => out.push_str("#gt;"),
+            c => out.push(c),
+        }
+    }
+    out
+}

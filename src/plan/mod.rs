@@ -1,0 +1,63 @@
+//! Plans: what they are, how they look on the wire, when they are valid, what may run next, and
+//! how they are shown to people.
+//!
+//! **Invariant:** this module is pure and knows no other module of the crate. No clock, no I/O.
+
+mod depends;
+mod format;
+mod schedule;
+mod status;
+mod validate;
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+pub use depends::DependsOn;
+pub use format::{mermaid, text};
+pub use schedule::{blocked_by, ready};
+pub use status::{PlanStatus, StepStatus};
+pub use validate::{Known, Limits, Problem, normalise, validate};
+
+/// The public id of a plan: a UUIDv7, so ids sort by the time they were made. One task id serves a
+/// whole run; re-plans are versions inside it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct TaskId(pub Uuid);
+
+impl std::fmt::Display for TaskId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A plan as a maker writes it: the arguments of the forced tool `CreateExecutionPlan`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Whether any scene has to act. `false` goes with an empty list of steps.
+    pub needs_execution: bool,
+    /// Why this plan, in the maker's words. Shown to people, never interpreted.
+    #[serde(default)]
+    pub reasoning: String,
+    /// The steps, in the order they were written. Their order of running comes from `depends_on_step`.
+    #[serde(default)]
+    pub steps: Vec<Step>,
+}
+
+/// One unit of a plan: a scene, what it is to do, and what must be done before.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Step {
+    /// Unique in the run, counted from 1; a re-plan's numbers continue those of earlier versions.
+    pub step_number: u32,
+    /// The scene that does it, by its exact name.
+    pub scene_name: String,
+    /// What this step is for, in words; all that the scene is told to do.
+    #[serde(default)]
+    pub purpose: String,
+    /// Tools the maker expects to be called. A hint for reads; a write that is not named here is
+    /// not offered to the scene's model.
+    #[serde(default)]
+    pub expected_tools: Vec<String>,
+    /// The steps whose results this one needs.
+    #[serde(default)]
+    pub depends_on_step: DependsOn,
+}

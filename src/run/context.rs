@@ -1,0 +1,63 @@
+//! What a run is told of its conversation. Cut to size by `memory`, frozen in `run_started`.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::event::{Question, RunStatus};
+use super::ids::RunId;
+
+/// What is remembered when a run starts.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Context {
+    /// A summary of turns older than those below.
+    #[serde(default)]
+    pub summary: Option<String>,
+    /// The last turns, oldest first.
+    #[serde(default)]
+    pub turns: Vec<Turn>,
+    /// The question that the run before this one ended with, if it did.
+    #[serde(default)]
+    pub pending: Option<Pending>,
+}
+
+/// One request and what became of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Turn {
+    /// The run that served it; absent when the client sent the history itself.
+    pub run: Option<RunId>,
+    /// The user's words.
+    pub request: String,
+    /// The answer's words.
+    pub answer: String,
+    /// How it ended.
+    pub status: RunStatus,
+    /// The tool calls that succeeded, in order.
+    #[serde(default)]
+    pub calls: Vec<TurnCall>,
+}
+
+/// A tool call of an earlier turn: where facts such as a user name come from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TurnCall {
+    /// The scene.
+    pub scene: String,
+    /// The tool.
+    pub tool: String,
+    /// Its arguments.
+    pub arguments: Value,
+    /// What it returned, shortened.
+    pub result: Value,
+}
+
+/// A question the user has not yet answered.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Pending {
+    /// The request that led to it.
+    pub request: String,
+    /// The scene that asks.
+    pub scene: String,
+    /// What its step was for.
+    pub purpose: String,
+    /// What it asks.
+    pub question: Question,
+}

@@ -1,0 +1,84 @@
+//! Names of runs, sessions and tenants.
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+/// The id of one run: a UUIDv7, made without a centre.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct RunId(pub Uuid);
+
+impl std::fmt::Display for RunId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::str::FromStr for RunId {
+    type Err = uuid::Error;
+
+    fn from_str(text: &str) -> Result<Self, uuid::Error> {
+        text.parse().map(RunId)
+    }
+}
+
+/// The name of one conversation: chosen by the client (1 to 128 characters from
+/// `A-Z a-z 0-9 . _ : -`) or made here.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
+pub struct SessionId(String);
+
+/// Who pays: everything is kept apart by it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
+pub struct TenantId(String);
+
+/// A name with characters or a length that ids may not have.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{what} {given:?} is not allowed: use 1 to 128 characters from A-Z a-z 0-9 . _ : -")]
+pub struct InvalidId {
+    what: &'static str,
+    given: String,
+}
+
+fn allowed(what: &'static str, given: &str) -> Result<String, InvalidId> {
+    let fits = (1..=128).contains(&given.len())
+        && given.bytes().all(|b| b.is_ascii_alphanumeric() || b"._:-".contains(&b));
+    if fits {
+        Ok(given.to_owned())
+    } else {
+        Err(InvalidId { what, given: given.chars().take(140).collect() })
+    }
+}
+
+macro_rules! named {
+    ($type:ident, $what:literal) => {
+        impl $type {
+            /// The name, if its characters and length are allowed.
+            pub fn new(given: &str) -> Result<Self, InvalidId> {
+                allowed($what, given).map(Self)
+            }
+
+            /// The name as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl std::fmt::Display for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $type {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let given = String::deserialize(deserializer)?;
+                Self::new(&given).map_err(serde::de::Error::custom)
+            }
+        }
+    };
+}
+
+named!(SessionId, "session id");
+named!(TenantId, "tenant");

@@ -1,0 +1,87 @@
+//! The bounds and choices that a run freezes when it starts.
+
+use serde::{Deserialize, Serialize};
+
+/// Bounds and choices of one run. A changed configuration reaches new runs only.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Settings {
+    /// Most steps in one plan.
+    pub max_steps: u32,
+    /// Additional tries of a forced question after the first.
+    pub max_retries: u32,
+    /// Most plans made after the first.
+    pub max_replans: u32,
+    /// Whether the embedded rules may plan when the models cannot.
+    pub fallback_enabled: bool,
+    /// Whether the continuation check carries the answer.
+    pub answer_with_check: bool,
+    /// What to do with a request outside every scene.
+    pub out_of_scope: OutOfScope,
+    /// Whether forced replies are read tolerantly or by plain `serde_json`.
+    pub reader: Reader,
+    /// Sampling temperature of forced questions.
+    pub temperature: f32,
+    /// Most steps at work at once.
+    pub max_parallel_steps: u32,
+    /// Most questions to a scene's model in one step; at the last one no tools are offered.
+    pub max_rounds: u32,
+    /// Most tool calls in one step.
+    pub max_calls: u32,
+    /// What makes two calls the same.
+    pub duplicates: Duplicates,
+    /// Milliseconds from start to the deadline of the whole run.
+    pub run_timeout_ms: u64,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            max_steps: 10,
+            max_retries: 3,
+            max_replans: 3,
+            fallback_enabled: true,
+            answer_with_check: true,
+            out_of_scope: OutOfScope::Answer,
+            reader: Reader::Tolerant,
+            temperature: 0.3,
+            max_parallel_steps: 4,
+            max_rounds: 6,
+            max_calls: 16,
+            duplicates: Duplicates::Arguments,
+            run_timeout_ms: 300_000,
+        }
+    }
+}
+
+/// What to do with a request that no scene can serve (`planning.out_of_scope`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OutOfScope {
+    /// The model answers from what it knows.
+    #[default]
+    Answer,
+    /// The model declines and says what it can do.
+    Decline,
+}
+
+/// How a forced reply is read (`planning.reader`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reader {
+    /// Whatever can be understood in one way only.
+    #[default]
+    Tolerant,
+    /// The named tool's arguments by plain `serde_json`, for comparison.
+    Strict,
+}
+
+/// What makes two tool calls of a run the same (`execution.duplicates`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Duplicates {
+    /// Scene, tool and arguments.
+    #[default]
+    Arguments,
+    /// Scene and tool.
+    SceneTool,
+}

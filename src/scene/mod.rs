@@ -1,0 +1,132 @@
+//! Scenes: domains with a name, a description, instructions and tools, and the catalogue of all.
+//!
+//! **Invariant:** a scene is data. Nothing here knows a scene by name.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::plan::Known;
+use crate::run::{Effect, Repeat};
+use crate::tools::Tool;
+
+/// A scene as its `scene.toml` (or a builder) describes it, checked.
+#[derive(Clone, Serialize)]
+pub struct Scene {
+    /// Unique; what plans call it.
+    pub name: String,
+    /// What it is for, as the planner reads it.
+    pub description: String,
+    /// What its own model is told.
+    pub instructions: String,
+    /// Requests it serves, in several languages.
+    pub examples: Vec<Example>,
+    /// Most steps and calls it works on at once.
+    pub concurrency: u32,
+    /// Most messages waiting for it; more are refused.
+    pub mailbox: u32,
+    /// `[settings]`, overlaid by `scenes.settings` of the configuration.
+    pub settings: Value,
+    /// SQL that makes its tables, run at every start (`CREATE TABLE IF NOT EXISTS …`).
+    pub schema_sql: Option<String>,
+    /// Its tools, in the order written.
+    pub tools: Vec<SceneTool>,
+}
+
+/// A request that a scene serves.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Example {
+    /// The user's words.
+    pub say: String,
+    /// The tool that serves it, where one does.
+    #[serde(default)]
+    pub tool: Option<String>,
+}
+
+/// A tool of a scene.
+#[derive(Clone, Serialize)]
+pub struct SceneTool {
+    /// Unique in the scene; letters, digits and `_`, at most 64.
+    pub name: String,
+    /// What it does, as models read it.
+    pub description: String,
+    /// JSON Schema of its arguments: an object.
+    pub parameters: Value,
+    /// Whether it changes anything.
+    pub effect: Effect,
+    /// How it may be repeated when its outcome is unknown.
+    pub repeat: Repeat,
+    /// The arguments that make two calls the same; empty means all.
+    pub identity: Vec<String>,
+    /// How long one call may take, in milliseconds.
+    pub timeout_ms: u64,
+    /// How much of its result a model sees, in bytes of JSON.
+    pub max_result_bytes: usize,
+    /// Sentences for its result, by language: templates over the result and `arguments`.
+    pub say: BTreeMap<String, String>,
+    /// Where it is written: the native name or the HTTP request, for the catalogue's hash.
+    pub source: Value,
+    /// What is called.
+    #[serde(skip)]
+    pub tool: Arc<dyn Tool>,
+    /// The compiled schema.
+    #[serde(skip)]
+    pub validator: Arc<jsonschema::Validator>,
+}
+
+/// All scenes there are, in the order of their names.
+#[derive(Clone, Default)]
+pub struct Catalogue {
+    scenes: Vec<Arc<Scene>>,
+}
+
+impl Catalogue {
+    /// A catalogue of these scenes; a later one replaces an earlier one of the same name.
+    pub fn new(scenes: impl IntoIterator<Item = Scene>) -> Self {
+        let by_name: BTreeMap<String, Arc<Scene>> =
+            scenes.into_iter().map(|scene| (scene.name.clone(), Arc::new(scene))).collect();
+        Self { scenes: by_name.into_values().collect() }
+    }
+
+    /// All scenes, by name.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Scene>> {
+        self.scenes.iter()
+    }
+
+    /// The scene called `name`.
+    pub fn get(&self, name: &str) -> Option<&Arc<Scene>> {
+        self.scenes.iter().find(|scene| scene.name == name)
+    }
+
+    /// What plans may speak of.
+    pub fn known(&self) -> Known {
+        Known {
+            scenes: self
+                .scenes
+                .iter()
+                .map(|scene| (scene.name.clone(), scene.tools.iter().map(|t| t.name.clone()).collect()))
+                .collect(),
+        }
+    }
+
+    /// SHA-256 over everything that models and tools see of it, in hex.
+    pub fn hash(&self) -> String {
+        use sha2::{Digest, Sha256};
+        let mut hasher = Sha256::new();
+        for scene in &self.scenes {
+            // A scene is plain data; what cannot be written would have failed when it was read.
+            hasher.update(serde_json::to_vec(scene.as_ref()).unwrap_or_default());
+        }
+        hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+impl Scene {
+    /// The tool called `name`.
+    pub fn tool(&self, name: &str) -> Option<&SceneTool> {
+        self.tools.iter().find(|tool| tool.name == name)
+    }
+}
