@@ -1,1 +1,2 @@
+//! Proscenium on the command line.
 fn main() {}

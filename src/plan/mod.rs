@@ -16,7 +16,7 @@ pub use depends::DependsOn;
 pub use format::{mermaid, text};
 pub use schedule::{blocked_by, ready};
 pub use status::{PlanStatus, StepStatus};
-pub use validate::{Known, Limits, Problem, normalise, validate};
+pub use validate::{Known, Limits, Problem, normalise, structure, validate};
 
 /// The public id of a plan: a UUIDv7, so ids sort by the time they were made. One task id serves a
 /// whole run; re-plans are versions inside it.

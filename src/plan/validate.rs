@@ -82,9 +82,7 @@ fn only_match<'a>(names: impl Iterator<Item = &'a String>, written: &str) -> Opt
     }
 }
 
-/// Every problem of `plan`, in the order of its steps; empty when it may run. `finished` are the
-/// numbers of completed steps of earlier versions: a re-plan may depend on them and may not reuse
-/// any number up to `last`.
+/// Every problem of `plan`: its [`structure`], and names that do not exist. Empty when it may run.
 pub fn validate(
     plan: &Plan,
     known: &Known,
@@ -92,6 +90,17 @@ pub fn validate(
     finished: &BTreeSet<u32>,
     last: u32,
 ) -> Vec<Problem> {
+    let mut problems = structure(plan, limits, finished, last);
+    for step in &plan.steps {
+        names(step, known, &mut problems);
+    }
+    problems
+}
+
+/// The problems that can be told without a catalogue: agreement of `needs_execution` and `steps`,
+/// their number, their numbering and their dependencies. `finished` are the numbers of completed
+/// steps of earlier versions: a re-plan may depend on them and may not reuse any number up to `last`.
+pub fn structure(plan: &Plan, limits: Limits, finished: &BTreeSet<u32>, last: u32) -> Vec<Problem> {
     let mut problems = Vec::new();
     match (plan.needs_execution, plan.steps.is_empty()) {
         (true, true) => problems.push(Problem::new(
@@ -128,7 +137,6 @@ pub fn validate(
         }
     }
     for step in &plan.steps {
-        names(step, known, &mut problems);
         for dependency in step.depends_on_step.iter() {
             let n = step.step_number;
             if dependency == n {
@@ -136,7 +144,7 @@ pub fn validate(
             } else if !numbers.contains(&dependency) && !finished.contains(&dependency) {
                 problems.push(Problem::new(
                     "plan.unknown_dependency",
-                    format!("step {n} depends on step {dependency}, which does not exist"),
+                    format!("step {n} depends on step {dependency}, which does not exist or did not complete"),
                 ));
             }
         }

@@ -80,6 +80,8 @@ pub enum Event {
         reply: Reply,
         /// Tokens and money.
         usage: Usage,
+        /// How long it took, retries included, in milliseconds.
+        millis: u64,
     },
     /// No usable reply came; the gateway has done its own retries.
     ModelFailed {
@@ -89,6 +91,15 @@ pub enum Event {
         error: Fault,
         /// What it cost all the same.
         usage: Usage,
+        /// How long it took, retries included, in milliseconds.
+        millis: u64,
+    },
+    /// No plan could be made in any of the ways that the settings allow.
+    PlanningFailed {
+        /// The version that is missing.
+        version: u32,
+        /// Why.
+        error: Fault,
     },
     /// A reply to a forced question could not be used; the next try is told why.
     ReplyRejected {
@@ -506,10 +517,50 @@ impl Event {
             | Event::ModelAsked { .. }
             | Event::ModelReplied { .. }
             | Event::ModelFailed { .. }
+            | Event::PlanningFailed { .. }
             | Event::ReplyRejected { .. }
             | Event::SceneReplied { .. }
             | Event::CancelRequested { .. } => return None,
         })
+    }
+
+    /// What the event is about, in one word and a number: the same for the same thing in one run.
+    pub fn key(&self) -> String {
+        let number = match self {
+            Event::RunResumed { epoch } => *epoch,
+            Event::Planning { version, .. } | Event::PlanningFailed { version, .. } => *version,
+            Event::ModelAsked { call, .. }
+            | Event::ModelReplied { call, .. }
+            | Event::ModelFailed { call, .. }
+            | Event::ReplyRejected { call, .. }
+            | Event::SceneReplied { call, .. }
+            | Event::ToolStarted { call, .. }
+            | Event::ToolCompleted { call, .. }
+            | Event::ToolSkipped { call, .. } => *call,
+            Event::PlanCreated(made) | Event::Replanned(made) => made.version,
+            Event::StepStarted { step }
+            | Event::StepCompleted { step, .. }
+            | Event::StepFailed { step, .. } => *step,
+            Event::Continuation { round, .. } => *round,
+            _ => 0,
+        };
+        format!("{}/{number}", self.name())
+    }
+
+    /// The event's name in the journal.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Event::RunQueued(_) => "run_queued",
+            Event::RunResumed { .. } => "run_resumed",
+            Event::ModelAsked { .. } => "model_asked",
+            Event::ModelReplied { .. } => "model_replied",
+            Event::ModelFailed { .. } => "model_failed",
+            Event::PlanningFailed { .. } => "planning_failed",
+            Event::ReplyRejected { .. } => "reply_rejected",
+            Event::SceneReplied { .. } => "scene_replied",
+            Event::CancelRequested { .. } => "cancel_requested",
+            public => public.public_name().unwrap_or("unnamed"),
+        }
     }
 
     /// Whether something outside depends on this event being on disk before the run goes on: an

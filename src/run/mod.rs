@@ -3,15 +3,26 @@
 //! **Invariant:** this module is pure and knows only `plan`. No clock, no I/O, no randomness, no
 //! actor: time, ids and timers arrive as events.
 
+mod action;
+mod apply;
 mod context;
 mod event;
+mod guard;
 mod ids;
+mod key;
+mod next;
+mod plain;
 mod settings;
+mod state;
 
+pub use action::Action;
+pub use apply::Illegal;
 pub use context::{Context, Pending, Turn, TurnCall};
 pub use event::{
     Cause, Effect, Envelope, Event, Fault, Maker, Outcome, PlanMade, Question, Repeat, Reply, ReplyCall,
     RequestedCall, RunQueued, RunStarted, RunStatus, SCHEMA, Subject, Usage, Verdict,
 };
 pub use ids::{InvalidId, RunId, SessionId, TenantId};
+pub use key::{call_key, idempotency_key};
 pub use settings::{Duplicates, OutOfScope, Reader, Settings};
+pub use state::{Answer, Ask, AskStatus, CallState, CallStatus, Cancel, Planning, RunState, StepState};

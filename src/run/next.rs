@@ -1,0 +1,303 @@
+//! `RunState::next`: what must happen now. Every rule about order lives here.
+
+use super::action::Action;
+use super::event::{Cause, Effect, Event, Fault, Outcome, RunStatus, Subject, Verdict};
+use super::guard::{Decision, decide};
+use super::state::{CallStatus, Due, RunState, StepState};
+use crate::plan::{self, Step, StepStatus};
+
+/// Repairs of replies that are not forced (a scene's move, the answer's words): an empty one is
+/// asked for once more.
+const PLAIN_RETRIES: u32 = 1;
+
+impl RunState {
+    /// What must happen now. Empty while everything is under way, and for ever once the run ended.
+    pub fn next(&self) -> Vec<Action> {
+        if self.queued.is_none() || self.status.is_terminal() {
+            return Vec::new();
+        }
+        if let Some(stop) = self.stopping() {
+            return stop;
+        }
+        if self.started.is_none() {
+            return vec![Action::Start];
+        }
+        if self.answer.is_some() {
+            return vec![record(self.ending())];
+        }
+        if let Some(planning) = &self.planning {
+            let subject = Subject::Plan { version: planning.version };
+            return match self.due(&planning.tries, self.settings().max_retries) {
+                Due::GiveUp(error) => {
+                    vec![record(Event::PlanningFailed { version: planning.version, error })]
+                }
+                due => self.question(due, subject),
+            };
+        }
+        if self.plans.is_empty() {
+            return match &self.error {
+                Some(error) => vec![record(Event::RunFailed { error: error.clone() })],
+                None => vec![record(Event::Planning { version: 1, cause: Cause::Request })],
+            };
+        }
+        let steps = self.step_actions();
+        if !steps.is_empty() || self.steps.values().any(|s| !s.status.is_terminal()) {
+            return steps;
+        }
+        self.after_steps()
+    }
+
+    /// A wish to stop: nothing new begins, a write under way is awaited, then the run ends.
+    fn stopping(&self) -> Option<Vec<Action>> {
+        let cancel = self.cancel.as_ref()?;
+        if self.write_in_flight() {
+            return Some(Vec::new());
+        }
+        let end = if !cancel.deadline {
+            Event::RunCancelled { by: cancel.by.clone() }
+        } else if self.answer.is_some() {
+            self.ending()
+        } else if self.steps.values().any(|s| s.status == StepStatus::Completed) {
+            Event::Answered { text: self.plain_answer(), degraded: true }
+        } else {
+            Event::RunFailed {
+                error: Fault::new(
+                    "run.deadline",
+                    format!("the request took longer than {} ms", self.settings().run_timeout_ms),
+                ),
+            }
+        };
+        Some(vec![record(end)])
+    }
+
+    fn question(&self, due: Due, subject: Subject) -> Vec<Action> {
+        match due {
+            Due::Read(call) => vec![Action::Read { call, subject }],
+            Due::Ask { attempt, fallback } => {
+                vec![Action::Ask { call: self.next_ask(), subject, attempt, fallback }]
+            }
+            Due::Wait | Due::GiveUp(_) => Vec::new(),
+        }
+    }
+
+    fn step_actions(&self) -> Vec<Action> {
+        let all: Vec<&Step> = self.steps.values().map(|s| &s.step).collect();
+        let statuses = self.step_statuses();
+        let mut actions = Vec::new();
+        for (step, dependency) in plan::blocked_by(&all, &statuses) {
+            actions.push(record(Event::StepFailed {
+                step,
+                status: StepStatus::Blocked,
+                error: Fault::new("step.blocked", format!("step {dependency}, which it depends on, did not complete")),
+            }));
+        }
+        for step in plan::ready(&all, &statuses, self.settings().max_parallel_steps) {
+            actions.push(record(Event::StepStarted { step }));
+        }
+        let mut asks = self.next_ask();
+        for (number, step) in self.steps.iter().filter(|(_, s)| s.status == StepStatus::Running) {
+            for mut action in self.in_step(*number, step) {
+                // Several steps may ask at once: each question has an ordinal of its own.
+                if let Action::Ask { call, .. } = &mut action {
+                    *call = asks;
+                    asks += 1;
+                }
+                actions.push(action);
+            }
+        }
+        actions
+    }
+
+    /// What a running step needs: its calls first, then its end or its model's next move.
+    fn in_step(&self, number: u32, step: &StepState) -> Vec<Action> {
+        let (actions, open) = self.in_round(step);
+        if open {
+            return actions;
+        }
+        if let Some(question) = &step.question {
+            return vec![record(Event::StepFailed {
+                step: number,
+                status: StepStatus::NeedsInput,
+                error: Fault::new("step.needs_input", question.text.clone()),
+            })];
+        }
+        if step.rounds > 0 && step.round_calls.is_empty() {
+            let result =
+                if step.text.trim().is_empty() { self.plain_result(step) } else { step.text.clone() };
+            return vec![record(Event::StepCompleted { step: number, result })];
+        }
+        let due = if step.rounds >= self.settings().max_rounds {
+            Due::GiveUp(Fault::new("step.rounds", format!("no end after {} rounds", step.rounds)))
+        } else {
+            self.due(&step.tries, PLAIN_RETRIES)
+        };
+        match due {
+            // What its tools found is the result, also when nobody can put it into words.
+            Due::GiveUp(_) if self.has_result(step) => {
+                vec![record(Event::StepCompleted { step: number, result: self.plain_result(step) })]
+            }
+            Due::GiveUp(error) => {
+                vec![record(Event::StepFailed { step: number, status: StepStatus::Failed, error })]
+            }
+            due => self.question(due, Subject::Scene { step: number }),
+        }
+    }
+
+    /// The calls of the last reply: what may start, and whether any is still open. Reads run side by
+    /// side; from the first write on, calls run in the order written.
+    fn in_round(&self, step: &StepState) -> (Vec<Action>, bool) {
+        let mut actions = Vec::new();
+        let mut open = false;
+        let mut started = step.calls.iter().filter(|c| self.calls.get(c).is_some_and(|c| c.attempts > 0)).count();
+        let writes = step
+            .round_calls
+            .iter()
+            .filter_map(|c| self.calls.get(c))
+            .any(|c| c.requested.effect == Effect::Write && c.requested.problem.is_none());
+        for &number in &step.round_calls {
+            let Some(call) = self.calls.get(&number) else { continue };
+            if matches!(call.status, CallStatus::Done { .. } | CallStatus::Skipped { .. }) {
+                continue;
+            }
+            let first_open = !open;
+            open = true;
+            if writes && !first_open {
+                break;
+            }
+            match &call.status {
+                CallStatus::Again { attempt } => {
+                    actions.push(Action::Call { call: number, attempt: *attempt });
+                }
+                CallStatus::Requested => {
+                    if let Some(action) = self.requested(number, started) {
+                        started += usize::from(matches!(action, Action::Call { .. }));
+                        actions.push(action);
+                    }
+                }
+                _ => {}
+            }
+        }
+        (actions, open)
+    }
+
+    /// What to do with a call that was asked for; `None` while it waits for an equal one.
+    fn requested(&self, number: u32, started: usize) -> Option<Action> {
+        let call = self.calls.get(&number)?;
+        let writes = call.requested.effect == Effect::Write;
+        let refuse = |error: Fault| {
+            Some(record(Event::ToolCompleted { call: number, outcome: Outcome::Refused { error }, millis: 0 }))
+        };
+        if let Some(problem) = &call.requested.problem {
+            return refuse(problem.clone());
+        }
+        if writes && (call.fallback || self.plan_is_fallback()) {
+            return refuse(Fault::new(
+                "policy.fallback_write",
+                "the configured models could not be used, and a plan made without them never writes without a \
+                 person's approval: nothing was written",
+            ));
+        }
+        match decide(self, number) {
+            Decision::Wait => None,
+            Decision::Skip { first } => Some(record(Event::ToolSkipped { call: number, first })),
+            Decision::Held { first } => refuse(Fault::new(
+                "tool.held",
+                format!(
+                    "call {first} of {} has an unknown outcome: nothing more is written with this tool in this \
+                     request until a person has said what happened",
+                    call.requested.tool
+                ),
+            )),
+            Decision::Run if started >= self.settings().max_calls as usize => refuse(Fault::new(
+                "bound.calls",
+                format!("more than {} tool calls in one step", self.settings().max_calls),
+            )),
+            Decision::Run => Some(Action::Call { call: number, attempt: 1 }),
+        }
+    }
+
+    fn has_result(&self, step: &StepState) -> bool {
+        step.calls.iter().any(|c| matches!(self.outcome(*c), Some(Outcome::Ok { .. })))
+    }
+
+    /// Every step has ended: the check, another plan, or the answer.
+    fn after_steps(&self) -> Vec<Action> {
+        let executes = self.plan().is_some_and(|p| p.plan.needs_execution);
+        if executes && !self.closing && self.verdicts.len() < self.plans.len() {
+            let round = self.plans.len() as u32;
+            return match self.due(&self.check_tries, self.settings().max_retries) {
+                Due::GiveUp(error) => vec![record(Event::Continuation {
+                    round,
+                    verdict: Verdict { can_answer_now: true, reasoning: error.message, ..Verdict::default() },
+                    degraded: true,
+                })],
+                due => self.question(due, Subject::Continuation { round }),
+            };
+        }
+        let verdict = self.verdicts.last();
+        let more = verdict.is_some_and(|v| v.should_continue);
+        if more && self.may_replan() {
+            let version = self.plans.len() as u32 + 1;
+            return vec![record(Event::Planning { version, cause: Cause::Continuation })];
+        }
+        if let Some(text) = verdict.and_then(|v| v.answer.as_deref()).filter(|t| !more && !t.trim().is_empty()) {
+            return vec![record(Event::Answered { text: text.to_owned(), degraded: false })];
+        }
+        match self.due(&self.answer_tries, PLAIN_RETRIES) {
+            Due::GiveUp(_) => {
+                vec![record(Event::Answered { text: self.plain_answer(), degraded: true })]
+            }
+            due => self.question(due, Subject::Answer),
+        }
+    }
+
+    /// How the run ends, once it is answered.
+    fn ending(&self) -> Event {
+        let last = self.plans.len() as u32;
+        let redone = |scene: &str| {
+            self.steps.values().any(|s| {
+                s.version == last && s.step.scene_name == scene && s.status == StepStatus::Completed
+            })
+        };
+        // What an earlier version left undone no longer counts once a later one has done it.
+        let open = || {
+            self.steps.values().filter(|s| s.status != StepStatus::Completed).filter(|s| {
+                s.version == last || !redone(&s.step.scene_name)
+            })
+        };
+        let done = self.steps.values().any(|s| s.status == StepStatus::Completed);
+        let verdict = self.verdicts.last();
+        let unsure = self.calls.values().any(|c| match &c.status {
+            CallStatus::Done { outcome: Outcome::Unknown { .. } } => true,
+            CallStatus::Done { outcome: Outcome::Refused { error } } => {
+                error.code.starts_with("policy.") || error.code == "tool.held"
+            }
+            _ => false,
+        });
+        let asks_user = verdict.is_some_and(|v| !v.should_continue && !v.can_answer_now);
+        let status = if open().any(|s| s.status == StepStatus::NeedsInput) || (asks_user && self.cancel.is_none()) {
+            RunStatus::NeedsInput
+        } else if let Some(step) = open().next().filter(|_| !done) {
+            let error = step.error.clone().unwrap_or_else(|| Fault::new("run.nothing_done", "no step completed"));
+            return Event::RunFailed { error };
+        } else if open().next().is_some()
+            || unsure
+            || self.closing
+            || self.cancel.is_some()
+            || verdict.is_some_and(|v| v.should_continue)
+        {
+            RunStatus::Partial
+        } else if self.answer.as_ref().is_some_and(|a| a.degraded) && self.steps.is_empty() {
+            return Event::RunFailed {
+                error: Fault::new("llm.no_answer", "no model could word an answer; try again later"),
+            };
+        } else {
+            RunStatus::Completed
+        };
+        Event::RunCompleted { status }
+    }
+}
+
+fn record(event: Event) -> Action {
+    Action::Record { event }
+}
