@@ -2,7 +2,7 @@
 
 use super::event::{Effect, Event, Fault, Outcome, PlanMade, Repeat, Reply, RunStatus, Subject};
 use super::guard::clear_reads;
-use super::state::{Answer, Ask, AskStatus, CallState, CallStatus, Cancel, Planning, RunState, StepState};
+use super::state::{Answer, Ask, AskStatus, CallState, CallStatus, Cancel, Planning, Round, RunState, StepState};
 use crate::plan::{self, PlanStatus, StepStatus};
 
 /// Times a write with an idempotency key is started in all.
@@ -24,10 +24,19 @@ impl RunState {
     /// # Errors
     /// [`Illegal`] where the event cannot happen now; the state is then as before.
     pub fn apply(&mut self, event: &Event) -> Result<(), Illegal> {
-        self.admit(event).map_err(|why| Illegal { event: event.key(), why })?;
+        self.check(event)?;
         self.fold(event);
         self.seq += 1;
         Ok(())
+    }
+
+    /// Whether [`RunState::apply`] would take the event: asked before it is appended, so that nothing
+    /// is stored that a fold would refuse.
+    ///
+    /// # Errors
+    /// [`Illegal`] where the event cannot happen now.
+    pub fn check(&self, event: &Event) -> Result<(), Illegal> {
+        self.admit(event).map_err(|why| Illegal { event: event.key(), why })
     }
 
     /// Whether the event can happen now.
@@ -123,7 +132,10 @@ impl RunState {
                 require(self.answer.is_none(), "it was answered before")?;
                 require(self.all_steps_ended() || self.cancel.is_some(), "steps are still open")
             }
-            Event::RunCompleted { .. } => require(self.answer.is_some(), "it is not answered"),
+            Event::RunCompleted { .. } => {
+                let planned = self.is_plan_only() && !self.plans.is_empty();
+                require(self.answer.is_some() || planned, "it is not answered")
+            }
             Event::RunQueued(_)
             | Event::RunStarted(_)
             | Event::RunResumed { .. }
@@ -242,10 +254,10 @@ impl RunState {
                 self.step(*step, |s| {
                     s.rounds += 1;
                     s.tries.clear();
-                    s.asked.push(*call);
                     s.round_calls = calls.iter().map(|c| c.call).collect();
                     s.calls.extend(&s.round_calls);
                     s.text.clone_from(text);
+                    s.history.push(Round { text: text.clone(), calls: s.round_calls.clone() });
                     s.question.clone_from(question);
                 });
             }
@@ -290,7 +302,11 @@ impl RunState {
                 }
             }
             Event::RunCompleted { status } => {
-                let plan = if *status == RunStatus::Completed { PlanStatus::Completed } else { PlanStatus::Failed };
+                let plan = match status {
+                    RunStatus::Completed if self.is_plan_only() => PlanStatus::Draft,
+                    RunStatus::Completed => PlanStatus::Completed,
+                    _ => PlanStatus::Failed,
+                };
                 self.end(*status, plan);
             }
             Event::RunFailed { error } => {
@@ -355,7 +371,7 @@ impl RunState {
                 status: StepStatus::Pending,
                 rounds: 0,
                 tries: Vec::new(),
-                asked: Vec::new(),
+                history: Vec::new(),
                 calls: Vec::new(),
                 round_calls: Vec::new(),
                 text: String::new(),
@@ -372,8 +388,10 @@ impl RunState {
         self.status = status;
         self.plan_status = plan;
         self.planning = None;
-        for step in self.steps.values_mut().filter(|s| !s.status.is_terminal()) {
-            step.status = StepStatus::Cancelled;
+        if plan != PlanStatus::Draft {
+            for step in self.steps.values_mut().filter(|s| !s.status.is_terminal()) {
+                step.status = StepStatus::Cancelled;
+            }
         }
         // A write that was to be repeated with its key and now never will be: nobody knows.
         for call in self.calls.values_mut().filter(|c| c.requested.effect == Effect::Write) {

@@ -218,6 +218,9 @@ pub struct RunQueued {
     pub user: String,
     /// The public id of the plan.
     pub task: TaskId,
+    /// Only a plan is wanted: the run ends when there is one, and the plan stays a draft.
+    #[serde(default)]
+    pub plan_only: bool,
 }
 
 /// Everything that the run's decisions depend on, frozen.
@@ -522,6 +525,11 @@ impl Event {
             | Event::SceneReplied { .. }
             | Event::CancelRequested { .. } => return None,
         })
+    }
+
+    /// Whether the run ends with it.
+    pub fn is_terminal(&self) -> bool {
+        matches!(self, Event::RunCompleted { .. } | Event::RunFailed { .. } | Event::RunCancelled { .. })
     }
 
     /// What the event is about, in one word and a number: the same for the same thing in one run.

@@ -25,4 +25,4 @@ pub use event::{
 pub use ids::{InvalidId, RunId, SessionId, TenantId};
 pub use key::{call_key, idempotency_key};
 pub use settings::{Duplicates, OutOfScope, Reader, Settings};
-pub use state::{Answer, Ask, AskStatus, CallState, CallStatus, Cancel, Planning, RunState, StepState};
+pub use state::{Answer, Ask, AskStatus, CallState, CallStatus, Cancel, Planning, Round, RunState, StepState};
