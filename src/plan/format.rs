@@ -22,10 +22,10 @@ pub fn text(
         let _ = writeln!(out, "Reasoning: {}", one_line(&plan.reasoning));
     }
     for step in &plan.steps {
-        let _ = writeln!(out, "\n## Step {}: {}", step.step_number, step.scene_name);
+        let _ = writeln!(out, "\n## Step {}: {}", step.step_number, one_line(&step.scene_name));
         let _ = writeln!(out, "Purpose: {}", one_line(&step.purpose));
         for tool in &step.expected_tools {
-            let _ = writeln!(out, "Tool: {tool}");
+            let _ = writeln!(out, "Tool: {}", one_line(tool));
         }
         let after: Vec<String> = step.depends_on_step.iter().map(|d| d.to_string()).collect();
         if !after.is_empty() {
@@ -42,7 +42,7 @@ pub fn text(
 pub fn mermaid(plan: &Plan) -> String {
     let mut out = String::from("flowchart TD\n");
     for step in &plan.steps {
-        let label = format!("{}. {}: {}", step.step_number, step.scene_name, one_line(&step.purpose));
+        let label = one_line(&format!("{}. {}: {}", step.step_number, step.scene_name, step.purpose));
         let _ = writeln!(out, "    s{}[\"{}\"]", step.step_number, escape(&label));
     }
     for step in &plan.steps {
@@ -60,17 +60,28 @@ fn name<T: serde::Serialize>(status: &T) -> String {
     }
 }
 
+/// The words on one line, without characters that command a terminal or turn the reading direction:
+/// purposes come from models and users.
 fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    let harmless = |c: &char| {
+        !c.is_control()
+            && !matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    let words = text.split_whitespace().map(|word| word.chars().filter(harmless).collect::<String>());
+    words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
-/// Mermaid reads `#name;` inside quoted labels as an entity.
+/// Mermaid reads `#name;` inside quoted labels as an entity, `%%{…}%%` anywhere as a directive, and
+/// the label as HTML.
 fn escape(label: &str) -> String {
     let mut out = String::with_capacity(label.len());
     for c in label.chars() {
         match c {
             '"' => out.push_str("#quot;"),
             '#' => out.push_str("#35;"),
+            '%' => out.push_str("#37;"),
+            '&' => out.push_str("#amp;"),
+            '`' => out.push_str("#96;"),
             '<' => out.push_str("#lt;"),
             '>' => out.push_str("#gt;"),
             c => out.push(c),

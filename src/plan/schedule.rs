@@ -5,16 +5,15 @@ use std::collections::BTreeMap;
 use super::{Step, StepStatus};
 
 /// The numbers of the steps that may start now, in the order written: pending, with every
-/// dependency completed, at most as many as fit beside those running (`max_parallel`).
+/// dependency completed, at most as many as fit beside those running (`max_parallel`; 0 counts as 1,
+/// since a run that may start nothing would never end).
 pub fn ready(steps: &[&Step], status: &BTreeMap<u32, StepStatus>, max_parallel: u32) -> Vec<u32> {
     let running = status.values().filter(|s| **s == StepStatus::Running).count();
-    let free = (max_parallel as usize).saturating_sub(running);
+    let free = (max_parallel.max(1) as usize).saturating_sub(running);
     steps
         .iter()
         .filter(|step| status.get(&step.step_number) == Some(&StepStatus::Pending))
-        .filter(|step| {
-            step.depends_on_step.iter().all(|d| status.get(&d) == Some(&StepStatus::Completed))
-        })
+        .filter(|step| step.depends_on_step.iter().all(|d| status.get(&d) == Some(&StepStatus::Completed)))
         .map(|step| step.step_number)
         .take(free)
         .collect()
@@ -29,9 +28,7 @@ pub fn blocked_by(steps: &[&Step], status: &BTreeMap<u32, StepStatus>) -> Vec<(u
         .filter_map(|step| {
             step.depends_on_step
                 .iter()
-                .find(|d| {
-                    status.get(d).is_none_or(|s| s.is_terminal() && *s != StepStatus::Completed)
-                })
+                .find(|d| status.get(d).is_none_or(|s| s.is_terminal() && *s != StepStatus::Completed))
                 .map(|d| (step.step_number, d))
         })
         .collect()

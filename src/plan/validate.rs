@@ -23,6 +23,10 @@ pub struct Limits {
     pub max_steps: u32,
 }
 
+/// How far step numbers may run ahead of those used so far: gaps are allowed, but a number that a
+/// maker made up may not use up the numbers of the re-plans to come.
+const MAX_AHEAD: u32 = 1000;
+
 /// One thing that is wrong with a plan, told so that its maker can mend it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {
@@ -40,12 +44,16 @@ impl Problem {
 }
 
 /// Repairs what can be understood in one way only: argument lists behind tool names
-/// (`get_weather(city)`), scene and tool names in another case, repeats among `expected_tools`, and,
-/// in a re-plan, numbers that start again from 1 (`last` is the highest number used so far; they are
-/// moved behind it, with the references among the new steps).
+/// (`get_weather(city)`), scene and tool names in another case, repeats among `expected_tools`, and
+/// numbers that start again (`last` is the highest number used so far) or start from 0: all are moved
+/// so that the first is `last + 1`, with the references among the new steps. Doing it twice changes
+/// nothing more.
 pub fn normalise(plan: &mut Plan, known: &Known, last: u32) {
     let numbers: BTreeSet<u32> = plan.steps.iter().map(|s| s.step_number).collect();
-    let shift = if numbers.iter().any(|n| *n <= last) { last } else { 0 };
+    let shift = match numbers.first() {
+        Some(first) if *first <= last => last.saturating_add(1) - first,
+        _ => 0,
+    };
     for step in &mut plan.steps {
         step.step_number = step.step_number.saturating_add(shift);
         step.depends_on_step = step
@@ -61,9 +69,8 @@ pub fn normalise(plan: &mut Plan, known: &Known, last: u32) {
         let mut expected = Vec::new();
         for written in &step.expected_tools {
             let bare = written.split('(').next().unwrap_or(written).trim();
-            let name = tools
-                .and_then(|tools| only_match(tools.iter(), bare))
-                .unwrap_or_else(|| bare.to_owned());
+            let name =
+                tools.and_then(|tools| only_match(tools.iter(), bare)).unwrap_or_else(|| bare.to_owned());
             if seen.insert(name.clone()) {
                 expected.push(name);
             }
@@ -127,10 +134,18 @@ pub fn structure(plan: &Plan, limits: Limits, finished: &BTreeSet<u32>, last: u3
         let n = step.step_number;
         if n == 0 {
             problems.push(Problem::new("plan.bad_number", "step_number 0: steps are numbered from 1"));
+        } else if n > last.saturating_add(MAX_AHEAD) {
+            problems.push(Problem::new(
+                "plan.bad_number",
+                format!("step_number {n} is too high: number the steps from {}", last.saturating_add(1)),
+            ));
         } else if n <= last {
             problems.push(Problem::new(
                 "plan.used_number",
-                format!("step_number {n} was used by an earlier version: new steps start at {}", last + 1),
+                format!(
+                    "step_number {n} was used by an earlier version: new steps start at {}",
+                    last.saturating_add(1)
+                ),
             ));
         } else if !numbers.insert(n) {
             problems.push(Problem::new("plan.repeated_number", format!("step_number {n} is used twice")));
@@ -144,7 +159,9 @@ pub fn structure(plan: &Plan, limits: Limits, finished: &BTreeSet<u32>, last: u3
             } else if !numbers.contains(&dependency) && !finished.contains(&dependency) {
                 problems.push(Problem::new(
                     "plan.unknown_dependency",
-                    format!("step {n} depends on step {dependency}, which does not exist or did not complete"),
+                    format!(
+                        "step {n} depends on step {dependency}, which does not exist or did not complete"
+                    ),
                 ));
             }
         }
@@ -156,7 +173,10 @@ pub fn structure(plan: &Plan, limits: Limits, finished: &BTreeSet<u32>, last: u3
 fn names(step: &Step, known: &Known, problems: &mut Vec<Problem>) {
     let n = step.step_number;
     if step.purpose.trim().is_empty() {
-        problems.push(Problem::new("plan.no_purpose", format!("step {n} has no purpose: say what the scene is to do")));
+        problems.push(Problem::new(
+            "plan.no_purpose",
+            format!("step {n} has no purpose: say what the scene is to do"),
+        ));
     }
     let Some(tools) = known.scenes.get(&step.scene_name) else {
         let all: Vec<&str> = known.scenes.keys().map(String::as_str).collect();
@@ -201,7 +221,10 @@ fn circles(plan: &Plan) -> Vec<Problem> {
         .into_iter()
         .map(|group| {
             let list: Vec<String> = group.iter().map(u32::to_string).collect();
-            Problem::new("plan.circular", format!("steps {} depend on one another in a circle", list.join(", ")))
+            Problem::new(
+                "plan.circular",
+                format!("steps {} depend on one another in a circle", list.join(", ")),
+            )
         })
         .collect()
 }

@@ -13,6 +13,8 @@ pub fn call_key(scene: &str, tool: &str, arguments: &Value, identity: &[String])
             let chosen = map.iter().filter(|(name, _)| identity.contains(name));
             canonical(&Value::Object(chosen.map(|(k, v)| (k.clone(), v.clone())).collect()), &mut out);
         }
+        // No arguments at all and an empty object are the same call.
+        Value::Null => out.push_str("{}"),
         other => canonical(other, &mut out),
     }
     out
@@ -47,8 +49,10 @@ fn canonical(value: &Value, out: &mut String) {
             out.push(']');
         }
         Value::Number(number) => match number.as_f64() {
-            // Beyond 2^53 a float no longer tells neighbours apart, so such integers stay as written.
-            Some(float) if !number.is_i64() && !number.is_u64() && float.fract() == 0.0 && float.abs() < 9e15 => {
+            // A float without a fraction is exactly the integer that it is written as here.
+            Some(float)
+                if !number.is_i64() && !number.is_u64() && float.fract() == 0.0 && float.abs() < 9.2e18 =>
+            {
                 out.push_str(&(float as i64).to_string());
             }
             _ => out.push_str(&number.to_string()),

@@ -4,6 +4,7 @@
 //! actor: time, ids and timers arrive as events.
 
 mod action;
+mod admit;
 mod apply;
 mod context;
 mod event;
@@ -16,7 +17,7 @@ mod settings;
 mod state;
 
 pub use action::Action;
-pub use apply::Illegal;
+pub use admit::Illegal;
 pub use context::{Context, Pending, Turn, TurnCall};
 pub use event::{
     Cause, Effect, Envelope, Event, Fault, Maker, Outcome, PlanMade, Question, Repeat, Reply, ReplyCall,

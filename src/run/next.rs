@@ -50,7 +50,8 @@ impl RunState {
         self.after_steps()
     }
 
-    /// A wish to stop: nothing new begins, a write under way is awaited, then the run ends.
+    /// A wish to stop: nothing new begins, a write under way is awaited, then the run ends. What was
+    /// done by the deadline is told, above all a write.
     fn stopping(&self) -> Option<Vec<Action>> {
         let cancel = self.cancel.as_ref()?;
         if self.write_in_flight() {
@@ -60,7 +61,7 @@ impl RunState {
             Event::RunCancelled { by: cancel.by.clone() }
         } else if self.answer.is_some() {
             self.ending()
-        } else if self.steps.values().any(|s| s.status == StepStatus::Completed) {
+        } else if self.something_done() {
             Event::Answered { text: self.plain_answer(), degraded: true }
         } else {
             Event::RunFailed {
@@ -91,7 +92,10 @@ impl RunState {
             actions.push(record(Event::StepFailed {
                 step,
                 status: StepStatus::Blocked,
-                error: Fault::new("step.blocked", format!("step {dependency}, which it depends on, did not complete")),
+                error: Fault::new(
+                    "step.blocked",
+                    format!("step {dependency}, which it depends on, did not complete"),
+                ),
             }));
         }
         for step in plan::ready(&all, &statuses, self.settings().max_parallel_steps) {
@@ -125,9 +129,23 @@ impl RunState {
             })];
         }
         if step.rounds > 0 && step.round_calls.is_empty() {
-            let result =
-                if step.text.trim().is_empty() { self.plain_result(step) } else { step.text.clone() };
-            return vec![record(Event::StepCompleted { step: number, result })];
+            if !step.text.trim().is_empty() {
+                return vec![record(Event::StepCompleted { step: number, result: step.text.clone() })];
+            }
+            if self.has_result(step) {
+                return vec![record(Event::StepCompleted { step: number, result: self.plain_result(step) })];
+            }
+            // Silence after nothing is no result.
+            let found = self.plain_result(step);
+            let error = if found.is_empty() {
+                Fault::new(
+                    "step.empty",
+                    format!("scene {} ended without a word and without a result", step.step.scene_name),
+                )
+            } else {
+                Fault::new("step.empty", found)
+            };
+            return vec![record(Event::StepFailed { step: number, status: StepStatus::Failed, error })];
         }
         let due = if step.rounds >= self.settings().max_rounds {
             Due::GiveUp(Fault::new("step.rounds", format!("no end after {} rounds", step.rounds)))
@@ -151,7 +169,8 @@ impl RunState {
     fn in_round(&self, step: &StepState) -> (Vec<Action>, bool) {
         let mut actions = Vec::new();
         let mut open = false;
-        let mut started = step.calls.iter().filter(|c| self.calls.get(c).is_some_and(|c| c.attempts > 0)).count();
+        let mut started =
+            step.calls.iter().filter(|c| self.calls.get(c).is_some_and(|c| c.attempts > 0)).count();
         let writes = step
             .round_calls
             .iter()
@@ -188,12 +207,16 @@ impl RunState {
         let call = self.calls.get(&number)?;
         let writes = call.requested.effect == Effect::Write;
         let refuse = |error: Fault| {
-            Some(record(Event::ToolCompleted { call: number, outcome: Outcome::Refused { error }, millis: 0 }))
+            Some(record(Event::ToolCompleted {
+                call: number,
+                outcome: Outcome::Refused { error },
+                millis: 0,
+            }))
         };
         if let Some(problem) = &call.requested.problem {
             return refuse(problem.clone());
         }
-        if writes && (call.fallback || self.plan_is_fallback()) {
+        if writes && (call.fallback || self.planned_by_fallback(call.step)) {
             return refuse(Fault::new(
                 "policy.fallback_write",
                 "the configured models could not be used, and a plan made without them never writes without a \
@@ -217,6 +240,11 @@ impl RunState {
             )),
             Decision::Run => Some(Action::Call { call: number, attempt: 1 }),
         }
+    }
+
+    /// Whether there is anything to tell: a step that completed, or a write.
+    fn something_done(&self) -> bool {
+        self.steps.values().any(|s| s.status == StepStatus::Completed || self.wrote(s))
     }
 
     fn has_result(&self, step: &StepState) -> bool {
@@ -243,7 +271,9 @@ impl RunState {
             let version = self.plans.len() as u32 + 1;
             return vec![record(Event::Planning { version, cause: Cause::Continuation })];
         }
-        if let Some(text) = verdict.and_then(|v| v.answer.as_deref()).filter(|t| !more && !t.trim().is_empty()) {
+        if let Some(text) =
+            verdict.and_then(|v| v.answer.as_deref()).filter(|t| !more && !t.trim().is_empty())
+        {
             return vec![record(Event::Answered { text: text.to_owned(), degraded: false })];
         }
         match self.due(&self.answer_tries, PLAIN_RETRIES) {
@@ -258,17 +288,18 @@ impl RunState {
     fn ending(&self) -> Event {
         let last = self.plans.len() as u32;
         let redone = |scene: &str| {
-            self.steps.values().any(|s| {
-                s.version == last && s.step.scene_name == scene && s.status == StepStatus::Completed
-            })
+            self.steps
+                .values()
+                .any(|s| s.version == last && s.step.scene_name == scene && s.status == StepStatus::Completed)
         };
         // What an earlier version left undone no longer counts once a later one has done it.
         let open = || {
-            self.steps.values().filter(|s| s.status != StepStatus::Completed).filter(|s| {
-                s.version == last || !redone(&s.step.scene_name)
-            })
+            self.steps
+                .values()
+                .filter(|s| s.status != StepStatus::Completed)
+                .filter(|s| s.version == last || !redone(&s.step.scene_name))
         };
-        let done = self.steps.values().any(|s| s.status == StepStatus::Completed);
+        let done = self.something_done();
         let verdict = self.verdicts.last();
         let unsure = self.calls.values().any(|c| match &c.status {
             CallStatus::Done { outcome: Outcome::Unknown { .. } } => true,
@@ -278,25 +309,27 @@ impl RunState {
             _ => false,
         });
         let asks_user = verdict.is_some_and(|v| !v.should_continue && !v.can_answer_now);
-        let status = if open().any(|s| s.status == StepStatus::NeedsInput) || (asks_user && self.cancel.is_none()) {
-            RunStatus::NeedsInput
-        } else if let Some(step) = open().next().filter(|_| !done) {
-            let error = step.error.clone().unwrap_or_else(|| Fault::new("run.nothing_done", "no step completed"));
-            return Event::RunFailed { error };
-        } else if open().next().is_some()
-            || unsure
-            || self.closing
-            || self.cancel.is_some()
-            || verdict.is_some_and(|v| v.should_continue)
-        {
-            RunStatus::Partial
-        } else if self.answer.as_ref().is_some_and(|a| a.degraded) && self.steps.is_empty() {
-            return Event::RunFailed {
-                error: Fault::new("llm.no_answer", "no model could word an answer; try again later"),
+        let status =
+            if open().any(|s| s.status == StepStatus::NeedsInput) || (asks_user && self.cancel.is_none()) {
+                RunStatus::NeedsInput
+            } else if let Some(step) = open().next().filter(|_| !done) {
+                let error =
+                    step.error.clone().unwrap_or_else(|| Fault::new("run.nothing_done", "no step completed"));
+                return Event::RunFailed { error };
+            } else if open().next().is_some()
+                || unsure
+                || self.closing
+                || self.cancel.is_some()
+                || verdict.is_some_and(|v| v.should_continue)
+            {
+                RunStatus::Partial
+            } else if self.answer.as_ref().is_some_and(|a| a.degraded) && self.steps.is_empty() {
+                return Event::RunFailed {
+                    error: Fault::new("llm.no_answer", "no model could word an answer; try again later"),
+                };
+            } else {
+                RunStatus::Completed
             };
-        } else {
-            RunStatus::Completed
-        };
         Event::RunCompleted { status }
     }
 }

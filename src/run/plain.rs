@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
-use super::event::Outcome;
-use super::state::{RunState, StepState};
+use super::event::{Effect, Outcome};
+use super::state::{CallStatus, RunState, StepState};
 use crate::plan::StepStatus;
 
 impl RunState {
@@ -19,9 +19,12 @@ impl RunState {
                 Some(Outcome::Ok { say: Some(say), .. }) => lines.push(say.clone()),
                 Some(Outcome::Ok { result: Value::String(text), .. }) => lines.push(text.clone()),
                 Some(Outcome::Ok { result, .. }) => lines.push(format!("{}: {result}", requested.tool)),
-                Some(
-                    Outcome::Refused { error } | Outcome::Failed { error } | Outcome::Unknown { error },
-                ) => lines.push(error.message.clone()),
+                Some(Outcome::Refused { error } | Outcome::Failed { error } | Outcome::Unknown { error }) => {
+                    lines.push(error.message.clone())
+                }
+                None if self.may_have_written(*call) => {
+                    lines.push(format!("{}: it is not known whether this was done", requested.tool));
+                }
                 None => {}
             }
         }
@@ -35,12 +38,26 @@ impl RunState {
         for (number, step) in &self.steps {
             let scene = &step.step.scene_name;
             // Writing into a String cannot fail.
-            let _ = match (step.status, &step.result, &step.error) {
-                (StepStatus::Completed, Some(result), _) => writeln!(out, "{result}"),
-                (_, _, Some(error)) => writeln!(out, "{number}. {scene}: {}", error.message),
-                _ => writeln!(out, "{number}. {scene}: …"),
+            if let (StepStatus::Completed, Some(result)) = (step.status, &step.result) {
+                let _ = writeln!(out, "{result}");
+                continue;
+            }
+            // A step that did not complete may have written all the same, and that has to be told.
+            if self.wrote(step) {
+                let _ = writeln!(out, "{}", self.plain_result(step));
+            }
+            let _ = match &step.error {
+                Some(error) => writeln!(out, "{number}. {scene}: {}", error.message),
+                None => writeln!(out, "{number}. {scene}: …"),
             };
         }
         out.trim_end().to_owned()
+    }
+
+    fn may_have_written(&self, call: u32) -> bool {
+        self.calls.get(&call).is_some_and(|c| {
+            c.requested.effect == Effect::Write
+                && matches!(c.status, CallStatus::InFlight { .. } | CallStatus::Again { .. })
+        })
     }
 }

@@ -5,12 +5,16 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::event::{
-    Effect, Fault, Maker, Outcome, PlanMade, Question, Reply, RequestedCall, RunQueued, RunStarted, RunStatus,
-    Subject, Usage, Verdict,
+    Effect, Fault, Maker, Outcome, PlanMade, Question, Reply, RequestedCall, RunQueued, RunStarted,
+    RunStatus, Subject, Usage, Verdict,
 };
 use super::ids::RunId;
 use super::settings::Settings;
 use crate::plan::{PlanStatus, Problem, Step, StepStatus};
+
+/// Times a question is asked once more because the process that asked it died; then it counts as
+/// failed, so that a question which itself ends processes cannot do so for ever.
+const LOST_RETRIES: usize = 3;
 
 /// A run as the fold of its events.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -313,9 +317,9 @@ impl RunState {
 
     /// Whether a write is under way.
     pub fn write_in_flight(&self) -> bool {
-        self.calls.values().any(|c| {
-            c.requested.effect == Effect::Write && matches!(c.status, CallStatus::InFlight { .. })
-        })
+        self.calls
+            .values()
+            .any(|c| c.requested.effect == Effect::Write && matches!(c.status, CallStatus::InFlight { .. }))
     }
 
     /// The status of each step.
@@ -328,13 +332,36 @@ impl RunState {
         self.plan().is_some_and(|p| p.maker == Maker::Fallback)
     }
 
+    /// Whether the plan that brought `step` was made by the embedded rules in place of failed models.
+    pub(super) fn planned_by_fallback(&self, step: u32) -> bool {
+        let version = self.steps.get(&step).map_or(0, |s| s.version as usize);
+        version.checked_sub(1).and_then(|i| self.plans.get(i)).is_some_and(|p| p.maker == Maker::Fallback)
+    }
+
+    /// Whether a write of `step` was done, or may have been.
+    pub(super) fn wrote(&self, step: &StepState) -> bool {
+        step.calls.iter().filter_map(|c| self.calls.get(c)).any(|c| {
+            c.requested.effect == Effect::Write
+                && match &c.status {
+                    CallStatus::Done { outcome } => {
+                        matches!(outcome, Outcome::Ok { .. } | Outcome::Unknown { .. })
+                    }
+                    CallStatus::InFlight { .. } | CallStatus::Again { .. } => true,
+                    CallStatus::Requested | CallStatus::Skipped { .. } => false,
+                }
+        })
+    }
+
     /// Whether the check may ask for another plan: bounded, and not after a round in which no new
     /// call ran.
     pub fn may_replan(&self) -> bool {
         let made = self.plans.len() as u32;
-        let ran = self.steps.values().filter(|s| s.version == made).flat_map(|s| &s.calls).any(|c| {
-            self.calls.get(c).is_some_and(|c| c.attempts > 0)
-        });
+        let ran = self
+            .steps
+            .values()
+            .filter(|s| s.version == made)
+            .flat_map(|s| &s.calls)
+            .any(|c| self.calls.get(c).is_some_and(|c| c.attempts > 0));
         !self.closing && self.cancel.is_none() && made <= self.settings().max_replans && ran
     }
 
@@ -351,17 +378,24 @@ impl RunState {
             return Due::Ask { attempt: 0, fallback: false };
         };
         let (call, ask) = last;
-        let repairs = tried().filter(|a| matches!(a.status, AskStatus::Rejected { .. }) && !a.fallback).count();
+        let repairs =
+            tried().filter(|a| matches!(a.status, AskStatus::Rejected { .. }) && !a.fallback).count();
         let fault = match &ask.status {
             AskStatus::InFlight => return Due::Wait,
             AskStatus::Replied { .. } | AskStatus::Used { .. } => return Due::Read(call),
-            AskStatus::Lost => return Due::Ask { attempt: ask.attempt, fallback: ask.fallback },
+            AskStatus::Lost if tried().filter(|a| a.status == AskStatus::Lost).count() <= LOST_RETRIES => {
+                return Due::Ask { attempt: ask.attempt, fallback: ask.fallback };
+            }
+            AskStatus::Lost => Fault::new("llm.interrupted", "the process ended each time this was asked"),
             AskStatus::Rejected { problems, .. } => {
                 if !ask.fallback && repairs <= retries as usize {
                     return Due::Ask { attempt: ask.attempt + 1, fallback: false };
                 }
                 let all: Vec<&str> = problems.iter().map(|p| p.message.as_str()).collect();
-                Fault::new("llm.unusable", format!("{repairs} replies could not be used; the last: {}", all.join("; ")))
+                Fault::new(
+                    "llm.unusable",
+                    format!("{repairs} replies could not be used; the last: {}", all.join("; ")),
+                )
             }
             AskStatus::Failed { error } => error.clone(),
         };
