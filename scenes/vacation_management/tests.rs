@@ -16,6 +16,7 @@ use proscenium::tools::{NativeTools, Principal, SceneStore, ToolContext, ToolErr
 #[derive(Clone)]
 struct Asker {
     pool: sqlx::SqlitePool,
+    http: reqwest::Client,
     tenant: &'static str,
     user: &'static str,
     now: &'static str,
@@ -45,7 +46,8 @@ impl Asker {
             sqlx::raw_sql(include_str!("schema.sql")).execute(&pool).await.unwrap();
         }
         let now = "2026-05-04T09:00:00+02:00[Europe/Rome]";
-        Self { pool, tenant: "acme", user: "keysersoze", now, language: None, settings: json!({}) }
+        let http = reqwest::Client::new();
+        Self { pool, http, tenant: "acme", user: "keysersoze", now, language: None, settings: json!({}) }
     }
 
     fn as_user(&self, user: &'static str) -> Self {
@@ -62,7 +64,7 @@ impl Asker {
             step: 1,
             idempotency_key: key.map(str::to_owned),
             store: SceneStore::new(self.pool.clone()),
-            http: reqwest::Client::new(),
+            http: self.http.clone(),
             settings: self.settings.clone(),
             cancelled: tokio_util::sync::CancellationToken::new(),
         }
