@@ -28,8 +28,8 @@ async fn a_booking_says_for_whom_when_how_long_what_remains_and_who_approves() {
     );
     assert_eq!(
         said("en", "MakeRequest", &made),
-        "Vacation request no. 1 for Alessandro Rapiti is submitted from 2026-06-15 to 2026-06-17: 3 working days; \
-         23 vacation days are left in 2026. It waits for the approval of: Lucia Ferrari, Sara Bianchi."
+        "I have submitted vacation request no. 1 for Alessandro Rapiti, from 2026-06-15 to 2026-06-17: \
+         3 working days; 23 vacation days are left in 2026. It waits for the approval of: Lucia Ferrari, Sara Bianchi."
     );
     let one = Asker::new().await.book("2026-06-08", "2026-06-08").await.unwrap();
     assert!(said("it", "MakeRequest", &one).contains("l'2026-06-08: 1 giorno lavorativo;"));
