@@ -36,7 +36,10 @@ pub async fn all(context: &ToolContext) -> Result<Vec<OwnCity>, ToolError> {
 /// given back as it was stored.
 pub async fn add(context: &ToolContext, city: OwnCity) -> Result<OwnCity, ToolError> {
     let Some(key) = context.idempotency_key.as_deref() else {
-        return Err(ToolError::failed("weather.no_key", "a city is added under an idempotency key, and none was given"));
+        return Err(ToolError::failed(
+            "weather.no_key",
+            "a city is added under an idempotency key, and none was given",
+        ));
     };
     let tenant = context.principal.tenant.as_str();
     let folded = fold(&city.name);
@@ -88,7 +91,10 @@ pub async fn add(context: &ToolContext, city: OwnCity) -> Result<OwnCity, ToolEr
     .await?;
     // Whether a commit that failed took effect is not known.
     transaction.commit().await.map_err(|error| {
-        ToolError::unknown("weather.commit", format!("whether {} was stored is not known: {error}", city.name))
+        ToolError::unknown(
+            "weather.commit",
+            format!("whether {} was stored is not known: {error}", city.name),
+        )
     })?;
     Ok(city)
 }
