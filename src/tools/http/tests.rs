@@ -297,7 +297,18 @@ fn every_problem_of_a_request_is_told_at_once() {
     let problems = Http::new(&spec, terms, &network, &environment).unwrap_err();
     let told: Vec<String> =
         problems.iter().map(|p| format!("{}: {}: {} | {}", p.at, p.code, p.message, p.remedy)).collect();
-    insta::assert_snapshot!(told.join("\n"), @"");
+    insta::assert_snapshot!(told.join("\n"), @r#"
+    method: http_method: "get" is no method for a tool | write "GET"
+    url: http_private_address: 10.0.0.1 is not a public address: loopback, private and link-local addresses are reached only with `scenes.allow_private_addresses = true` or the host in `scenes.allow_hosts` | set `scenes.allow_hosts` (or `scenes.allow_private_addresses`) if it is meant
+    url: http_placeholder: {idd} is not among the tool's parameters | did you mean "id"?
+    url: http_placeholder: {q} stands in the path, and q may be left out | add "q" to `required`, or put it in `query`
+    query.a: http_placeholder: "{q" has a brace that belongs to no {argument} | write {{ and }} for braces that are meant as such
+    headers.Authorization: http_secret: the environment variable MISSING is not set | set MISSING before starting, or take the reference out
+    headers.Host: http_header: Host is set by the program itself | take it out
+    headers.X: http_secret: the environment variable EMPTY is not set | set EMPTY before starting, or take the reference out
+    headers.X: http_placeholder: ${secret} is no reference | use ${env:NAME} for a secret, ${user} or ${tenant} for who asks
+    result: http_result: "data" is no JSON pointer | write it as /field/0/field, or leave it out for the whole response
+    "#);
 }
 
 #[test]
