@@ -149,8 +149,11 @@ fn describe(tool: &SceneTool, error: &ValidationError<'_>) -> String {
             format!("{at} must be {}; {}", format_name(format), got())
         }
         ValidationErrorKind::AdditionalProperties { unexpected } => {
-            let known: Vec<&str> =
-                if at.is_empty() { properties(&tool.parameters).map(|(n, _)| n.as_str()).collect() } else { vec![] };
+            let known: Vec<&str> = if at.is_empty() {
+                properties(&tool.parameters).map(|(n, _)| n.as_str()).collect()
+            } else {
+                vec![]
+            };
             let told: Vec<String> = unexpected
                 .iter()
                 .map(|name| format!("{at}/{name} is not known {}", did_you_mean(name, known.iter().copied())))
@@ -164,16 +167,24 @@ fn describe(tool: &SceneTool, error: &ValidationError<'_>) -> String {
         }
         ValidationErrorKind::Minimum { limit } => format!("{at} must be at least {limit}; {}", got()),
         ValidationErrorKind::Maximum { limit } => format!("{at} must be at most {limit}; {}", got()),
-        ValidationErrorKind::ExclusiveMinimum { limit } => format!("{at} must be more than {limit}; {}", got()),
-        ValidationErrorKind::ExclusiveMaximum { limit } => format!("{at} must be less than {limit}; {}", got()),
+        ValidationErrorKind::ExclusiveMinimum { limit } => {
+            format!("{at} must be more than {limit}; {}", got())
+        }
+        ValidationErrorKind::ExclusiveMaximum { limit } => {
+            format!("{at} must be less than {limit}; {}", got())
+        }
         ValidationErrorKind::MinLength { limit } => {
             format!("{at} must have at least {limit} characters; {}", got())
         }
         ValidationErrorKind::MaxLength { limit } => {
             format!("{at} must have at most {limit} characters; {}", got())
         }
-        ValidationErrorKind::MinItems { limit } => format!("{at} must have at least {limit} elements; {}", got()),
-        ValidationErrorKind::MaxItems { limit } => format!("{at} must have at most {limit} elements; {}", got()),
+        ValidationErrorKind::MinItems { limit } => {
+            format!("{at} must have at least {limit} elements; {}", got())
+        }
+        ValidationErrorKind::MaxItems { limit } => {
+            format!("{at} must have at most {limit} elements; {}", got())
+        }
         ValidationErrorKind::Pattern { pattern } => format!("{at} must match {pattern}; {}", got()),
         _ => {
             let place = if at.is_empty() { "/" } else { at };
@@ -245,8 +256,15 @@ mod tests {
 
     fn tool(parameters: Value) -> SceneTool {
         let call = |_: Value, _: ToolContext| async { Ok(Value::Null) };
-        let tool = SceneTool::dynamic("MakeRequest", "Books.", Effect::Write, parameters, crate::tools::native(call));
-        let scene = Scene::builder("S").description("d").instructions("i").example("e", "MakeRequest").tool(tool);
+        let tool = SceneTool::dynamic(
+            "MakeRequest",
+            "Books.",
+            Effect::Write,
+            parameters,
+            crate::tools::native(call),
+        );
+        let scene =
+            Scene::builder("S").description("d").instructions("i").example("e", "MakeRequest").tool(tool);
         scene.build().unwrap().tools.remove(0)
     }
 
@@ -285,13 +303,23 @@ mod tests {
     #[test]
     fn a_null_that_the_schema_wants_stays() {
         let raw = r#"{"from":"2026-06-15","to":"2026-06-17","note":null,"days":null}"#;
-        assert_eq!(check(&vacation(), raw), Ok(json!({"from": "2026-06-15", "to": "2026-06-17", "note": null})));
+        assert_eq!(
+            check(&vacation(), raw),
+            Ok(json!({"from": "2026-06-15", "to": "2026-06-17", "note": null}))
+        );
     }
 
     #[test]
     fn the_error_names_every_violation_so_that_a_model_can_mend_it() {
         let raw = r#"{"to":"tomorrow","kind":"holiday","days":0,"note":5}"#;
-        insta::assert_snapshot!(check(&vacation(), raw).unwrap_err().message, @"");
+        insta::assert_snapshot!(check(&vacation(), raw).unwrap_err().message, @r#"
+        the arguments of MakeRequest do not fit its parameters:
+        - /from is missing (date: First day)
+        - /days must be at least 1; got 0
+        - /kind must be one of "vacation", "sick"; got "holiday"
+        - /note must be null or a string; got 5
+        - /to must be a date as YYYY-MM-DD; got "tomorrow"
+        "#);
     }
 
     #[test]

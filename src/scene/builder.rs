@@ -281,7 +281,13 @@ mod tests {
                     .say("english", "{{ x"),
             )
             .tool(SceneTool::native("AskUser", "x", Effect::Read, nothing))
-            .tool(SceneTool::dynamic("getorder", "x", Effect::Read, json!({"type": "array"}), native(nothing)))
+            .tool(SceneTool::dynamic(
+                "getorder",
+                "x",
+                Effect::Read,
+                json!({"type": "array"}),
+                native(nothing),
+            ))
             .build()
             .err()
             .unwrap();

@@ -42,7 +42,12 @@ pub(super) fn check(draft: SceneDraft, around: &Surroundings<'_>, report: &Repor
         check_name("scene", name, report);
     }
     check_text("description", draft.description.as_ref(), "the planner chooses scenes by it", report);
-    check_text("instructions", draft.instructions.as_ref(), "they are all that the scene's model is told", report);
+    check_text(
+        "instructions",
+        draft.instructions.as_ref(),
+        "they are all that the scene's model is told",
+        report,
+    );
     let concurrency = count("concurrency", draft.concurrency, DEFAULT_CONCURRENCY, report);
     let mailbox = count("mailbox", draft.mailbox, DEFAULT_MAILBOX, report);
     if draft.tools.is_empty() {
@@ -83,7 +88,7 @@ fn check_text(key: &str, text: Option<&At<String>>, why: &str, report: &Report) 
     if let Some(text) = text
         && text.value.trim().is_empty()
     {
-        report.error(text.line, "empty", format!("the {key} is empty"), format!("write one: {why}"));
+        report.error(text.line, "empty", format!("`{key}` is empty"), format!("fill it in: {why}"));
     }
 }
 
@@ -91,8 +96,8 @@ fn check_unique(names: &[At<String>], report: &Report) {
     let mut seen: BTreeMap<String, Option<u32>> = BTreeMap::new();
     for name in names {
         if let Some(first) = seen.get(&name.value.to_lowercase()) {
-            let at = first.map(|line| format!(" on line {line}")).unwrap_or_default();
-            let message = format!("there is a tool called {:?} already{at}", name.value);
+            let at = first.map(|line| format!(" on line {line}")).unwrap_or_else(|| " before it".to_owned());
+            let message = format!("{:?} is the name of two tools, the other one{at}", name.value);
             report.error(name.line, "duplicate_tool", message, "give each tool its own name (case aside)");
         } else {
             seen.insert(name.value.to_lowercase(), name.line);
@@ -115,10 +120,11 @@ fn check_examples(drafts: Vec<ExampleDraft>, tools: &[At<String>], report: &Repo
         if let Some(tool) = draft.tool.as_ref().filter(|tool| !known().any(|name| name == tool.value)) {
             let hint = did_you_mean(&tool.value, known());
             let remedy = if hint.is_empty() { format!("its tools are: {}", listed(known())) } else { hint };
-            let message = format!("the example names the tool {:?}, which the scene does not have", tool.value);
+            let message =
+                format!("the example names the tool {:?}, which the scene does not have", tool.value);
             report.error(tool.line, "example_tool", message, remedy);
         }
-        check_text("say of an example", draft.say.as_ref(), "a request in the user's words", report);
+        check_text("say", draft.say.as_ref(), "a request in the user's words", report);
         if let Some(say) = draft.say {
             examples.push(Example { say: say.value, tool: draft.tool.map(|tool| tool.value) });
         }
@@ -133,7 +139,12 @@ fn count(key: &str, given: Option<At<u64>>, default: u32, report: &Report) -> u3
         Ok(n) if n > 0 => n,
         _ => {
             let message = format!("{key} = {} is out of bounds", given.value);
-            report.error(given.line, "bound", message, format!("use 1 or more, or leave it out for {default}"));
+            report.error(
+                given.line,
+                "bound",
+                message,
+                format!("use 1 or more, or leave it out for {default}"),
+            );
             default
         }
     }
@@ -149,7 +160,7 @@ fn tool(draft: ToolDraft, around: &Surroundings<'_>, report: &Report) -> Option<
             report.error(name.line, "reserved_name", message, "choose another name");
         }
     }
-    check_text(&format!("description of {shown}"), draft.description.as_ref(), "models choose tools by it", report);
+    check_text("description", draft.description.as_ref(), "models choose tools by it", report);
     let timeout_ms = match draft.timeout_ms {
         Some(given) if given.value == 0 => {
             let remedy = format!("use 1 or more, or leave it out for {DEFAULT_TIMEOUT_MS}");
@@ -164,7 +175,8 @@ fn tool(draft: ToolDraft, around: &Surroundings<'_>, report: &Report) -> Option<
             let most = usize::try_from(given.value).unwrap_or(usize::MAX);
             if most < MIN_BOUND {
                 let message = format!("the max_result_bytes of {shown} are less than {MIN_BOUND}");
-                let remedy = format!("use {MIN_BOUND} or more, or leave it out for {DEFAULT_MAX_RESULT_BYTES}");
+                let remedy =
+                    format!("use {MIN_BOUND} or more, or leave it out for {DEFAULT_MAX_RESULT_BYTES}");
                 report.error(given.line, "bound", message, remedy);
             }
             most
@@ -185,7 +197,10 @@ fn tool(draft: ToolDraft, around: &Surroundings<'_>, report: &Report) -> Option<
     let known: Vec<&str> = parameters::property_names(&parameters.value).collect();
     for argument in &draft.identity {
         if !known.contains(&argument.value.as_str()) {
-            let message = format!("the identity of {shown} names {:?}, which is not among its properties", argument.value);
+            let message = format!(
+                "the identity of {shown} names {:?}, which is not among its properties",
+                argument.value
+            );
             report.error(argument.line, "identity", message, parameters::hint(&argument.value, &known));
         }
     }
@@ -194,9 +209,7 @@ fn tool(draft: ToolDraft, around: &Surroundings<'_>, report: &Report) -> Option<
     }
     let (tool, source) = match draft.call? {
         CallDraft::Ready(tool) => (tool, json!({"rust": shown})),
-        CallDraft::Native(native) => {
-            (native_tool(&native, around, report)?, json!({"native": native.value}))
-        }
+        CallDraft::Native(native) => (native_tool(&native, around, report)?, json!({"native": native.value})),
         CallDraft::Http(draft) => {
             let terms = http::Terms { parameters: &parameters.value, effect: effect?, repeat, timeout_ms };
             (http_tool(&draft, terms, around, report)?, json!({"http": draft.source}))
@@ -225,7 +238,12 @@ fn check_say(tool: &str, language: &str, template: &At<String>, report: &Report)
     }
     if let Err(error) = phrase::check(&template.value) {
         let message = format!("the sentence of {tool} in {language:?} cannot be used: {error}");
-        report.error(template.line, "say_template", message, "write it as \"A {{ city }} il {{ date | day }}\"");
+        report.error(
+            template.line,
+            "say_template",
+            message,
+            "write it as \"A {{ city }} il {{ date | day }}\"",
+        );
     }
 }
 
@@ -253,16 +271,25 @@ fn http_tool(
     let line = |at: &str| draft.places.line(&format!("/{}", at.replacen('.', "/", 1)));
     if terms.effect == Effect::Write && draft.spec.method == "GET" {
         let remedy = "use another `method`, or make it effect = \"read\"";
-        report.warning(line("method"), "http_method", "a GET request is not meant to change anything", remedy);
+        report.warning(
+            line("method"),
+            "http_method",
+            "a GET request is not meant to change anything",
+            remedy,
+        );
     }
-    let network = around
-        .network
-        .get_or_init(|| http::Network::new(&around.policy).map_err(|error| error.to_string()));
+    let network =
+        around.network.get_or_init(|| http::Network::new(&around.policy).map_err(|error| error.to_string()));
     let network = match network {
         Ok(network) => network,
         Err(error) => {
             let message = format!("no HTTP request can be made: {error}");
-            report.error(line(""), "http_client", message, "see that the system's TLS certificates can be read");
+            report.error(
+                line(""),
+                "http_client",
+                message,
+                "see that the system's TLS certificates can be read",
+            );
             return None;
         }
     };
@@ -276,4 +303,3 @@ fn http_tool(
         }
     }
 }
-

@@ -119,8 +119,10 @@ impl<'a> Fields<'a> {
             return Some(At { value: *meant, line: given.line });
         }
         let names = words.iter().map(|(word, _)| *word);
-        let message = format!("{}{key} = {:?} is not one of {}", self.path, given.value, listed(names.clone()));
-        self.report.error(given.line, "invalid_value", message, did_you_mean(&given.value, names));
+        let message = format!("`{}{key}` is {:?}", self.path, given.value);
+        let hint = did_you_mean(&given.value, names.clone());
+        let remedy = format!("write one of: {}; {hint}", listed(names));
+        self.report.error(given.line, "invalid_value", message, remedy.trim_end_matches([';', ' ']));
         None
     }
 
@@ -170,7 +172,11 @@ impl<'a> Fields<'a> {
     pub(super) fn tables(&mut self, key: &'static str) -> Vec<Fields<'a>> {
         let Some(value) = self.get(key, Need::Optional) else { return Vec::new() };
         let DeValue::Array(elements) = value.get_ref() else {
-            self.wrong::<()>(key, value.get_ref(), &format!("a list of tables, each written as [[{}{key}]]", self.path));
+            self.wrong::<()>(
+                key,
+                value.get_ref(),
+                &format!("a list of tables, each written as [[{}{key}]]", self.path),
+            );
             return Vec::new();
         };
         let mut tables = Vec::new();
@@ -199,8 +205,8 @@ impl<'a> Fields<'a> {
                 DeValue::Float(n) => n.to_string(),
                 DeValue::Boolean(b) => b.to_string(),
                 other => {
-                    let message = format!("{}{} must be a string, not {}", inner.path, name.get_ref(), kind(other));
-                    self.report.error(line, "wrong_type", message, "");
+                    let message = format!("`{}{}` is {}", inner.path, name.get_ref(), kind(other));
+                    self.report.error(line, "wrong_type", message, "write a string");
                     continue;
                 }
             };
@@ -227,12 +233,14 @@ impl<'a> Fields<'a> {
             }
             let line = Some(self.lines.of(key.span().start));
             let hint = did_you_mean(name, self.known.iter().copied());
-            let remedy = if hint.is_empty() {
-                format!("the keys here are: {}", self.known.join(", "))
-            } else {
-                hint
-            };
-            self.report.error(line, "unknown_key", format!("{}{name} is not a key of a scene", self.path), remedy);
+            let remedy =
+                if hint.is_empty() { format!("the keys here are: {}", self.known.join(", ")) } else { hint };
+            self.report.error(
+                line,
+                "unknown_key",
+                format!("`{}{name}` is not a key of a scene", self.path),
+                remedy,
+            );
         }
     }
 
@@ -242,7 +250,7 @@ impl<'a> Fields<'a> {
         }
         let found = self.table.get(key);
         if found.is_none() && need == Need::Required {
-            let message = format!("{}{key} is missing", self.path);
+            let message = format!("`{}{key}` is missing", self.path);
             self.report.error(Some(self.line), "missing_key", message, format!("add {key} = …"));
         }
         found
@@ -258,8 +266,8 @@ impl<'a> Fields<'a> {
     }
 
     fn wrong<T>(&self, key: &str, value: &DeValue<'_>, expected: &str) -> Option<T> {
-        let message = format!("{}{key} must be {expected}, not {}", self.path, kind(value));
-        self.report.error(self.line_of(key), "wrong_type", message, "");
+        let message = format!("`{}{key}` is {}", self.path, kind(value));
+        self.report.error(self.line_of(key), "wrong_type", message, format!("write {expected}"));
         None
     }
 
@@ -300,7 +308,12 @@ impl<'a> Fields<'a> {
 
     fn no_number(&self, value: &Spanned<DeValue<'_>>) -> Value {
         let line = Some(self.lines.of(value.span().start));
-        self.report.error(line, "wrong_type", "the number cannot be written in JSON", "use one of at most 64 bits");
+        self.report.error(
+            line,
+            "wrong_type",
+            "the number cannot be written in JSON",
+            "use one of at most 64 bits",
+        );
         Value::Null
     }
 }

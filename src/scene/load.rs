@@ -223,7 +223,12 @@ impl Gathered {
             };
             if first.set == set {
                 let message = format!("there is a scene called {:?} already, in {at}", first.name);
-                report.error(name.line, "duplicate_scene", message, "give each scene its own name (case aside)");
+                report.error(
+                    name.line,
+                    "duplicate_scene",
+                    message,
+                    "give each scene its own name (case aside)",
+                );
                 return false;
             }
             let message = format!("this scene replaces {:?} of {at}", first.name);
@@ -260,13 +265,20 @@ impl Gathered {
 
 /// Deep: tables are merged, everything else is replaced. Keys are the same in upper and lower case,
 /// since those that come from environment variables are in lower case.
-fn lay_over(settings: &mut Map<String, Value>, overlay: &Map<String, Value>, at: &str, told: bool, report: &Report) {
+fn lay_over(
+    settings: &mut Map<String, Value>,
+    overlay: &Map<String, Value>,
+    at: &str,
+    told: bool,
+    report: &Report,
+) {
     for (key, value) in overlay {
         let own = settings.keys().find(|own| own.eq_ignore_ascii_case(key)).cloned();
         if told && own.is_none() {
             let known = || settings.keys().map(String::as_str);
             let hint = did_you_mean(key, known());
-            let remedy = if hint.is_empty() { format!("its settings are: {}", listed(known())) } else { hint };
+            let remedy =
+                if hint.is_empty() { format!("its settings are: {}", listed(known())) } else { hint };
             let message = format!("{at}.{key} is not among the settings that the scene lists");
             report.warning(None, "settings_key", message, remedy);
         }

@@ -70,7 +70,10 @@ fn a_scene_file_is_read_as_it_is_written() {
     assert_eq!((scene.name.as_str(), scene.concurrency, scene.mailbox), ("Weather", 3, 64));
     assert_eq!(scene.settings, json!({"source": "auto", "limits": {"days": 7}, "since": "2026-01-01"}));
     let tool = scene.tool("Forecast").unwrap();
-    assert_eq!((tool.effect, tool.repeat, tool.timeout_ms, tool.max_result_bytes), (Effect::Read, Repeat::Never, 500, 16384));
+    assert_eq!(
+        (tool.effect, tool.repeat, tool.timeout_ms, tool.max_result_bytes),
+        (Effect::Read, Repeat::Never, 500, 16384)
+    );
     assert_eq!(tool.identity, ["city"]);
     assert_eq!(tool.source, json!({"native": "weather.forecast"}));
     assert_eq!(tool.say["it"], "A {{ city }} il {{ date | day }}.");
@@ -145,12 +148,85 @@ Authorization = "Bearer ${env:CRM_TOKEN}"
     let loaded = load_all(vec![folders], &json!({"weatherr": {}, "WEATHER": 5}));
     assert_eq!(loaded.scenes.len(), 1);
     assert!(loaded.failed());
-    insta::assert_snapshot!(told(&loaded), @"");
+    insta::assert_snapshot!(told(&loaded), @r#"
+    b/scene.toml:1: error[scene.missing_key]: `description` is missing
+      add description = …
+    b/scene.toml:2: error[scene.unknown_key]: `descripton` is not a key of a scene
+      did you mean "description"?
+    b/scene.toml:3: error[scene.empty]: `instructions` is empty
+      fill it in: they are all that the scene's model is told
+    b/scene.toml:4: error[scene.bound]: concurrency = 0 is out of bounds
+      use 1 or more, or leave it out for 8
+    b/scene.toml:5: error[scene.wrong_type]: `mailbox` is a string
+      write a whole number of 0 or more
+    b/scene.toml:9: error[scene.example_tool]: the example names the tool "MakeReqest", which the scene does not have
+      did you mean "MakeRequest"?
+    b/scene.toml:14: error[scene.invalid_value]: `tools[0].effect` is "writes"
+      write one of: read, write; did you mean "write"?
+    b/scene.toml:16: error[scene.native_unknown]: no native tool is registered as "vacation.make"
+      registered are: weather.cities, weather.forecast
+    b/scene.toml:17: error[scene.identity]: the identity of MakeRequest names "form", which is not among its properties
+      did you mean "from"?
+    b/scene.toml:18: error[scene.bound]: the timeout_ms of MakeRequest is 0
+      use 1 or more, or leave it out for 10000
+    b/scene.toml:21: error[scene.required]: MakeRequest requires "too", which is not among its properties
+      did you mean "to"?
+    b/scene.toml:23: error[scene.parameters]: "strng" in the parameters of MakeRequest is no type of JSON Schema
+      did you mean "string"?
+    b/scene.toml:26: warning[scene.schema_keyword]: "descripion" in the parameters of MakeRequest is no keyword of JSON Schema, and has no effect
+      did you mean "description"?
+    b/scene.toml:28: error[scene.say_template]: the sentence of MakeRequest in "it" cannot be used: syntax error: unexpected end of input, expected end of variable block
+      write it as "A {{ city }} il {{ date | day }}"
+    b/scene.toml:29: error[scene.say_language]: "italian" is no language
+      use the two letters of ISO 639-1 in lower case, such as it or en
+    b/scene.toml:32: error[scene.duplicate_tool]: "makerequest" is the name of two tools, the other one on line 12
+      give each tool its own name (case aside)
+    b/scene.toml:35: warning[scene.repeat]: makerequest only reads, and reads may always be repeated
+      take `repeat` out, or make it effect = "write"
+    b/scene.toml:37: error[scene.implementation]: a tool is either native or an HTTP request, and this is both
+      keep `native` or [tools.http], whichever is meant
+    b/scene.toml:40: error[scene.implementation]: the tool has nothing to call
+      add native = "name.of_the_tool" or a table [tools.http]
+    b/scene.toml:41: error[scene.reserved_name]: "CheckContinuation" is a name of the engine itself
+      choose another name
+    b/scene.toml:46: error[scene.name]: "Get it" is no name for a tool
+      use 1 to 64 characters from A-Z a-z 0-9 _ -
+    b/scene.toml:54: error[scene.http_private_address]: 192.168.0.1 is not a public address: loopback, private and link-local addresses are reached only with `scenes.allow_private_addresses = true` or the host in `scenes.allow_hosts`
+      write a public host, or allow this one in the configuration
+    b/scene.toml:54: error[scene.http_placeholder]: {city} is not among the tool's parameters
+      declare it in `parameters`, or use one of: q
+    b/scene.toml:55: error[scene.http_body]: a GET request has no body
+      put the values in `query`, or use another `method`
+    b/scene.toml:57: error[scene.http_secret]: the environment variable CRM_TOKEN is not set
+      set CRM_TOKEN before starting, or take the reference out
+    c/scene.toml:2: error[scene.syntax]: this is no TOML: invalid basic string, expected `"`
+      mend this first: the rest of the file is checked after
+    c/scene.toml:4: error[scene.syntax]: this is no TOML: unclosed array table, expected `]`
+      mend this first: the rest of the file is checked after
+    d/scene.toml:2: error[scene.duplicate_scene]: there is a scene called "Weather" already, in a/scene.toml:2
+      give each scene its own name (case aside)
+    e/scene.toml: warning[scene.no_tools]: the scene has no tools
+      add a table [[tools]]
+    e/scene.toml: warning[scene.no_examples]: the scene has no examples
+      add [[examples]] with say = "…": requests are routed by them
+    e/scene.toml:1: error[scene.missing_key]: `name` is missing
+      add name = …
+    e/scene.toml:1: error[scene.missing_key]: `description` is missing
+      add description = …
+    e/scene.toml:1: error[scene.missing_key]: `instructions` is missing
+      add instructions = …
+    configuration: error[scene.settings_type]: scenes.settings.WEATHER must be a table
+      write [scenes.settings.WEATHER]
+    configuration: error[scene.settings_scene]: scenes.settings.weatherr is for a scene that does not exist
+      did you mean "Weather"?
+    "#);
 }
 
 #[test]
 fn a_later_set_replaces_a_scene_with_a_warning_and_settings_are_laid_over() {
-    let own = GOOD.replace("Weather of cities.", "Our weather.").replace("name = \"Weather\"", "name = \"WEATHER\"");
+    let own = GOOD
+        .replace("Weather of cities.", "Our weather.")
+        .replace("name = \"Weather\"", "name = \"WEATHER\"");
     let sets = vec![vec![folder("builtin/weather", GOOD)], vec![folder("mine/weather", &own)]];
     let settings = json!({"weather": {"SOURCE": "bundled", "limits": {"hours": 1}, "sorce": 1}});
     let loaded = load_all(sets, &settings);
@@ -161,7 +237,12 @@ fn a_later_set_replaces_a_scene_with_a_warning_and_settings_are_laid_over() {
         loaded.scenes[0].settings,
         json!({"source": "bundled", "limits": {"days": 7, "hours": 1}, "since": "2026-01-01", "sorce": 1})
     );
-    insta::assert_snapshot!(told(&loaded), @"");
+    insta::assert_snapshot!(told(&loaded), @r#"
+    mine/weather/scene.toml:2: warning[scene.replaced]: this scene replaces "Weather" of builtin/weather/scene.toml:2
+      give it another name if both are meant
+    configuration: warning[scene.settings_key]: scenes.settings.weather.sorce is not among the settings that the scene lists
+      did you mean "source"?
+    "#);
 }
 
 #[test]
@@ -178,7 +259,10 @@ fn a_directory_is_read_folder_by_folder_and_what_is_no_scene_is_told() {
     write(".git/config", "nothing");
     let options = Options { dir: Some(dir.path().into()), ..Options::default() };
     let loaded = load(&options, Vec::new(), &natives());
-    assert_eq!(loaded.scenes[0].schema_sql.as_deref(), Some("CREATE TABLE IF NOT EXISTS cities (name TEXT);"));
+    assert_eq!(
+        loaded.scenes[0].schema_sql.as_deref(),
+        Some("CREATE TABLE IF NOT EXISTS cities (name TEXT);")
+    );
     assert_eq!(loaded.faults.iter().map(|f| f.code.as_str()).collect::<Vec<_>>(), ["scene.no_file"]);
     assert!(loaded.faults[0].file.ends_with("notes"));
 
@@ -188,6 +272,25 @@ fn a_directory_is_read_folder_by_folder_and_what_is_no_scene_is_told() {
     let missing = load_dir(&dir.path().join("nowhere"), &natives(), &NetworkPolicy::default());
     assert_eq!(missing.faults[0].code, "scene.unreadable");
     assert!(missing.failed());
+}
+
+#[test]
+fn embedded_folders_are_read_as_those_on_disk() {
+    use include_dir::{Dir, DirEntry, File};
+    const FILES: &[DirEntry<'_>] = &[
+        DirEntry::File(File::new("weather/scene.toml", GOOD.as_bytes())),
+        DirEntry::File(File::new("weather/tools.rs", b"fn main() {}")),
+    ];
+    const DIRS: &[DirEntry<'_>] = &[
+        DirEntry::Dir(Dir::new("weather", FILES)),
+        DirEntry::Dir(Dir::new("empty", &[])),
+        DirEntry::File(File::new("README.md", b"")),
+    ];
+    let folders = Folder::embedded("builtin", &Dir::new("", DIRS));
+    assert_eq!(folders, [folder("builtin/weather", GOOD)]);
+    let without = Options { builtin: false, ..Options::default() };
+    assert_eq!(load(&Options::default(), folders.clone(), &natives()).scenes.len(), 1);
+    assert_eq!(load(&without, folders, &natives()).scenes.len(), 0);
 }
 
 #[test]
@@ -249,7 +352,8 @@ fn malformed_allowed_hosts_are_told() {
 
 #[test]
 fn options_have_defaults_and_refuse_unknown_keys() {
-    let options: Options = serde_json::from_value(json!({"settings": {"Weather": {"source": "bundled"}}})).unwrap();
+    let options: Options =
+        serde_json::from_value(json!({"settings": {"Weather": {"source": "bundled"}}})).unwrap();
     assert!(options.builtin && !options.allow_private_addresses && options.dir.is_none());
     assert!(serde_json::from_value::<Options>(json!({"directory": "x"})).is_err());
 }

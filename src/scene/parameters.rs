@@ -10,17 +10,66 @@ use super::fault::Report;
 use crate::tools::nearest::{did_you_mean, listed, nearest};
 
 const KEYWORDS: [&str; 53] = [
-    "$anchor", "$comment", "$defs", "$dynamicAnchor", "$dynamicRef", "$id", "$ref", "$schema", "$vocabulary",
-    "additionalProperties", "allOf", "anyOf", "const", "contains", "contentEncoding", "contentMediaType",
-    "contentSchema", "default", "definitions", "dependentRequired", "dependentSchemas", "deprecated",
-    "description", "else", "enum", "examples", "exclusiveMaximum", "exclusiveMinimum", "format", "if", "items",
-    "maxContains", "maxItems", "maxLength", "maxProperties", "maximum", "minContains", "minItems", "minLength",
-    "minProperties", "minimum", "multipleOf", "not", "oneOf", "pattern", "patternProperties", "prefixItems",
-    "properties", "propertyNames", "readOnly", "required", "then", "type",
+    "$anchor",
+    "$comment",
+    "$defs",
+    "$dynamicAnchor",
+    "$dynamicRef",
+    "$id",
+    "$ref",
+    "$schema",
+    "$vocabulary",
+    "additionalProperties",
+    "allOf",
+    "anyOf",
+    "const",
+    "contains",
+    "contentEncoding",
+    "contentMediaType",
+    "contentSchema",
+    "default",
+    "definitions",
+    "dependentRequired",
+    "dependentSchemas",
+    "deprecated",
+    "description",
+    "else",
+    "enum",
+    "examples",
+    "exclusiveMaximum",
+    "exclusiveMinimum",
+    "format",
+    "if",
+    "items",
+    "maxContains",
+    "maxItems",
+    "maxLength",
+    "maxProperties",
+    "maximum",
+    "minContains",
+    "minItems",
+    "minLength",
+    "minProperties",
+    "minimum",
+    "multipleOf",
+    "not",
+    "oneOf",
+    "pattern",
+    "patternProperties",
+    "prefixItems",
+    "properties",
+    "propertyNames",
+    "readOnly",
+    "required",
+    "then",
+    "type",
 ];
 
 /// Keywords that are known too, listed apart since they are rare in arguments.
-const MORE_KEYWORDS: [&str; 5] = ["title", "unevaluatedItems", "unevaluatedProperties", "uniqueItems", "writeOnly"];
+const MORE_KEYWORDS: [&str; 5] =
+    ["title", "unevaluatedItems", "unevaluatedProperties", "uniqueItems", "writeOnly"];
+
+const TYPES: [&str; 7] = ["array", "boolean", "integer", "null", "number", "object", "string"];
 
 /// The compiled schema, or `None` when something is wrong with it; all that is goes into the report.
 pub(super) fn compile(
@@ -54,6 +103,14 @@ pub(super) fn compile(
     }
     for error in jsonschema::draft202012::meta::validator().iter_errors(schema) {
         let pointer = error.instance_path().as_str();
+        let given = error.instance().as_str().filter(|_| pointer.ends_with("/type"));
+        if let Some(given) = given {
+            let message = format!("{given:?} in the parameters of {tool} is no type of JSON Schema");
+            let hint = did_you_mean(given, TYPES);
+            let remedy = if hint.is_empty() { format!("the types are: {}", listed(TYPES)) } else { hint };
+            fault(pointer, "parameters", message, remedy);
+            continue;
+        }
         let message = format!("the parameters of {tool} are no valid JSON Schema at {pointer:?}: {error}");
         fault(pointer, "parameters", message, "see the keyword's meaning in JSON Schema 2020-12".to_owned());
     }
@@ -62,7 +119,9 @@ pub(super) fn compile(
         report.warning(
             line(&pointer),
             "schema_keyword",
-            format!("{keyword:?} in the parameters of {tool} is no keyword of JSON Schema, and has no effect"),
+            format!(
+                "{keyword:?} in the parameters of {tool} is no keyword of JSON Schema, and has no effect"
+            ),
             format!("did you mean {meant:?}?"),
         );
     }
@@ -122,8 +181,10 @@ fn clean(schema: &mut Value) {
         fields.remove("default");
     }
     let numeric = fields.get("format").and_then(Value::as_str).is_some_and(|format| {
-        matches!(format.trim_start_matches('u').trim_start_matches("int"), "8" | "16" | "32" | "64" | "128" | "")
-            || matches!(format, "float" | "double")
+        matches!(
+            format.trim_start_matches('u').trim_start_matches("int"),
+            "8" | "16" | "32" | "64" | "128" | ""
+        ) || matches!(format, "float" | "double")
     });
     if numeric {
         fields.remove("format");
@@ -168,8 +229,18 @@ fn without_null(schema: &mut Value) {
 
 /// Keywords whose value is a schema, a list of schemas, or schemas by name.
 const ONE: [&str; 12] = [
-    "additionalProperties", "contains", "contentSchema", "else", "if", "items", "not", "propertyNames", "then",
-    "unevaluatedItems", "unevaluatedProperties", "additionalItems",
+    "additionalProperties",
+    "contains",
+    "contentSchema",
+    "else",
+    "if",
+    "items",
+    "not",
+    "propertyNames",
+    "then",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+    "additionalItems",
 ];
 const LISTS: [&str; 4] = ["allOf", "anyOf", "oneOf", "prefixItems"];
 const NAMED: [&str; 5] = ["$defs", "definitions", "dependentSchemas", "patternProperties", "properties"];

@@ -31,7 +31,12 @@ fn scene(mut fields: Fields<'_>) -> SceneDraft {
         instructions: fields.string("instructions", Need::Required),
         concurrency: fields.number("concurrency"),
         mailbox: fields.number("mailbox"),
-        settings: fields.table("settings").is_some().then(|| fields.json("settings")).flatten().map(|(v, _)| v.value),
+        settings: fields
+            .table("settings")
+            .is_some()
+            .then(|| fields.json("settings"))
+            .flatten()
+            .map(|(v, _)| v.value),
         schema_sql: None,
         examples: fields.tables("examples").into_iter().map(example).collect(),
         tools: fields.tables("tools").into_iter().map(|table| tool(table)).collect(),
@@ -41,8 +46,10 @@ fn scene(mut fields: Fields<'_>) -> SceneDraft {
 }
 
 fn example(mut fields: Fields<'_>) -> ExampleDraft {
-    let draft =
-        ExampleDraft { say: fields.string("say", Need::Required), tool: fields.string("tool", Need::Optional) };
+    let draft = ExampleDraft {
+        say: fields.string("say", Need::Required),
+        tool: fields.string("tool", Need::Optional),
+    };
     fields.finish();
     draft
 }
@@ -107,7 +114,12 @@ fn request(fields: &mut Fields<'_>, source: &Value) -> Option<http::Spec> {
     let result = fields.string("result", Need::Optional);
     let most = fields.number("max_response_bytes");
     if let Some(most) = most.as_ref().filter(|most| most.value == 0) {
-        fields.report().error(most.line, "bound", "max_response_bytes must be more than 0", "leave it out for 1 MiB");
+        fields.report().error(
+            most.line,
+            "bound",
+            "max_response_bytes must be more than 0",
+            "leave it out for 1 MiB",
+        );
     }
     Some(http::Spec {
         method: method.map_or_else(|| "GET".to_owned(), |method| method.value),

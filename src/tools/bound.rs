@@ -20,7 +20,8 @@ pub fn bound(value: Value, max_bytes: usize) -> Value {
         return value;
     }
     // No number in the envelope is larger than the total.
-    let empty = json!({"omitted": total, "shown_bytes": total, "total_bytes": total, "truncated": true, "value": 0});
+    let empty =
+        json!({"omitted": total, "shown_bytes": total, "total_bytes": total, "truncated": true, "value": 0});
     let room = max_bytes.saturating_sub(size(&empty) - 1);
     let mut envelope = Map::new();
     let shown = match &value {
@@ -115,7 +116,9 @@ fn object(fields: &Map<String, Value>, room: usize, depth: usize) -> Option<Valu
     for (index, (_, name, value)) in by_size.into_iter().enumerate() {
         let key = size(&Value::String(name.clone())) + 2;
         let share = left / (count - index);
-        let Some(value) = share.checked_sub(key).and_then(|share| fit(value, share, depth + 1)) else { continue };
+        let Some(value) = share.checked_sub(key).and_then(|share| fit(value, share, depth + 1)) else {
+            continue;
+        };
         left -= key + size(&value);
         kept.insert(name.clone(), value);
     }

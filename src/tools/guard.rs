@@ -123,7 +123,9 @@ pub fn http_client(policy: &NetworkPolicy) -> Result<reqwest::Client, reqwest::E
 }
 
 /// The same, but redirects are answers: for callers that follow them with their own rules.
-pub(super) fn http_client_without_redirects(policy: &NetworkPolicy) -> Result<reqwest::Client, reqwest::Error> {
+pub(super) fn http_client_without_redirects(
+    policy: &NetworkPolicy,
+) -> Result<reqwest::Client, reqwest::Error> {
     guarded(policy).redirect(redirect::Policy::none()).build()
 }
 
@@ -253,7 +255,7 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
             | (192, 168, _)                  // private
             | (198, 18 | 19, _)              // benchmarks
             | (198, 51, 100) | (203, 0, 113) // documentation
-            | (224..=255, _, _)              // multicast, reserved, broadcast
+            | (224..=255, _, _) // multicast, reserved, broadcast
     );
     !special
 }
@@ -296,18 +298,51 @@ mod tests {
     #[test]
     fn only_the_public_internet_is_public() {
         let inside = [
-            "0.0.0.0", "10.1.2.3", "100.64.0.1", "127.0.0.1", "127.9.9.9", "169.254.169.254", "172.16.0.1",
-            "172.31.255.255", "192.168.1.1", "198.18.0.1", "224.0.0.1", "255.255.255.255", "::", "::1",
-            "fe80::1", "fc00::1", "fd12:3456::1", "fec0::1", "ff02::1", "::ffff:127.0.0.1", "::ffff:10.0.0.1",
-            "::127.0.0.1", "64:ff9b::7f00:1", "64:ff9b:1::1", "2002:7f00:1::", "2002:c0a8:101::1", "2001::1",
-            "2001:db8::1", "3fff::1",
+            "0.0.0.0",
+            "10.1.2.3",
+            "100.64.0.1",
+            "127.0.0.1",
+            "127.9.9.9",
+            "169.254.169.254",
+            "172.16.0.1",
+            "172.31.255.255",
+            "192.168.1.1",
+            "198.18.0.1",
+            "224.0.0.1",
+            "255.255.255.255",
+            "::",
+            "::1",
+            "fe80::1",
+            "fc00::1",
+            "fd12:3456::1",
+            "fec0::1",
+            "ff02::1",
+            "::ffff:127.0.0.1",
+            "::ffff:10.0.0.1",
+            "::127.0.0.1",
+            "64:ff9b::7f00:1",
+            "64:ff9b:1::1",
+            "2002:7f00:1::",
+            "2002:c0a8:101::1",
+            "2001::1",
+            "2001:db8::1",
+            "3fff::1",
         ];
         for address in inside {
             assert!(!is_public(address.parse().unwrap()), "{address}");
         }
         let outside = [
-            "1.1.1.1", "8.8.8.8", "100.63.255.255", "100.128.0.1", "172.15.0.1", "172.32.0.1", "192.169.0.1",
-            "2606:4700::1111", "::ffff:8.8.8.8", "64:ff9b::808:808", "2002:808:808::1",
+            "1.1.1.1",
+            "8.8.8.8",
+            "100.63.255.255",
+            "100.128.0.1",
+            "172.15.0.1",
+            "172.32.0.1",
+            "192.169.0.1",
+            "2606:4700::1111",
+            "::ffff:8.8.8.8",
+            "64:ff9b::808:808",
+            "2002:808:808::1",
         ];
         for address in outside {
             assert!(is_public(address.parse().unwrap()), "{address}");
@@ -325,7 +360,8 @@ mod tests {
 
     #[test]
     fn hosts_are_allowed_by_name_or_by_name_and_port() {
-        let check = |entry: &str, url: &str| allowing(entry).check(&Url::parse(url).unwrap()).map_err(|r| r.code);
+        let check =
+            |entry: &str, url: &str| allowing(entry).check(&Url::parse(url).unwrap()).map_err(|r| r.code);
         assert_eq!(check("127.0.0.1", "http://127.0.0.1:9/"), Ok(()));
         assert_eq!(check("127.0.0.1:9", "http://127.0.0.1:9/"), Ok(()));
         assert_eq!(check("127.0.0.1:9", "http://127.0.0.1:10/"), Err("http.private_address"));
@@ -357,7 +393,10 @@ mod tests {
         let server = serve([Reply::json("{}")]).await;
         let url = format!("http://localhost:{}/", server.port());
         assert_eq!(code_of(&NetworkPolicy::default(), &url).await, Err("http.private_address".into()));
-        assert_eq!(code_of(&NetworkPolicy::default(), "https://localhost/").await, Err("http.private_address".into()));
+        assert_eq!(
+            code_of(&NetworkPolicy::default(), "https://localhost/").await,
+            Err("http.private_address".into())
+        );
         assert_eq!(code_of(&allowing("localhost"), &url).await, Ok(200));
     }
 

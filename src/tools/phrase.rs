@@ -139,24 +139,74 @@ pub fn day(iso: &str, language: &str) -> Option<String> {
     let (day, year) = (date.day(), date.year());
     let months: [&str; 12] = match language {
         "it" => [
-            "gennaio", "febbraio", "marzo", "aprile", "maggio", "giugno", "luglio", "agosto", "settembre",
-            "ottobre", "novembre", "dicembre",
+            "gennaio",
+            "febbraio",
+            "marzo",
+            "aprile",
+            "maggio",
+            "giugno",
+            "luglio",
+            "agosto",
+            "settembre",
+            "ottobre",
+            "novembre",
+            "dicembre",
         ],
         "fr" => [
-            "janvier", "février", "mars", "avril", "mai", "juin", "juillet", "août", "septembre", "octobre",
-            "novembre", "décembre",
+            "janvier",
+            "février",
+            "mars",
+            "avril",
+            "mai",
+            "juin",
+            "juillet",
+            "août",
+            "septembre",
+            "octobre",
+            "novembre",
+            "décembre",
         ],
         "de" => [
-            "Januar", "Februar", "März", "April", "Mai", "Juni", "Juli", "August", "September", "Oktober",
-            "November", "Dezember",
+            "Januar",
+            "Februar",
+            "März",
+            "April",
+            "Mai",
+            "Juni",
+            "Juli",
+            "August",
+            "September",
+            "Oktober",
+            "November",
+            "Dezember",
         ],
         "es" => [
-            "enero", "febrero", "marzo", "abril", "mayo", "junio", "julio", "agosto", "septiembre", "octubre",
-            "noviembre", "diciembre",
+            "enero",
+            "febrero",
+            "marzo",
+            "abril",
+            "mayo",
+            "junio",
+            "julio",
+            "agosto",
+            "septiembre",
+            "octubre",
+            "noviembre",
+            "diciembre",
         ],
         _ => [
-            "January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
-            "November", "December",
+            "January",
+            "February",
+            "March",
+            "April",
+            "May",
+            "June",
+            "July",
+            "August",
+            "September",
+            "October",
+            "November",
+            "December",
         ],
     };
     let month = months.get(usize::try_from(date.month()).ok()?.checked_sub(1)?)?;
@@ -225,10 +275,18 @@ mod tests {
 
     #[test]
     fn days_are_written_as_each_language_writes_them() {
-        let written = ["it", "en", "fr", "de", "es", "sv"].map(|language| day("2026-06-01", language).unwrap());
+        let written =
+            ["it", "en", "fr", "de", "es", "sv"].map(|language| day("2026-06-01", language).unwrap());
         assert_eq!(
             written,
-            ["1 giugno 2026", "1 June 2026", "1er juin 2026", "1. Juni 2026", "1 de junio de 2026", "1 June 2026"]
+            [
+                "1 giugno 2026",
+                "1 June 2026",
+                "1er juin 2026",
+                "1. Juni 2026",
+                "1 de junio de 2026",
+                "1 June 2026"
+            ]
         );
         assert_eq!(day("2026-06-15T10:00:00Z", "it"), Some("15 giugno 2026".into()));
         assert_eq!(day("domani", "it"), None);
@@ -237,7 +295,13 @@ mod tests {
 
     #[test]
     fn a_template_that_runs_away_is_stopped() {
-        assert_eq!(italian("{% for i in range(99999) %}{% for j in range(99999) %}x{% endfor %}{% endfor %}", json!({})), None);
+        assert_eq!(
+            italian(
+                "{% for i in range(99999) %}{% for j in range(99999) %}x{% endfor %}{% endfor %}",
+                json!({})
+            ),
+            None
+        );
         assert_eq!(italian("{{ text }}", json!({"text": "x".repeat(MAX_BYTES + 1)})), None);
     }
 

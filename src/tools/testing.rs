@@ -121,7 +121,9 @@ async fn read(stream: &mut TcpStream) -> String {
         if let Some((head, body)) = text.split_once("\r\n\r\n") {
             let length = head
                 .lines()
-                .find_map(|line| line.to_lowercase().strip_prefix("content-length:").map(|n| n.trim().parse().unwrap()))
+                .find_map(|line| {
+                    line.to_lowercase().strip_prefix("content-length:").map(|n| n.trim().parse().unwrap())
+                })
                 .unwrap_or(0_usize);
             if body.len() >= length {
                 return text;

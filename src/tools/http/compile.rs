@@ -162,15 +162,30 @@ impl Reader<'_> {
             let at = format!("headers.{name}");
             let template = self.template(&at, text);
             if template.is_fixed() && HeaderValue::from_str(text).is_err() {
-                self.problem(&at, "http_header", format!("{text:?} cannot be sent in a header"), "use visible ASCII");
+                self.problem(
+                    &at,
+                    "http_header",
+                    format!("{text:?} cannot be sent in a header"),
+                    "use visible ASCII",
+                );
             }
             let Ok(header) = HeaderName::from_bytes(name.as_bytes()) else {
-                self.problem(&at, "http_header", format!("{name:?} is no header name"), "use letters, digits and -");
+                self.problem(
+                    &at,
+                    "http_header",
+                    format!("{name:?} is no header name"),
+                    "use letters, digits and -",
+                );
                 continue;
             };
             let own = [HOST, CONTENT_LENGTH, TRANSFER_ENCODING, CONNECTION];
             if own.contains(&header) || (self.terms.repeat == Repeat::Key && header == IDEMPOTENCY_HEADER) {
-                self.problem(&at, "http_header", format!("{name} is set by the program itself"), "take it out");
+                self.problem(
+                    &at,
+                    "http_header",
+                    format!("{name} is set by the program itself"),
+                    "take it out",
+                );
                 continue;
             }
             headers.push((header, template));
@@ -183,7 +198,12 @@ impl Reader<'_> {
         let (origin, path, query) = parts(url);
         if origin.contains(['{', '}', '$']) {
             let message = "the scheme, host and port of a URL are fixed".to_owned();
-            self.problem("url", "http_url", message, "write the host out; arguments go into the path and the query");
+            self.problem(
+                "url",
+                "http_url",
+                message,
+                "write the host out; arguments go into the path and the query",
+            );
             return Default::default();
         }
         let allowed = match Url::parse(origin) {
@@ -204,7 +224,7 @@ impl Reader<'_> {
                 return Default::default();
             }
             Ok(Err(refused)) => {
-                let remedy = "set `scenes.allow_hosts` (or `scenes.allow_private_addresses`) if it is meant";
+                let remedy = "write a public host, or allow this one in the configuration";
                 self.problem("url", "http_private_address", refused.message, remedy);
             }
             Ok(Ok(())) => {}

@@ -44,20 +44,22 @@ impl Http {
     /// The request for these arguments, or why they do not make one.
     pub(super) fn outgoing(&self, context: &ToolContext, arguments: &Value) -> Result<Outgoing, ToolError> {
         let none = Map::new();
-        let values = Values {
-            arguments: arguments.as_object().unwrap_or(&none),
-            principal: &context.principal,
-        };
+        let values =
+            Values { arguments: arguments.as_object().unwrap_or(&none), principal: &context.principal };
         let mut outgoing = Outgoing {
             method: self.method.clone(),
             url: self.target(values)?,
             headers: Vec::new(),
-            body: self.body.as_ref().map(|body| body.expand(values).unwrap_or_default().to_string().into_bytes()),
+            body: self
+                .body
+                .as_ref()
+                .map(|body| body.expand(values).unwrap_or_default().to_string().into_bytes()),
         };
         for (name, template) in &self.headers {
             let Some(value) = template.expand(values, str::to_owned, str::to_owned) else { continue };
-            let mut value = HeaderValue::from_str(&value)
-                .map_err(|_| refused(format!("the value for the header {name} cannot be sent: use visible ASCII")))?;
+            let mut value = HeaderValue::from_str(&value).map_err(|_| {
+                refused(format!("the value for the header {name} cannot be sent: use visible ASCII"))
+            })?;
             let secret = template.secrets().next().is_some()
                 || [AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION].contains(name);
             value.set_sensitive(secret);
@@ -199,7 +201,10 @@ impl Http {
             .and_then(|location| location.to_str().ok())
             .and_then(|location| outgoing.url.join(location).ok());
         let Some(next) = next else {
-            return Err(refuse("http.redirect", format!("{place} answered {status} without saying where to go")));
+            return Err(refuse(
+                "http.redirect",
+                format!("{place} answered {status} without saying where to go"),
+            ));
         };
         self.network.policy().check_redirect(&outgoing.url, &next).map_err(|r| refuse(r.code, r.message))?;
         let same_origin = next.origin() == outgoing.url.origin();
@@ -209,7 +214,9 @@ impl Http {
         if get && outgoing.method != Method::GET {
             outgoing.method = Method::GET;
             outgoing.body = None;
-            outgoing.headers.retain(|header| header.name != CONTENT_TYPE && header.name != IDEMPOTENCY_HEADER);
+            outgoing
+                .headers
+                .retain(|header| header.name != CONTENT_TYPE && header.name != IDEMPOTENCY_HEADER);
         } else if !same_origin && outgoing.method != Method::GET {
             let host = next.host_str().unwrap_or_default();
             let message = format!("{place} redirects to {host}, and only reads follow to another host");

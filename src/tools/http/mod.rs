@@ -158,7 +158,10 @@ impl Http {
 /// Shows neither secrets nor what is sent.
 impl std::fmt::Debug for Http {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Http").field("method", &self.method).field("origin", &self.origin).finish_non_exhaustive()
+        f.debug_struct("Http")
+            .field("method", &self.method)
+            .field("origin", &self.origin)
+            .finish_non_exhaustive()
     }
 }
 

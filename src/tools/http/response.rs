@@ -94,7 +94,8 @@ impl Http {
             None => {
                 let value = Value::String(self.without_secrets(text.into_owned()));
                 if kind == Kind::Json || self.result.is_some() {
-                    return self.odd(value, format!("{place} answered {status} with something that is no JSON"));
+                    return self
+                        .odd(value, format!("{place} answered {status} with something that is no JSON"));
                 }
                 value
             }

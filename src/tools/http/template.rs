@@ -21,7 +21,12 @@ impl Secret {
 
     /// The text without a beginning of the secret that stands at its end.
     pub(super) fn redact_end(&self, mut text: String) -> String {
-        let begun = self.0.char_indices().map(|(at, _)| at).rev().find(|at| *at > 3 && text.ends_with(&self.0[..*at]));
+        let begun = self
+            .0
+            .char_indices()
+            .map(|(at, _)| at)
+            .rev()
+            .find(|at| *at > 3 && text.ends_with(&self.0[..*at]));
         if let Some(length) = begun {
             text.truncate(text.len() - length);
         }
@@ -70,10 +75,7 @@ pub(super) enum Flaw {
 
 impl Template {
     /// Reads a template, resolving secrets at once. The flaws are all there are.
-    pub(super) fn parse(
-        text: &str,
-        environment: &dyn Fn(&str) -> Option<String>,
-    ) -> Result<Self, Vec<Flaw>> {
+    pub(super) fn parse(text: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result<Self, Vec<Flaw>> {
         let mut parts = Vec::new();
         let mut flaws = Vec::new();
         let mut literal = String::new();
