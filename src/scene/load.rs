@@ -116,11 +116,14 @@ pub fn load_dir(path: &Path, natives: &NativeTools, policy: &NetworkPolicy) -> L
     loaded
 }
 
+/// Where the value of a variable is looked up.
+type Environment<'a> = Box<dyn Fn(&str) -> Option<String> + 'a>;
+
 /// Turns folders into scenes.
 pub struct Loader<'a> {
     natives: &'a NativeTools,
     policy: NetworkPolicy,
-    environment: Box<dyn Fn(&str) -> Option<String> + 'a>,
+    environment: Environment<'a>,
 }
 
 impl<'a> Loader<'a> {
