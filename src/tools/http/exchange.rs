@@ -80,7 +80,10 @@ impl Http {
             let key = context.idempotency_key.as_deref().unwrap_or_default();
             if key.is_empty() || HeaderValue::from_str(key).is_err() {
                 // Sent without its key, it could not be repeated safely, as was promised.
-                return Err(ToolError::failed("http.no_key", "there is no idempotency key that can be sent with this write"));
+                return Err(ToolError::failed(
+                    "http.no_key",
+                    "there is no idempotency key that can be sent with this write",
+                ));
             }
             default(HeaderName::from_static(IDEMPOTENCY_HEADER), key);
         }
