@@ -43,6 +43,11 @@ impl Checker<'_> {
         }
     }
 
+    fn is_built_in(&self, key: &str) -> bool {
+        let path: KeyPath = key.split('.').map(str::to_owned).collect();
+        self.merged.origin(&path) == super::Origin::BuiltIn
+    }
+
     fn range<N: PartialOrd + Display + Copy>(&mut self, key: &str, value: N, range: RangeInclusive<N>) {
         if !range.contains(&value) {
             let bounds = format!("from {} to {}", range.start(), range.end());
@@ -98,7 +103,10 @@ fn who_and_how(config: &Config, seen: &mut Checker<'_>) {
             "`memory.max_turns_in_prompt` = `{}` is less than `memory.keep_turns` = `{}`",
             memory.max_turns_in_prompt, memory.keep_turns
         );
-        seen.add("memory.max_turns_in_prompt", message, "raise the one or lower the other");
+        // Told where somebody wrote one of the two.
+        let keys = ["memory.max_turns_in_prompt", "memory.keep_turns"];
+        let key = if seen.is_built_in(keys[0]) { keys[1] } else { keys[0] };
+        seen.add(key, message, "raise the one or lower the other");
     }
     if config.store.data_dir.as_os_str().is_empty() {
         let message = "`store.data_dir` must name a directory".to_owned();
@@ -141,7 +149,7 @@ fn models(config: &Config, seen: &mut Checker<'_>) {
             let message = format!("`{}` = `{OFFLINE}` is the name of the embedded model", key("name"));
             seen.add(&key("name"), message, "choose another name");
         } else if !model.name.is_empty() && !names.insert(&model.name) {
-            let message = format!("`{}` = `{}` names a second model so", key("name"), model.name);
+            let message = format!("`{}` = `{}` is the name of an earlier model, too", key("name"), model.name);
             seen.add(&key("name"), message, "give each model a name of its own");
         }
         if !model.base_url.trim().is_empty() {

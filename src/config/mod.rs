@@ -100,6 +100,8 @@ impl Config {
         if faults.is_empty() {
             Ok(Loaded { config, warnings, sources: merged.sources() })
         } else {
+            // As one reads: the file from its top, then the environment, then the flags.
+            faults.sort_by(|a, b| a.origin.cmp(&b.origin));
             Err(Faults(faults))
         }
     }
