@@ -110,7 +110,17 @@ async fn plain_output_is_the_run_then_the_answer_then_the_figures() {
     let assistant = Scripted::new(&[Some(RunStatus::NeedsInput)]);
     let mut out = Output::new(Vec::new());
     once(&assistant, "Three days off", None, Show::Plain, &mut out).await.unwrap();
-    insta::assert_snapshot!(String::from_utf8(out.into_inner()).unwrap(), @"");
+    insta::assert_snapshot!(String::from_utf8(out.into_inner()).unwrap(), @r"
+    plan: 1 step: Vacation
+      1. VacationManagement: Ask for three days off [MakeRequest]
+    step 1 VacationManagement: started
+    step 1 VacationManagement: needs input: From which day to which day?
+    check: only the user can say what is missing: the dates
+
+    From which day?
+
+    5 model calls, 2100 tokens in (400 cached), 180 out, $0.0012, 1.23 s (overhead 3.4 ms)
+    ");
 }
 
 #[tokio::test]
@@ -139,5 +149,8 @@ async fn a_refused_message_is_told_on_standard_error_and_the_conversation_goes_o
     let (exit, _, out, errors) = hold(&[None, Some(RunStatus::Completed)], &["a", "b"], false).await;
     assert_eq!(exit, Exit::Failed);
     assert_eq!(out.lines().count(), 1);
-    insta::assert_snapshot!(errors, @"");
+    insta::assert_snapshot!(errors, @r"
+    error[session.full]: the conversation has 32 requests waiting
+      help: try later
+    ");
 }

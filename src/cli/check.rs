@@ -154,7 +154,8 @@ fn describe(out: &mut impl Write, found: &Found) -> io::Result<()> {
             writeln!(out, "    {}", one_line(line))?;
         }
     }
-    writeln!(out, "{}:", count(found.scenes.len(), "scene"))?;
+    let end = if found.scenes.is_empty() { "" } else { ":" };
+    writeln!(out, "{}{end}", count(found.scenes.len(), "scene"))?;
     for scene in &found.scenes {
         writeln!(out, "  {}", one_line(scene))?;
     }
@@ -184,7 +185,16 @@ mod tests {
         found.scenes = vec!["Weather: WeatherForecast_Get, AddCity (write)".to_owned()];
         let (exit, text) = written(&[], Some(&found));
         assert_eq!(exit, Exit::Completed);
-        insta::assert_snapshot!(text, @"");
+        insta::assert_snapshot!(text, @r"
+        Configuration: built-in defaults, flag --data-dir
+        Data directory: d
+        1 model:
+          offline (embedded rules, no network)
+        1 scene:
+          Weather: WeatherForecast_Get, AddCity (write)
+
+        Nothing is wrong.
+        ");
     }
 
     #[test]
@@ -195,7 +205,22 @@ mod tests {
         found.models[0].1 = vec!["named: called the function".to_owned(), "json_schema: refused".to_owned()];
         let (exit, text) = written(&findings, Some(&found));
         assert_eq!(exit, Exit::Completed);
-        insta::assert_snapshot!(text, @"");
+        insta::assert_snapshot!(text, @r#"
+        environment variable OPENAI_BASE_URL: warning[config.insecure]: model `m` is asked without encryption at http://models.example/v1
+          help: use https
+        environment variable OPENAI_MODEL: warning[config.price]: no prices are known of model `m`, so its cost is told as 0
+          help: set `input_usd_per_million` and `output_usd_per_million` of the model
+
+        Configuration: built-in defaults, environment variable OPENAI_BASE_URL, flag --data-dir
+        Data directory: d
+        1 model:
+          m: m at http://models.example/v1, forced by "named", no key
+            named: called the function
+            json_schema: refused
+        0 scenes
+
+        0 errors, 2 warnings
+        "#);
     }
 
     #[test]
@@ -211,6 +236,12 @@ mod tests {
         });
         let (exit, text) = written(&findings, None);
         assert_eq!(exit, Exit::Failed);
-        insta::assert_snapshot!(text, @"");
+        insta::assert_snapshot!(text, @r#"
+        environment variable PROSCENIUM__PLANNING__MAX_STEPS: error[config.value]: `planning.max_steps` = `0` is out of range
+          help: set a value from 1 to 100
+        scenes/rooms/scene.toml:12: error[scene.unknown_native]: there is no native tool "rooms.book"
+
+        2 errors, 0 warnings
+        "#);
     }
 }

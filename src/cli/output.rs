@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use proscenium::{Answer, AnswerUsage};
 use serde::Serialize;
 
-use super::text::{clean, count, dollars, duration, grouped};
+use super::text::{clean, count, dollars, duration};
 
 /// A writer whose reader may go away (`… | head`): from then on everything is dropped quietly, so
 /// that a run which has begun ends as it should.
@@ -74,7 +74,7 @@ pub fn answer(out: &mut impl Write, answer: &Answer) -> io::Result<()> {
     out.flush()
 }
 
-/// `3 model calls, 1 200 tokens in (200 cached), 90 out, $0.0006, 1.23 s (overhead 2.5 ms)`
+/// `3 model calls, 1200 tokens in (200 cached), 90 out, $0.0006, 1.23 s (overhead 2.5 ms)`
 fn figures(usage: &AnswerUsage, total_ms: f64, overhead_ms: f64) -> String {
     let session = if usage.session_cost_usd > usage.cost_usd {
         format!(" (conversation {})", dollars(usage.session_cost_usd))
@@ -90,15 +90,10 @@ fn figures(usage: &AnswerUsage, total_ms: f64, overhead_ms: f64) -> String {
     )
 }
 
-/// `3 model calls, 1 200 tokens in (200 cached), 90 out`
+/// `3 model calls, 1200 tokens in (200 cached), 90 out`
 pub fn tokens(calls: u32, input: u64, cached: u64, output: u64) -> String {
-    format!(
-        "{}, {} tokens in ({} cached), {} out",
-        count(calls as usize, "model call"),
-        grouped(input),
-        grouped(cached),
-        grouped(output)
-    )
+    let calls = count(calls as usize, "model call");
+    format!("{calls}, {input} tokens in ({cached} cached), {output} out")
 }
 
 /// A document as JSON: over several lines, or on one.
@@ -148,8 +143,8 @@ mod tests {
             cost_usd: 0.0006,
             session_cost_usd: 0.0006,
         };
-        insta::assert_snapshot!(figures(&usage, 1234.0, 2.5), @"");
+        insta::assert_snapshot!(figures(&usage, 1234.0, 2.5), @"3 model calls, 1200 tokens in (200 cached), 90 out, $0.0006, 1.23 s (overhead 2.5 ms)");
         let later = AnswerUsage { session_cost_usd: 0.0015, ..usage };
-        insta::assert_snapshot!(figures(&later, 61_000.0, 12.0), @"");
+        insta::assert_snapshot!(figures(&later, 61_000.0, 12.0), @"3 model calls, 1200 tokens in (200 cached), 90 out, $0.0006 (conversation $0.0015), 1 min 1 s (overhead 12 ms)");
     }
 }

@@ -263,17 +263,101 @@ mod tests {
 
     #[test]
     fn a_run_is_shown_with_its_plans_its_calls_and_its_answer() {
-        insta::assert_snapshot!(shown(&recorded::two_scenes(), Parts::default()), @"");
+        insta::assert_snapshot!(shown(&recorded::two_scenes(), Parts::default()), @r#"
+        Run: 01976c8e-0000-7000-8000-000000000001
+        Request: Voglio sapere il meteo a Milano e poi richiedere 3 giorni di ferie
+        Status: completed
+        Session: s-1, tenant local, asked by keysersoze
+        Accepted: 2026-05-04 09:00:00 CEST, took 6.75 s
+
+        # Execution Plan: Voglio sapere il meteo a Milano e poi richiedere 3 giorni di ferie
+        Task ID: 01976c8e-0000-7000-8000-000000000002
+        Status: completed
+        Reasoning: User needs weather and vacation request
+
+        ## Step 1: Weather
+        Purpose: Get weather information for Milan
+        Tool: WeatherForecast_Get
+        Tool: AddCity
+        Status: completed
+
+        ## Step 2: VacationManagement
+        Purpose: Submit vacation request
+        Tool: MakeRequest
+        After: 1
+        Status: completed
+
+        # Execution Plan: Voglio sapere il meteo a Milano e poi richiedere 3 giorni di ferie
+        Task ID: 01976c8e-0000-7000-8000-000000000002
+        Status: completed
+        Reasoning: Approvers are missing
+
+        ## Step 3: VacationManagement
+        Purpose: Find the approvers
+        Tool: GetApprovers
+        After: 2
+        Status: completed
+
+        3 tool calls:
+          1. step 1 Weather: WeatherForecast_Get {"city":"Milan"}
+             ok {"city":"Milan","max_c":24,"min_c":12,"source":"bundled \u001b[31mclimate\u001b[0m values"} (12 ms)
+          2. step 1 Weather: WeatherForecast_Get {"city":"Milan"}
+             skipped, the same as call 1
+          3. step 2 VacationManagement: MakeRequest {"from":"2026-06-15","to":"2026-06-17"}
+             ok {"days":3,"id":7} (12 ms)
+
+        Answer:
+        A Milano da 12 a 24 °C. Ferie chieste dal 15 al 17 giugno.
+
+        2 model calls, 800 tokens in (200 cached), 60 out, $0.0004
+        "#);
     }
 
     #[test]
     fn a_failed_run_says_why() {
-        insta::assert_snapshot!(shown(&recorded::failed_step(), Parts::default()), @"");
+        insta::assert_snapshot!(shown(&recorded::failed_step(), Parts::default()), @r#"
+        Run: 01976c8e-0000-7000-8000-000000000001
+        Request: Meteo a Milano, poi ferie
+        Status: failed
+        Session: s-1, tenant local, asked by keysersoze
+        Accepted: 2026-05-04 09:00:00 CEST, took 3.25 s
+
+        # Execution Plan: Meteo a Milano, poi ferie
+        Task ID: 01976c8e-0000-7000-8000-000000000002
+        Status: failed
+
+        ## Step 1: Weather
+        Purpose: Weather
+        Status: failed
+
+        ## Step 2: VacationManagement
+        Purpose: Ask
+        After: 1
+        Status: blocked
+
+        1 tool call:
+          1. step 1 Weather: WeatherForecast_Get {"city":"Milan","note":"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"}
+             failed [tool.timeout]: no reply within 5000 ms
+
+        Failed [run.nothing_done]: no step completed
+
+        Answer:
+        Nothing was done.
+
+        0 model calls, 0 tokens in (0 cached), 0 out, $0
+        "#);
     }
 
     #[test]
     fn the_plan_as_a_flowchart_is_all_there_is() {
-        insta::assert_snapshot!(shown(&recorded::two_scenes(), Parts { mermaid: true, events: false }), @"");
+        insta::assert_snapshot!(shown(&recorded::two_scenes(), Parts { mermaid: true, events: false }), @r#"
+        flowchart TD
+            s1["1. Weather: Get weather information for Milan"]
+            s2["2. VacationManagement: Submit vacation request"]
+            s3["3. VacationManagement: Find the approvers"]
+            s1 --> s2
+            s2 --> s3
+        "#);
     }
 
     #[test]

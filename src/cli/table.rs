@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use proscenium::run::{RunId, RunStatus, SessionId};
 
-use super::text::{dollars, grouped, name, one_line, short};
+use super::text::{dollars, name, one_line, short};
 
 /// One run in a list.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,7 +40,7 @@ pub fn runs(out: &mut impl Write, rows: &[RunRow], zone: &TimeZone, width: Optio
             row.run.to_string(),
             row.at.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M:%S").to_string(),
             name(&row.status),
-            grouped(u64::from(row.llm_calls)),
+            row.llm_calls.to_string(),
             dollars(row.cost_nano_usd as f64 / 1e9),
             row.session.to_string(),
             one_line(&row.request),
@@ -106,7 +106,11 @@ mod tests {
             row(RunStatus::Completed, 5, 1_200_000, "Che tempo fa\na Milano?"),
             row(RunStatus::NeedsInput, 12, 0, "Ask for three days off \u{1b}[31m, 休暇をお願いします"),
         ];
-        insta::assert_snapshot!(shown(&rows, None), @"");
+        insta::assert_snapshot!(shown(&rows, None), @r"
+        RUN                                   WHEN                 STATUS       CALLS     COST  SESSION  REQUEST
+        01976c8e-0000-7000-8000-000000000001  2026-05-04 09:00:00  completed        5  $0.0012  s-1      Che tempo fa a Milano?
+        01976c8e-0000-7000-8000-000000000001  2026-05-04 09:00:00  needs_input     12       $0  s-1      Ask for three days off [31m, 休暇をお願いします
+        ");
     }
 
     #[test]

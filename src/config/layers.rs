@@ -82,8 +82,8 @@ impl Provider for Layer {
     }
 }
 
-/// Reads TOML text. Every syntax error is a fault of its own; what could be read is kept, so that
-/// its values are checked in the same go.
+/// Reads TOML text. Every syntax error is a fault of its own, and the values of a broken text are not
+/// looked at: after an unclosed bracket they stand in the wrong section.
 pub(super) fn toml_layer(name: &str, text: &str, path: Option<&Path>, faults: &mut Vec<Fault>) -> Layer {
     let origin = |offset: usize| match path {
         None => Origin::BuiltIn,
@@ -95,6 +95,7 @@ pub(super) fn toml_layer(name: &str, text: &str, path: Option<&Path>, faults: &m
     };
     let mut layer = Layer::new(name, whole);
     let (table, errors) = DeTable::parse_recoverable(text);
+    let broken = !errors.is_empty();
     for error in errors {
         faults.push(Fault {
             code: "config.syntax",
@@ -109,6 +110,9 @@ pub(super) fn toml_layer(name: &str, text: &str, path: Option<&Path>, faults: &m
     layer.values = dict(table.get_ref(), &mut at, &mut |path, offset| {
         layer.places.insert(path.clone(), origin(offset));
     });
+    if broken {
+        layer.values.clear();
+    }
     layer
 }
 

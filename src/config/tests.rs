@@ -139,7 +139,14 @@ fn later_layers_win_and_each_value_knows_its_place() {
         .iter()
         .map(|(key, origin)| format!("{key}: {origin}").replace(&path.display().to_string(), "site.toml"))
         .collect();
-    insta::assert_snapshot!(sources.join("\n"), @"");
+    insta::assert_snapshot!(sources.join("\n"), @r"
+    auth.default_user: environment variable PROSCENIUM__AUTH__DEFAULT_USER
+    planning.max_replans: site.toml:3
+    planning.max_steps: environment variable PROSCENIUM__PLANNING__MAX_STEPS
+    scenes.allow_hosts: environment variable PROSCENIUM__SCENES__ALLOW_HOSTS
+    scenes.settings.Weather.source: environment variable PROSCENIUM__SCENES__SETTINGS__Weather__SOURCE
+    store.data_dir: flag --data-dir
+    ");
 }
 
 #[test]
@@ -195,20 +202,77 @@ dinner = ["a"]
         ("PROSCENIUM__TELEMETRY__LOG", "loud=="),
     ];
     let flags = Flags { user: Some(" ".to_owned()), ..Flags::default() };
-    insta::assert_snapshot!(told(text, &pairs, flags), @"");
+    insta::assert_snapshot!(told(text, &pairs, flags), @r#"
+    site.toml:2: error[config.unknown_key]: there is no key `planing`
+      help: did you mean `planning`?
+    site.toml:6: error[config.unknown_key]: there is no key `planning.max_stpes`
+      help: did you mean `planning.max_steps`?
+    site.toml:7: error[config.unknown_key]: there is no key `planning.max_rounds`
+      help: did you mean `execution.max_rounds`?
+    site.toml:8: error[config.type]: `planning.max_retries` = `three` is text, and must be a whole number, not negative
+      help: mend it, or leave it out for the default `3`
+    site.toml:9: error[config.value]: `planning.temperature` = `2.5` is out of range
+      help: set a value from 0 to 2
+    site.toml:10: error[config.value]: `planning.out_of_scope` = `refuse` is not one of its choices
+      help: the choices are "answer", "decline"
+    site.toml:11: error[config.value]: `planning.reader` = `tolerent` is not one of its choices
+      help: did you mean "tolerant"? The choices are "tolerant", "strict"
+    site.toml:13: error[config.unknown_key]: there is no key `server`
+      help: remove it; sections are auth, execution, llm, memory, planning, scenes, store, telemetry
+    site.toml:17: error[config.value]: `execution.time_zone` = `Europe/Roma` is no time zone: failed to find time zone `Europe/Roma` in time zone database
+      help: did you mean `Europe/Rome`?
+    site.toml:18: error[config.value]: `execution.fixed_now` = `yesterday` does not fit: failed to parse four digit integer as year: invalid digit, expected 0-9 but got y
+      help: mend it, or leave `fixed_now` out
+    site.toml:19: error[config.value]: `execution.max_calls` = `0` is out of range
+      help: set a value from 1 to 256
+    site.toml:22: error[config.value]: `memory.max_turns_in_prompt` = `12` is less than `memory.keep_turns` = `20`
+      help: raise the one or lower the other
+    site.toml:30: error[config.type]: `llm.models.1.name` = `3` is a whole number, and must be text
+      help: mend it, or leave `name` out
+    site.toml:32: error[config.value]: `llm.models.1.base_url` = `ftp://example.org` is no http or https address
+      help: write the API's address, such as `https://api.openai.com/v1`
+    site.toml:33: error[config.value]: `llm.models.1.forcing` = `name` is not one of its choices
+      help: did you mean "named"? The choices are "named", "required", "json_schema"
+    site.toml:36: error[config.value]: `llm.models.2.name` = `a` is the name of an earlier model, too
+      help: give each model a name of its own
+    site.toml:39: error[config.value]: `llm.models.2.output_usd_per_million` = `-1` is out of range
+      help: set a value from 0 to 100000
+    site.toml:42: error[config.value]: `llm.purposes.plan.1` = `bb` is the name of no model
+      help: the models are a, offline
+    site.toml:43: error[config.value]: `llm.purposes.dinner` = `dinner` is not one of its choices
+      help: the choices are "plan", "continuation", "scene", "answer", "summary"
+    environment variable PROSCENIUM__AUTH__DEFAULT_TENANT: error[config.value]: `auth.default_tenant` = `a b` does not fit: tenant "a b" is not allowed: use 1 to 128 characters from A-Z a-z 0-9 . _ : -
+      help: mend it, or leave it out for the default `local`
+    environment variable PROSCENIUM__LLM__DEADLINE_MS: error[config.value]: `llm.deadline_ms` = `-5` does not fit: it must be a whole number, not negative
+      help: mend it, or leave it out for the default `120000`
+    environment variable PROSCENIUM__PLANNING__MAX_STEP: error[config.unknown_key]: there is no key `planning.max_step`
+      help: did you mean `PROSCENIUM__PLANNING__MAX_STEPS`?
+    environment variable PROSCENIUM__TELEMETRY__LOG: error[config.value]: `telemetry.log` = `loud==` is no filter: error parsing level filter: expected one of "off", "error", "warn", "info", "debug", "trace", or a number 0-5
+      help: write a level (`warn`) or levels by module (`info,proscenium::llm=debug`)
+    flag --user: error[config.value]: `auth.default_user` must name somebody, in 1 to 128 printable characters
+      help: write the user's name in the directory
+    "#);
 }
 
 #[test]
 fn every_syntax_error_is_told_with_its_line() {
     insta::assert_snapshot!(
-        told("[planning]\nmax_steps = \n\n[execution\nmax_calls = 0\n", &[], Flags::default()), @""
+        told("[planning]\nmax_steps = \n\n[execution\nmax_calls = 0\n", &[], Flags::default()), @r"
+    site.toml:2: error[config.syntax]: this is not TOML: string values must be quoted, expected literal string
+      help: write `key = value` under `[section]`; text stands in double quotes
+    site.toml:4: error[config.syntax]: this is not TOML: unclosed table, expected `]`
+      help: write `key = value` under `[section]`; text stands in double quotes
+    "
     );
 }
 
 #[test]
 fn a_missing_file_is_told_with_what_to_do() {
     let faults = Config::load(Some(Path::new("no/such.toml")), none(), Flags::default()).unwrap_err();
-    insta::assert_snapshot!(faults, @"");
+    insta::assert_snapshot!(faults, @r"
+    no/such.toml: error[config.file]: the configuration cannot be read: No such file or directory (os error 2)
+      help: give an existing TOML file with --config
+    ");
 }
 
 #[test]
@@ -241,7 +305,14 @@ fn what_works_but_was_hardly_meant_is_a_warning() {
     ];
     let loaded = Config::load(Some(&path), env(&pairs), Flags::default()).unwrap();
     let told: Vec<String> = loaded.warnings.iter().map(|w| format!("{}: {}", w.code, w.message)).collect();
-    insta::assert_snapshot!(told.join("\n"), @"");
+    insta::assert_snapshot!(told.join("\n"), @r"
+    config.unused: PROSCENIUM_PLANNING_MAX_STEPS is not read: section and key are set off by two underscores
+    config.unused: OPENAI_MODEL is not used: `llm.models` is configured
+    config.key: the key of model `a` is to be in MY_KEY, which is not set
+    config.insecure: model `a` is asked without encryption at http://models.example/v1
+    config.price: no prices are known of model `a`, so its cost is told as 0
+    config.clock: the clock stands still at 2026-05-04T07:00:00Z
+    ");
 }
 
 #[test]
