@@ -33,7 +33,10 @@ impl Assistant for Scripted {
         self.heard.borrow_mut().push((message.to_owned(), session.map(|s| s.to_string())));
         match self.script.borrow_mut().pop_front().flatten() {
             Some(status) => Ok(Box::new(Played { events: recorded::needs_input().into(), status })),
-            None => Err(Failure::new("session.full", "the conversation has 32 requests waiting").help("try later")),
+            None => {
+                Err(Failure::new("session.full", "the conversation has 32 requests waiting")
+                    .help("try later"))
+            }
         }
     }
 
@@ -86,11 +89,16 @@ fn said(turns: &[&str], interactive: bool) -> Said {
     Said(turns.iter().map(turn).collect(), interactive)
 }
 
-async fn hold(script: &[Option<RunStatus>], turns: &[&str], interactive: bool) -> (Exit, Scripted, String, String) {
+async fn hold(
+    script: &[Option<RunStatus>],
+    turns: &[&str],
+    interactive: bool,
+) -> (Exit, Scripted, String, String) {
     let assistant = Scripted::new(script);
     let (mut out, mut errors) = (Output::new(Vec::new()), Vec::new());
     let mut turns = said(turns, interactive);
-    let exit = conversation(&assistant, &mut turns, None, Show::JsonLine, &mut out, &mut errors).await.unwrap();
+    let exit =
+        conversation(&assistant, &mut turns, None, Show::JsonLine, &mut out, &mut errors).await.unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     (exit, assistant, text(out.into_inner()), text(errors))
 }

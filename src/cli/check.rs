@@ -97,7 +97,13 @@ fn models(config: &Config) -> Vec<(String, Vec<String>)> {
             Some(variable) => format!("key from {variable}"),
             None => "no key".to_owned(),
         };
-        format!("{}: {} at {}, forced by \"{}\", {key}", model.name, model.model, model.base_url, name(&model.forcing))
+        format!(
+            "{}: {} at {}, forced by \"{}\", {key}",
+            model.name,
+            model.model.as_ref().unwrap_or(&model.name),
+            model.base_url,
+            name(&model.forcing)
+        )
     };
     config.llm.models.iter().map(|model| (line(model), Vec::new())).collect()
 }
@@ -169,7 +175,8 @@ mod tests {
     use super::*;
 
     fn load(pairs: &[(&str, &str)]) -> Result<Loaded, proscenium::config::Faults> {
-        let env: Vec<(String, String)> = pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        let env: Vec<(String, String)> =
+            pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
         Config::load(None, env.into_iter(), Flags { data_dir: Some("d".into()), ..Flags::default() })
     }
 

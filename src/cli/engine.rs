@@ -1,9 +1,10 @@
 //! The engine behind the commands.
 
 use proscenium::config::Loaded;
+use proscenium::scene::Catalogue;
 
 use super::assistant::Assistant;
-use super::check::{Finding, Found};
+use super::check::{self, Finding, Found};
 use super::failure::Failure;
 
 /// Starts an engine.
@@ -14,6 +15,13 @@ pub async fn start(loaded: Loaded) -> Result<Box<dyn Assistant>, Failure> {
 
 /// Looks at the scenes, and with `live` asks the models.
 pub async fn inspect(loaded: &Loaded, live: bool) -> (Found, Vec<Finding>) {
-    let _ = live;
-    (Found::of(loaded), Vec::new())
+    let catalogue = Catalogue::default();
+    let mut found = Found::of(loaded);
+    found.scenes = catalogue.iter().map(|scene| check::scene(scene)).collect();
+    if live {
+        for (_, told) in &mut found.models {
+            told.push("not asked".to_owned());
+        }
+    }
+    (found, Vec::new())
 }

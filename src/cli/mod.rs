@@ -53,7 +53,11 @@ pub fn main() -> ExitCode {
     exit.into()
 }
 
-async fn run<W: Write, E: Write>(cli: Cli, out: &mut Output<W>, errors: &mut Output<E>) -> Result<Exit, Failure> {
+async fn run<W: Write, E: Write>(
+    cli: Cli,
+    out: &mut Output<W>,
+    errors: &mut Output<E>,
+) -> Result<Exit, Failure> {
     let loaded = load(&cli);
     if let Command::Check(check) = &cli.command {
         return self::check(loaded, check.live, out).await;
@@ -163,7 +167,11 @@ async fn runs<W: Write>(runs: args::Runs, loaded: Loaded, out: &mut Output<W>) -
     Ok(Exit::Completed)
 }
 
-async fn check<W: Write>(loaded: Result<Loaded, Faults>, live: bool, out: &mut Output<W>) -> Result<Exit, Failure> {
+async fn check<W: Write>(
+    loaded: Result<Loaded, Faults>,
+    live: bool,
+    out: &mut Output<W>,
+) -> Result<Exit, Failure> {
     match loaded {
         Ok(loaded) => {
             let mut findings: Vec<Finding> =
@@ -173,7 +181,8 @@ async fn check<W: Write>(loaded: Result<Loaded, Faults>, live: bool, out: &mut O
             Ok(check::report(out, &findings, Some(&found))?)
         }
         Err(faults) => {
-            let findings: Vec<Finding> = faults.0.iter().map(|fault| Finding::of(fault, Level::Error)).collect();
+            let findings: Vec<Finding> =
+                faults.0.iter().map(|fault| Finding::of(fault, Level::Error)).collect();
             Ok(check::report(out, &findings, None)?)
         }
     }

@@ -67,9 +67,10 @@ impl Narrator {
         let line = |mark, text| vec![Line { mark, text }];
         match event {
             Event::RunResumed { .. } => line(Mark::Note, "carried on after an interruption".to_owned()),
-            Event::ModelFailed { error, .. } => {
-                line(Mark::Failed, format!("model: failed [{}]: {}", error.code, short(&error.message, WORDS)))
-            }
+            Event::ModelFailed { error, .. } => line(
+                Mark::Failed,
+                format!("model: failed [{}]: {}", error.code, short(&error.message, WORDS)),
+            ),
             Event::ReplyRejected { problems, .. } => {
                 let first = problems.first().map(|p| short(&p.message, RESULT)).unwrap_or_default();
                 let more = match problems.len() {
@@ -103,7 +104,9 @@ impl Narrator {
                     (StepStatus::NeedsInput, Some(question)) => {
                         line(mark, format!("{step_words}: {how}: {question}"))
                     }
-                    _ => line(mark, format!("{step_words}: {how} [{}]{}", error.code, behind(&error.message))),
+                    _ => {
+                        line(mark, format!("{step_words}: {how} [{}]{}", error.code, behind(&error.message)))
+                    }
                 }
             }
             Event::Continuation { round, verdict, degraded } => line_of(check(*round, verdict, *degraded)),
@@ -194,8 +197,12 @@ impl Narrator {
             let (tool, arguments) = (call.tool.clone(), call.arguments.clone());
             self.calls.insert(call.call, Asked { step, tool, arguments, refused });
             if let Some(problem) = &call.problem {
-                let text =
-                    format!("{}: not called [{}]{}", self.called(call.call), problem.code, behind(&problem.message));
+                let text = format!(
+                    "{}: not called [{}]{}",
+                    self.called(call.call),
+                    problem.code,
+                    behind(&problem.message)
+                );
                 lines.push(Line { mark: Mark::Failed, text });
             }
         }
@@ -220,7 +227,11 @@ impl Narrator {
             }
             Outcome::Unknown { error } => (
                 Mark::Failed,
-                format!("nobody knows whether it was done [{}]{} ({took})", error.code, behind(&error.message)),
+                format!(
+                    "nobody knows whether it was done [{}]{} ({took})",
+                    error.code,
+                    behind(&error.message)
+                ),
             ),
         };
         vec![Line { mark, text: format!("{}: {how}", self.called(call)) }]
@@ -237,7 +248,8 @@ pub fn steps_of(plan: &Plan) -> Vec<String> {
                 tools => format!(" [{}]", one_line(&tools.join(", "))),
             };
             let after: Vec<String> = step.depends_on_step.iter().map(|d| d.to_string()).collect();
-            let after = if after.is_empty() { String::new() } else { format!(", after {}", after.join(" and ")) };
+            let after =
+                if after.is_empty() { String::new() } else { format!(", after {}", after.join(" and ")) };
             let (scene, purpose) = (one_line(&step.scene_name), short(&step.purpose, WORDS));
             format!("  {}. {scene}: {purpose}{tools}{after}", step.step_number)
         })
@@ -253,7 +265,10 @@ fn check(round: u32, verdict: &Verdict, degraded: bool) -> Line {
     let missing = verdict.missing_information.as_deref().filter(|text| !text.trim().is_empty());
     let why = behind(missing.unwrap_or(&verdict.reasoning));
     let (mark, text) = if degraded {
-        (Mark::Note, format!("{check}: it could not be made, so what was found is the answer (degraded){why}"))
+        (
+            Mark::Note,
+            format!("{check}: it could not be made, so what was found is the answer (degraded){why}"),
+        )
     } else if verdict.should_continue {
         (Mark::Note, format!("{check}: more is needed{why}"))
     } else if verdict.can_answer_now {

@@ -3,8 +3,8 @@
 use proscenium::plan::{DependsOn, Plan, Problem, Step, StepStatus, TaskId};
 use proscenium::run::{
     Cause, Context, Effect, Envelope, Event, Fault, Maker, Outcome, PlanMade, Question, Repeat, Reply,
-    RequestedCall, RunId, RunQueued, RunStarted, RunStatus, SCHEMA, SessionId, Settings, Subject, TenantId, Usage,
-    Verdict,
+    RequestedCall, RunId, RunQueued, RunStarted, RunStatus, SCHEMA, SessionId, Settings, Subject, TenantId,
+    Usage, Verdict,
 };
 use proscenium::{Answer, AnswerUsage, Metadata, Timings};
 use serde_json::{Value, json};
@@ -58,7 +58,11 @@ pub fn made(version: u32, maker: Maker, reasoning: &str, steps: Vec<Step>) -> Pl
 
 pub fn queued(request: &str) -> Vec<Event> {
     vec![
-        Event::RunQueued(RunQueued { request: request.to_owned(), user: "keysersoze".to_owned(), task: task_id() }),
+        Event::RunQueued(RunQueued {
+            request: request.to_owned(),
+            user: "keysersoze".to_owned(),
+            task: task_id(),
+        }),
         Event::RunStarted(RunStarted {
             now: "2026-05-04T09:00:00+02:00[Europe/Rome]".parse().unwrap(),
             language: Some("it".to_owned()),
@@ -203,7 +207,11 @@ pub fn failed_step() -> Vec<Envelope<Event>> {
             status: StepStatus::Failed,
             error: Fault::new("step.model", "the scene's model gave no reply"),
         },
-        Event::StepFailed { step: 2, status: StepStatus::Blocked, error: Fault::new("step.blocked", "step 1 did not complete") },
+        Event::StepFailed {
+            step: 2,
+            status: StepStatus::Blocked,
+            error: Fault::new("step.blocked", "step 1 did not complete"),
+        },
         Event::Continuation { round: 1, verdict: Verdict::default(), degraded: true },
         Event::Answered { text: "Nothing was done.".to_owned(), degraded: true },
         Event::RunFailed { error: Fault::new("run.nothing_done", "no step completed") },
@@ -252,12 +260,20 @@ pub fn degraded_plan() -> Vec<Envelope<Event>> {
         Event::ReplyRejected {
             call: 1,
             problems: vec![
-                Problem::new("plan.unknown_scene", "step 1: there is no scene \"Wether\"; scenes are Weather"),
+                Problem::new(
+                    "plan.unknown_scene",
+                    "step 1: there is no scene \"Wether\"; scenes are Weather",
+                ),
                 Problem::new("plan.circle", "steps 1 and 2 wait for each other"),
             ],
         },
         asked(2, Subject::Plan { version: 1 }, true),
-        Event::PlanCreated(made(1, Maker::Fallback, "", vec![step(1, "Weather", "Weather in Milan", &[], &[])])),
+        Event::PlanCreated(made(
+            1,
+            Maker::Fallback,
+            "",
+            vec![step(1, "Weather", "Weather in Milan", &[], &[])],
+        )),
         Event::StepStarted { step: 1 },
         completed(1, "Sunny."),
     ]);
@@ -277,7 +293,13 @@ pub fn answer(status: RunStatus, words: &str) -> Answer {
         steps: Vec::new(),
         metadata: Metadata::default(),
         usage: AnswerUsage::new(
-            Usage { calls: 5, input_tokens: 2100, cached_input_tokens: 400, output_tokens: 180, cost_nano_usd: 1_200_000 },
+            Usage {
+                calls: 5,
+                input_tokens: 2100,
+                cached_input_tokens: 400,
+                output_tokens: 180,
+                cost_nano_usd: 1_200_000,
+            },
             1_200_000,
         ),
         timings: Timings { total_ms: 1234.0, overhead_ms: 3.4 },

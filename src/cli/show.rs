@@ -133,7 +133,12 @@ impl Record {
 }
 
 /// Writes a run from its journal.
-pub fn run(out: &mut impl Write, journal: &[Envelope<Event>], parts: Parts, zone: &TimeZone) -> io::Result<()> {
+pub fn run(
+    out: &mut impl Write,
+    journal: &[Envelope<Event>],
+    parts: Parts,
+    zone: &TimeZone,
+) -> io::Result<()> {
     let record = Record::of(journal);
     if parts.mermaid {
         mermaid(out, &record)?;
@@ -167,7 +172,12 @@ fn mermaid(out: &mut impl Write, record: &Record) -> io::Result<()> {
     write!(out, "{}", clean(&plan::mermaid(&all)))
 }
 
-fn head(out: &mut impl Write, journal: &[Envelope<Event>], record: &Record, zone: &TimeZone) -> io::Result<()> {
+fn head(
+    out: &mut impl Write,
+    journal: &[Envelope<Event>],
+    record: &Record,
+    zone: &TimeZone,
+) -> io::Result<()> {
     let Some(first) = journal.first() else { return Ok(()) };
     if let Some(run) = first.run {
         writeln!(out, "Run: {run}")?;
@@ -364,7 +374,8 @@ mod tests {
     fn every_event_has_a_line() {
         let journal = recorded::needs_input();
         let text = shown(&journal, Parts { mermaid: false, events: true });
-        let lines: Vec<&str> = text.lines().skip_while(|line| !line.ends_with("events:")).skip(1).take(journal.len()).collect();
+        let lines: Vec<&str> =
+            text.lines().skip_while(|line| !line.ends_with("events:")).skip(1).take(journal.len()).collect();
         assert_eq!(lines.len(), journal.len());
         assert!(lines[0].starts_with("     1  09:00:00.000  run_queued {"), "{}", lines[0]);
         assert!(lines[journal.len() - 1].contains("run_completed {\"status\":\"needs_input\"}"));

@@ -94,7 +94,8 @@ mod tests {
 
     #[test]
     fn numbers_have_units_that_fit() {
-        let told: Vec<String> = [0.0, 0.25, 3.44, 12.0, 250.0, 1234.0, 125_000.0].into_iter().map(duration).collect();
+        let told: Vec<String> =
+            [0.0, 0.25, 3.44, 12.0, 250.0, 1234.0, 125_000.0].into_iter().map(duration).collect();
         assert_eq!(told, ["0 ms", "0.25 ms", "3.4 ms", "12 ms", "250 ms", "1.23 s", "2 min 5 s"]);
         let told: Vec<String> = [0.0, 0.000_000_1, 0.000_042, 0.0123, 1.2].into_iter().map(dollars).collect();
         assert_eq!(told, ["$0", "$0.000001", "$0.000042", "$0.0123", "$1.20"]);

@@ -13,6 +13,7 @@ use super::read::{Merged, nearest};
 /// The name of the embedded rules, which a purpose may list and a model may not take.
 const OFFLINE: &str = "offline";
 const DAY_MS: u64 = 86_400_000;
+const MOST_TOKENS: u32 = 100_000_000;
 
 /// Every fault and every warning of a configuration that could be read.
 pub(super) fn check(
@@ -56,7 +57,13 @@ impl Checker<'_> {
     }
 }
 
-fn fault(merged: &Merged, code: &'static str, key: &str, message: String, remedy: impl Into<String>) -> Fault {
+fn fault(
+    merged: &Merged,
+    code: &'static str,
+    key: &str,
+    message: String,
+    remedy: impl Into<String>,
+) -> Fault {
     let path: KeyPath = key.split('.').map(str::to_owned).collect();
     Fault {
         code,
@@ -92,15 +99,19 @@ fn who_and_how(config: &Config, seen: &mut Checker<'_>) {
     }
     if let Err(error) = tracing_subscriber::EnvFilter::try_new(&config.telemetry.log) {
         let message = format!("`telemetry.log` = `{}` is no filter: {error}", config.telemetry.log);
-        seen.add("telemetry.log", message, "write a level (`warn`) or levels by module (`info,proscenium::llm=debug`)");
+        seen.add(
+            "telemetry.log",
+            message,
+            "write a level (`warn`) or levels by module (`info,proscenium::llm=debug`)",
+        );
     }
     let memory = &config.memory;
-    seen.range("memory.window_share", memory.window_share, 0.01..=0.9);
+    seen.range("memory.window_share", memory.window_share, 0.05..=0.9);
     seen.range("memory.keep_turns", memory.keep_turns, 1..=1_000);
     seen.range("memory.max_turns_in_prompt", memory.max_turns_in_prompt, 1..=1_000);
-    if memory.max_turns_in_prompt < memory.keep_turns {
+    if memory.max_turns_in_prompt <= memory.keep_turns {
         let message = format!(
-            "`memory.max_turns_in_prompt` = `{}` is less than `memory.keep_turns` = `{}`",
+            "`memory.max_turns_in_prompt` = `{}` is not more than `memory.keep_turns` = `{}`",
             memory.max_turns_in_prompt, memory.keep_turns
         );
         // Told where somebody wrote one of the two.
@@ -133,13 +144,15 @@ fn waiting(config: &Config, seen: &mut Checker<'_>) {
     seen.range("llm.first_token_timeout_ms", llm.first_token_timeout_ms, 1..=DAY_MS);
     seen.range("llm.between_tokens_timeout_ms", llm.between_tokens_timeout_ms, 1..=DAY_MS);
     seen.range("llm.max_retry_after_ms", llm.max_retry_after_ms, 0..=DAY_MS);
+    seen.range("llm.backoff_ms", llm.backoff_ms, 0..=60_000);
+    seen.range("llm.offline_context_window", llm.offline_context_window, 256..=MOST_TOKENS);
 }
 
 fn models(config: &Config, seen: &mut Checker<'_>) {
     let mut names: BTreeSet<&str> = BTreeSet::from([OFFLINE]);
     for (index, model) in config.llm.models.iter().enumerate() {
         let key = |field: &str| format!("llm.models.{index}.{field}");
-        for (field, value) in [("name", &model.name), ("model", &model.model), ("base_url", &model.base_url)] {
+        for (field, value) in [("name", &model.name), ("base_url", &model.base_url)] {
             if value.trim().is_empty() {
                 let message = format!("`{}` is missing", key(field));
                 seen.add(&key(field), message, format!("add `{field} = \"…\"` to this model"));
@@ -149,31 +162,33 @@ fn models(config: &Config, seen: &mut Checker<'_>) {
             let message = format!("`{}` = `{OFFLINE}` is the name of the embedded model", key("name"));
             seen.add(&key("name"), message, "choose another name");
         } else if !model.name.is_empty() && !names.insert(&model.name) {
-            let message = format!("`{}` = `{}` is the name of an earlier model, too", key("name"), model.name);
+            let message =
+                format!("`{}` = `{}` is the name of an earlier model, too", key("name"), model.name);
             seen.add(&key("name"), message, "give each model a name of its own");
         }
         if !model.base_url.trim().is_empty() {
             let fits = reqwest::Url::parse(&model.base_url)
                 .is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
             if !fits {
-                let message = format!("`{}` = `{}` is no http or https address", key("base_url"), model.base_url);
-                seen.add(&key("base_url"), message, "write the API's address, such as `https://api.openai.com/v1`");
+                let message =
+                    format!("`{}` = `{}` is no http or https address", key("base_url"), model.base_url);
+                seen.add(
+                    &key("base_url"),
+                    message,
+                    "write the API's address, such as `https://api.openai.com/v1`",
+                );
             }
         }
         for (field, price) in [
-            ("input_usd_per_million", model.input_usd_per_million),
+            ("input_usd_per_million", Some(model.input_usd_per_million)),
             ("cached_input_usd_per_million", model.cached_input_usd_per_million),
-            ("output_usd_per_million", model.output_usd_per_million),
+            ("output_usd_per_million", Some(model.output_usd_per_million)),
         ] {
-            seen.range(&key(field), price, 0.0..=100_000.0);
+            seen.range(&key(field), price.unwrap_or_default(), 0.0..=100_000.0);
         }
-        if let Some(window) = model.context_window {
-            seen.range(&key("context_window"), window, 256..=100_000_000);
-        }
-        if let Some(output) = model.max_output_tokens {
-            let most = model.context_window.unwrap_or(100_000_000);
-            seen.range(&key("max_output_tokens"), output, 1..=most.max(1));
-        }
+        seen.range(&key("context_window"), model.context_window, 256..=MOST_TOKENS);
+        let most = model.context_window.clamp(2, MOST_TOKENS) - 1;
+        seen.range(&key("max_output_tokens"), model.max_output_tokens, 1..=most);
     }
     let names: Vec<&str> = names.into_iter().collect();
     for (purpose, list) in &config.llm.purposes {
@@ -181,6 +196,10 @@ fn models(config: &Config, seen: &mut Checker<'_>) {
             Ok(serde_json::Value::String(name)) => name,
             _ => continue,
         };
+        if list.is_empty() {
+            let key = format!("llm.purposes.{purpose}");
+            seen.add(&key, format!("`{key}` names no model"), "name one, or leave it out to try all");
+        }
         for (index, name) in list.iter().enumerate() {
             if !names.contains(&name.as_str()) {
                 let key = format!("llm.purposes.{purpose}.{index}");
@@ -207,7 +226,8 @@ fn warn(config: &Config, merged: &Merged, env: &BTreeMap<String, String>, warnin
         }
         let Ok(url) = reqwest::Url::parse(&model.base_url) else { continue };
         let near = url.host_str().is_some_and(|host| {
-            host == "localhost" || host.trim_matches(['[', ']']).parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+            host == "localhost"
+                || host.trim_matches(['[', ']']).parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
         });
         if !near && url.scheme() == "http" {
             let message = format!("model `{name}` is asked without encryption at {}", model.base_url);

@@ -165,7 +165,7 @@ const PREFIX: &str = "PROSCENIUM__";
 /// lower layer names a model (`has_models`).
 ///
 /// Section and key are read in any case. Deeper names, such as those of scenes, are taken as they
-/// are written unless they are all capitals (`PROSCENIUM__SCENES__SETTINGS__Weather__SOURCE`). A
+/// are written unless they are all capitals (`PROSCENIUM__SCENES__SETTINGS__Weather__source`). A
 /// value is text where the key takes text (`shape` says so), and otherwise `true`, a number,
 /// `[a, b]` or `{a = b}`.
 pub(super) fn env_layer(
@@ -197,7 +197,8 @@ pub(super) fn env_layer(
         };
         layer.set(&path, value, Origin::Variable(name.clone()));
     }
-    let named_here = find(&Value::from(layer.values.clone()), &["llm".to_owned(), "models".to_owned()]).is_some();
+    let named_here =
+        find(&Value::from(layer.values.clone()), &["llm".to_owned(), "models".to_owned()]).is_some();
     openai::add(&mut layer, env, has_models || named_here, warnings);
     layer
 }

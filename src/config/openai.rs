@@ -11,7 +11,7 @@ const KEY: &str = "OPENAI_API_KEY";
 const ADDRESS: &str = "OPENAI_BASE_URL";
 const MODEL: &str = "OPENAI_MODEL";
 const DEFAULT_ADDRESS: &str = "https://api.openai.com/v1";
-const DEFAULT_MODEL: &str = "gpt-4.1-mini";
+const DEFAULT_MODEL: &str = "gpt-4o-mini";
 
 /// Adds the model that the three variables describe, unless models are configured: a key or an
 /// address makes one, a model's name alone does not.
@@ -58,7 +58,6 @@ pub(super) fn add(
     let named = model.unwrap_or(DEFAULT_MODEL);
     let mut one = Dict::new();
     one.insert("name".to_owned(), Value::from(named.to_owned()));
-    one.insert("model".to_owned(), Value::from(named.to_owned()));
     one.insert("base_url".to_owned(), Value::from(address.unwrap_or(DEFAULT_ADDRESS).to_owned()));
     if key.is_some() {
         one.insert("api_key_env".to_owned(), Value::from(KEY.to_owned()));
@@ -67,7 +66,7 @@ pub(super) fn add(
     let from = |name: &str| Origin::Variable(name.to_owned());
     let whole = if key.is_some() { from(KEY) } else { from(ADDRESS) };
     layer.set(&path, Value::from(vec![Value::from(one)]), whole);
-    for (field, variable) in [("name", MODEL), ("model", MODEL), ("base_url", ADDRESS), ("api_key_env", KEY)] {
+    for (field, variable) in [("name", MODEL), ("base_url", ADDRESS), ("api_key_env", KEY)] {
         let place = ["llm", "models", "0", field].map(str::to_owned).to_vec();
         if read(variable).is_some() {
             layer.places.insert(place, from(variable));

@@ -85,9 +85,11 @@ impl Merged {
         let value = self.written(path);
         let is = value.as_deref().map_or_else(|| "its value".to_owned(), |value| format!("`{value}`"));
         let (code, message, remedy) = match kind {
-            Kind::UnknownField(name, siblings) => {
-                ("config.unknown_key", format!("there is no key `{key}`"), known(path, name, siblings, &origin))
-            }
+            Kind::UnknownField(name, siblings) => (
+                "config.unknown_key",
+                format!("there is no key `{key}`"),
+                known(path, name, siblings, &origin),
+            ),
             Kind::UnknownVariant(name, choices) => (
                 "config.value",
                 format!("`{key}` = `{name}` is not one of its choices"),
@@ -106,7 +108,9 @@ impl Merged {
             Kind::MissingField(_) => {
                 ("config.missing", format!("`{key}` is missing"), format!("add `{}`", last(path)))
             }
-            Kind::Message(why) => ("config.value", format!("`{key}` = {is} does not fit: {why}"), default_of(path)),
+            Kind::Message(why) => {
+                ("config.value", format!("`{key}` = {is} does not fit: {why}"), default_of(path))
+            }
             other => ("config.value", format!("`{key}` = {is} does not fit: {other}"), default_of(path)),
         };
         Fault { code, origin, key, value, message, remedy }
@@ -218,7 +222,8 @@ fn known(path: &[String], name: &str, siblings: &[&str], origin: &Origin) -> Str
     if let Some(elsewhere) = elsewhere {
         return format!("did you mean {}?", spelled(&elsewhere.join("."), origin));
     }
-    let what = if section.is_empty() { "sections are".to_owned() } else { format!("keys of `{section}` are") };
+    let what =
+        if section.is_empty() { "sections are".to_owned() } else { format!("keys of `{section}` are") };
     let mut list: Vec<&str> = siblings.to_vec();
     list.sort_unstable();
     format!("remove it; {what} {}", list.join(", "))

@@ -28,6 +28,10 @@ pub struct Llm {
     pub between_tokens_timeout_ms: u64,
     /// Longest `Retry-After` that is waited for, in milliseconds.
     pub max_retry_after_ms: u64,
+    /// Milliseconds that bound the random wait before the second attempt; doubled for each further one.
+    pub backoff_ms: u64,
+    /// Tokens that the conversation may have when the embedded rules serve.
+    pub offline_context_window: u32,
 }
 
 impl Default for Llm {
@@ -41,20 +45,22 @@ impl Default for Llm {
             first_token_timeout_ms: 60_000,
             between_tokens_timeout_ms: 30_000,
             max_retry_after_ms: 20_000,
+            backoff_ms: 250,
+            offline_context_window: 128_000,
         }
     }
 }
 
 /// `[[llm.models]]`: one model of one provider.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Model {
     /// What it is called here, unique.
     pub name: String,
     /// The address of an OpenAI-compatible API, `/v1` included.
     pub base_url: String,
-    /// What the provider calls it.
-    pub model: String,
+    /// What the provider calls it; the name where absent.
+    pub model: Option<String>,
     /// The environment variable that holds the key; absent for a server that wants none.
     pub api_key_env: Option<String>,
     /// How it is made to call one function.
@@ -63,14 +69,32 @@ pub struct Model {
     pub stream: bool,
     /// US dollars for a million prompt tokens.
     pub input_usd_per_million: f64,
-    /// US dollars for a million prompt tokens that the provider had cached.
-    pub cached_input_usd_per_million: f64,
+    /// US dollars for a million prompt tokens that the provider had cached; as others where absent.
+    pub cached_input_usd_per_million: Option<f64>,
     /// US dollars for a million completion tokens.
     pub output_usd_per_million: f64,
     /// Tokens that prompt and reply may have together.
-    pub context_window: Option<u32>,
+    pub context_window: u32,
     /// Most tokens of a reply.
-    pub max_output_tokens: Option<u32>,
+    pub max_output_tokens: u32,
+}
+
+impl Default for Model {
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            base_url: String::new(),
+            model: None,
+            api_key_env: None,
+            forcing: Forcing::Named,
+            stream: false,
+            input_usd_per_million: 0.0,
+            cached_input_usd_per_million: None,
+            output_usd_per_million: 0.0,
+            context_window: 128_000,
+            max_output_tokens: 2_048,
+        }
+    }
 }
 
 /// How a model is made to call one function.
@@ -100,7 +124,7 @@ pub struct Store {
 
 impl Default for Store {
     fn default() -> Self {
-        Self { data_dir: PathBuf::from("data"), max_pending: 4_096, max_batch: 256 }
+        Self { data_dir: PathBuf::from("data"), max_pending: 8_192, max_batch: 512 }
     }
 }
 
@@ -108,7 +132,7 @@ impl Default for Store {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Memory {
-    /// The share of a model's window that the conversation may take, above 0 and at most 0.9.
+    /// The share of a model's window that the conversation may take, 0.05 to 0.9.
     pub window_share: f64,
     /// The last turns that are never summarised.
     pub keep_turns: usize,
@@ -118,7 +142,7 @@ pub struct Memory {
 
 impl Default for Memory {
     fn default() -> Self {
-        Self { window_share: 0.3, keep_turns: 4, max_turns_in_prompt: 12 }
+        Self { window_share: 0.5, keep_turns: 4, max_turns_in_prompt: 20 }
     }
 }
 

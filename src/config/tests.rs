@@ -103,7 +103,11 @@ fn an_unknown_key_is_refused_in_every_section() {
         let told = told(&format!("[{section}]\nno_such_key = 1\n"), &[], Flags::default());
         assert!(told.contains("error[config.unknown_key]"), "{section}: {told}");
     }
-    let told = told("[[llm.models]]\nname='a'\nmodel='a'\nbase_url='http://[::1]/v1'\ntemperatur = 1", &[], Flags::default());
+    let told = told(
+        "[[llm.models]]\nname='a'\nmodel='a'\nbase_url='http://[::1]/v1'\ntemperatur = 1",
+        &[],
+        Flags::default(),
+    );
     assert!(told.contains("`llm.models.0.temperatur`"), "{told}");
 }
 
@@ -225,7 +229,7 @@ dinner = ["a"]
       help: mend it, or leave `fixed_now` out
     site.toml:19: error[config.value]: `execution.max_calls` = `0` is out of range
       help: set a value from 1 to 256
-    site.toml:22: error[config.value]: `memory.max_turns_in_prompt` = `12` is less than `memory.keep_turns` = `20`
+    site.toml:22: error[config.value]: `memory.max_turns_in_prompt` = `20` is not more than `memory.keep_turns` = `20`
       help: raise the one or lower the other
     site.toml:30: error[config.type]: `llm.models.1.name` = `3` is a whole number, and must be text
       help: mend it, or leave `name` out
@@ -285,7 +289,7 @@ fn a_key_or_an_address_in_the_environment_makes_a_model() {
     assert_eq!(model(&[("OPENAI_API_KEY", "")]), None);
     assert_eq!(model(&[("OPENAI_MODEL", "m")]), None);
     let hosted = model(&[("OPENAI_API_KEY", "secret"), ("OPENAI_MODEL", "m")]).unwrap();
-    assert_eq!((hosted.name.as_str(), hosted.model.as_str()), ("m", "m"));
+    assert_eq!((hosted.name.as_str(), hosted.model), ("m", None));
     assert_eq!(hosted.base_url, "https://api.openai.com/v1");
     assert_eq!(hosted.api_key_env.as_deref(), Some("OPENAI_API_KEY"));
     let local = model(&[("OPENAI_BASE_URL", "http://127.0.0.1:8090/v1")]).unwrap();
@@ -317,7 +321,8 @@ fn what_works_but_was_hardly_meant_is_a_warning() {
 
 #[test]
 fn a_bad_address_from_the_environment_names_its_variable() {
-    let faults = Config::load(None, env(&[("OPENAI_BASE_URL", "localhost:80")]), Flags::default()).unwrap_err();
+    let faults =
+        Config::load(None, env(&[("OPENAI_BASE_URL", "localhost:80")]), Flags::default()).unwrap_err();
     assert_eq!(faults.0.len(), 1);
     assert_eq!(faults.0[0].origin, Origin::Variable("OPENAI_BASE_URL".to_owned()));
 }

@@ -115,14 +115,9 @@ mod tests {
 
     #[test]
     fn null_a_number_and_a_list_are_read_and_written_the_shortest_way() {
-        for (given, written) in [
-            ("null", "null"),
-            ("[]", "null"),
-            ("3", "3"),
-            ("2.0", "2"),
-            ("[3]", "3"),
-            ("[1,2,1]", "[1,2]"),
-        ] {
+        for (given, written) in
+            [("null", "null"), ("[]", "null"), ("3", "3"), ("2.0", "2"), ("[3]", "3"), ("[1,2,1]", "[1,2]")]
+        {
             let read = read(given).expect(given);
             assert_eq!(serde_json::to_string(&read).expect(given), written);
         }

@@ -12,9 +12,7 @@ pub fn ready(steps: &[&Step], status: &BTreeMap<u32, StepStatus>, max_parallel: 
     steps
         .iter()
         .filter(|step| status.get(&step.step_number) == Some(&StepStatus::Pending))
-        .filter(|step| {
-            step.depends_on_step.iter().all(|d| status.get(&d) == Some(&StepStatus::Completed))
-        })
+        .filter(|step| step.depends_on_step.iter().all(|d| status.get(&d) == Some(&StepStatus::Completed)))
         .map(|step| step.step_number)
         .take(free)
         .collect()
@@ -29,9 +27,7 @@ pub fn blocked_by(steps: &[&Step], status: &BTreeMap<u32, StepStatus>) -> Vec<(u
         .filter_map(|step| {
             step.depends_on_step
                 .iter()
-                .find(|d| {
-                    status.get(d).is_none_or(|s| s.is_terminal() && *s != StepStatus::Completed)
-                })
+                .find(|d| status.get(d).is_none_or(|s| s.is_terminal() && *s != StepStatus::Completed))
                 .map(|d| (step.step_number, d))
         })
         .collect()

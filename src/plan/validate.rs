@@ -61,9 +61,8 @@ pub fn normalise(plan: &mut Plan, known: &Known, last: u32) {
         let mut expected = Vec::new();
         for written in &step.expected_tools {
             let bare = written.split('(').next().unwrap_or(written).trim();
-            let name = tools
-                .and_then(|tools| only_match(tools.iter(), bare))
-                .unwrap_or_else(|| bare.to_owned());
+            let name =
+                tools.and_then(|tools| only_match(tools.iter(), bare)).unwrap_or_else(|| bare.to_owned());
             if seen.insert(name.clone()) {
                 expected.push(name);
             }
@@ -148,7 +147,10 @@ pub fn validate(
 fn names(step: &Step, known: &Known, problems: &mut Vec<Problem>) {
     let n = step.step_number;
     if step.purpose.trim().is_empty() {
-        problems.push(Problem::new("plan.no_purpose", format!("step {n} has no purpose: say what the scene is to do")));
+        problems.push(Problem::new(
+            "plan.no_purpose",
+            format!("step {n} has no purpose: say what the scene is to do"),
+        ));
     }
     let Some(tools) = known.scenes.get(&step.scene_name) else {
         let all: Vec<&str> = known.scenes.keys().map(String::as_str).collect();
@@ -193,7 +195,10 @@ fn circles(plan: &Plan) -> Vec<Problem> {
         .into_iter()
         .map(|group| {
             let list: Vec<String> = group.iter().map(u32::to_string).collect();
-            Problem::new("plan.circular", format!("steps {} depend on one another in a circle", list.join(", ")))
+            Problem::new(
+                "plan.circular",
+                format!("steps {} depend on one another in a circle", list.join(", ")),
+            )
         })
         .collect()
 }
