@@ -71,7 +71,12 @@ async fn run<W: Write, E: Write>(
     };
     log(&loaded.config)?;
     for warning in &loaded.warnings {
-        tracing::warn!(code = warning.code, origin = %warning.origin, "{}", warning.message);
+        let (code, origin, message) = (warning.code, &warning.origin, &warning.message);
+        match code {
+            // True of every run until somebody changes it: `check` tells it, a conversation need not.
+            "config.price" | "config.clock" => tracing::info!(code, %origin, "{message}"),
+            _ => tracing::warn!(code, %origin, "{message}"),
+        }
     }
     match cli.command {
         Command::Chat(chat) => self::chat(chat, loaded, out, errors).await,
