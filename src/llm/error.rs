@@ -75,7 +75,9 @@ pub enum Kind {
         detail: String,
     },
     /// Status 200, but not a chat completion.
-    #[error("sent what is no chat completion ({detail}): check that `base_url` ends where /chat/completions begins")]
+    #[error(
+        "sent what is no chat completion ({detail}): check that `base_url` ends where /chat/completions begins"
+    )]
     Malformed {
         /// What was wrong.
         detail: String,

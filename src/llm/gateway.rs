@@ -115,9 +115,8 @@ impl Gateway {
     pub async fn probe(&self) -> Result<Vec<Probe>, Error> {
         let servers = self.core.servers.clone();
         let deadline_ms = self.core.options.deadline_ms;
-        let probes = async move {
-            join_all(servers.iter().map(|server| probe::probe(server, deadline_ms))).await
-        };
+        let probes =
+            async move { join_all(servers.iter().map(|server| probe::probe(server, deadline_ms))).await };
         self.worker.run(probes).await
     }
 
@@ -238,7 +237,10 @@ impl Worker {
     }
 
     /// Runs `work` here; ends it when the caller no longer waits.
-    async fn run<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> Result<T, Error> {
+    async fn run<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T, Error> {
         let Some(runtime) = &self.0 else { return Err(internal(&"the gateway has stopped")) };
         let task = runtime.spawn(work);
         let _end = AbortOnDrop(task.abort_handle());

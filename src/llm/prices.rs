@@ -28,8 +28,7 @@ impl Price {
     /// What the tokens cost, in nano-USD: exact, and rounded up once.
     pub fn cost(&self, input: u64, cached_input: u64, output: u64) -> u64 {
         let cached = cached_input.min(input);
-        let parts =
-            [(input - cached, self.input), (cached, self.cached_input), (output, self.output)];
+        let parts = [(input - cached, self.input), (cached, self.cached_input), (output, self.output)];
         // At most 3 · 2^64 · 2^64 would not fit; prices and counts near 2^64 do not exist, so saturate.
         let total = parts.iter().fold(0_u128, |sum, (tokens, price)| {
             sum.saturating_add(u128::from(*tokens).saturating_mul(u128::from(*price)))

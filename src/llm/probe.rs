@@ -87,8 +87,7 @@ pub(super) async fn probe(server: &OpenAi, deadline_ms: u64) -> Probe {
         tried.push(Tried { forcing, worked, millis: millis(begun.elapsed()) });
     }
     let first = |wanted: fn(&Worked) -> bool| tried.iter().find(|t| wanted(&t.worked)).map(|t| t.forcing);
-    let recommended =
-        first(|w| *w == Worked::Exactly).or_else(|| first(|w| *w == Worked::Understood));
+    let recommended = first(|w| *w == Worked::Exactly).or_else(|| first(|w| *w == Worked::Understood));
     let usable = tried.iter().filter(|t| !matches!(t.worked, Worked::No(_)));
     let latency = usable.map(|t| Latency::of(t.millis)).min();
     Probe { model: server.name().to_owned(), tried, latency, recommended }

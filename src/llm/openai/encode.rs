@@ -18,7 +18,8 @@ pub(super) fn body(request: &Request, model: &ModelOptions) -> Value {
     put("model", json!(model.id()));
     let most = request.max_output_tokens.unwrap_or(model.max_output_tokens);
     // OpenAI's newer models refuse the old name; other servers often know no other.
-    let newer = reqwest::Url::parse(&model.base_url).is_ok_and(|url| url.host_str() == Some("api.openai.com"));
+    let newer =
+        reqwest::Url::parse(&model.base_url).is_ok_and(|url| url.host_str() == Some("api.openai.com"));
     put(if newer { "max_completion_tokens" } else { "max_tokens" }, json!(most));
     if let Some(temperature) = request.temperature {
         // By way of text: 0.3_f32 is 0.30000001192092896 as a double.
@@ -55,7 +56,10 @@ pub(super) fn body(request: &Request, model: &ModelOptions) -> Value {
             put("tool_choice", json!(if request.choice == Choice::None { "none" } else { "auto" }));
         }
     }
-    put("messages", Value::Array(if native { with_calls(&request.messages) } else { as_text(&request.messages) }));
+    put(
+        "messages",
+        Value::Array(if native { with_calls(&request.messages) } else { as_text(&request.messages) }),
+    );
     Value::Object(body)
 }
 
@@ -126,7 +130,8 @@ fn as_text(messages: &[Message]) -> Vec<Value> {
         Message::System { text } => json!({"role": "system", "content": text}),
         Message::User { text } | Message::Tool { text, .. } => json!({"role": "user", "content": text}),
         Message::Assistant { text, calls } => {
-            let words = std::iter::once(text.as_str()).chain(calls.iter().map(|call| call.arguments.as_str()));
+            let words =
+                std::iter::once(text.as_str()).chain(calls.iter().map(|call| call.arguments.as_str()));
             let words: Vec<&str> = words.filter(|words| !words.is_empty()).collect();
             json!({"role": "assistant", "content": words.join("\n")})
         }
@@ -201,7 +206,7 @@ mod tests {
                 continue;
             }
             assert!(open.is_empty(), "no result for {open:?} in {messages:#}");
-            for call in message["tool_calls"].as_array().unwrap_or(&vec![]) {
+            for call in message["tool_calls"].as_array().into_iter().flatten() {
                 let id = call["id"].as_str().unwrap().to_owned();
                 assert!(seen.insert(id.clone()), "{id} repeats");
                 let arguments = call["function"]["arguments"].as_str().unwrap();

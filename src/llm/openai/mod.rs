@@ -101,7 +101,8 @@ impl OpenAi {
             let body: Value = client.chat().create_byot(body).await.map_err(|e| (told(e), 0))?;
             return reply::whole(&body).map_err(|kind| (kind, 0));
         }
-        let mut chunks = client.chat().create_stream_byot::<_, Value>(body).await.map_err(|e| (told(e), 0))?;
+        let mut chunks =
+            client.chat().create_stream_byot::<_, Value>(body).await.map_err(|e| (told(e), 0))?;
         let mut so_far = stream::Accumulator::default();
         loop {
             let (until, silence) = if so_far.is_empty() {
@@ -132,7 +133,8 @@ impl Provider for OpenAi {
 
     async fn complete(&self, request: &Request, _: &CallControl) -> Result<Completion, Error> {
         let name = &self.model.name;
-        let access = self.access.clone().map_err(|detail| Error::new(name, Kind::NotConfigured { detail }))?;
+        let access =
+            self.access.clone().map_err(|detail| Error::new(name, Kind::NotConfigured { detail }))?;
         let key = access.key.clone();
         match self.exchange(request, access).await {
             Ok(Read { mut reply, usage }) => {
@@ -193,10 +195,13 @@ impl Access {
         if let Some(variable) = &model.api_key_env {
             key = get(variable).map(|key| key.trim().to_owned()).unwrap_or_default();
             if key.is_empty() {
-                return Err(format!("its key is to be in the environment variable {variable}, which is not set"));
+                return Err(format!(
+                    "its key is to be in the environment variable {variable}, which is not set"
+                ));
             }
-            let mut value = HeaderValue::from_str(&format!("Bearer {key}"))
-                .map_err(|_| format!("the key in {variable} holds characters that no HTTP header can carry"))?;
+            let mut value = HeaderValue::from_str(&format!("Bearer {key}")).map_err(|_| {
+                format!("the key in {variable} holds characters that no HTTP header can carry")
+            })?;
             value.set_sensitive(true);
             headers.insert(AUTHORIZATION, value);
         }

@@ -28,18 +28,15 @@ pub(super) fn whole(body: &Value) -> Result<Read, Kind> {
         return Err(error_object(body));
     }
     let choice = body.pointer("/choices/0").filter(|choice| choice.is_object()).ok_or_else(|| {
-        let keys: Vec<&str> = body.as_object().map_or(vec![], |o| o.keys().take(8).map(String::as_str).collect());
+        let keys: Vec<&str> =
+            body.as_object().map_or(vec![], |o| o.keys().take(8).map(String::as_str).collect());
         Kind::Malformed { detail: format!("there is no choices[0]; its keys are {keys:?}") }
     })?;
     let message = choice.get("message").unwrap_or(choice);
     let mut calls: Vec<ReplyCall> = calls_of(message).into_iter().map(Part::call).collect();
     make_ids_unique(&mut calls);
-    let reply = Reply {
-        text: words(message),
-        calls,
-        finish_reason: finish_reason(choice),
-        model: String::new(),
-    };
+    let reply =
+        Reply { text: words(message), calls, finish_reason: finish_reason(choice), model: String::new() };
     Ok(Read { reply, usage: usage(body) })
 }
 

@@ -233,8 +233,12 @@ mod tests {
             let whole = |id: &str, name: &str, arguments: &str| {
                 part(json!({"index": index, "id": id, "function": {"name": name, "arguments": arguments}}))
             };
-            let pieces = [whole("a", "x", "{\"n\":1}"), whole("b", "x", "{\"n\":2}"), whole("c", "y", ""),
-                whole("c", "y", "{}")];
+            let pieces = [
+                whole("a", "x", "{\"n\":1}"),
+                whole("b", "x", "{\"n\":2}"),
+                whole("c", "y", ""),
+                whole("c", "y", "{}"),
+            ];
             let meant = expected(&[("x", "{\"n\":1}"), ("x", "{\"n\":2}"), ("y", "{}")]);
             assert_eq!(calls(&pieces), meant, "index {index}");
         }

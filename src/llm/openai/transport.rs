@@ -335,7 +335,10 @@ mod tests {
         assert_eq!(code(429, r#"{"error":{"message":"slow down"}}"#), "llm.rate_limited");
         assert_eq!(code(429, r#"{"error":{"code":"insufficient_quota"}}"#), "llm.quota");
         assert_eq!(code(400, r#"{"error":{"code":"context_length_exceeded"}}"#), "llm.context_overflow");
-        assert_eq!(code(400, r#"{"error":"the request exceeds the available context size"}"#), "llm.context_overflow");
+        assert_eq!(
+            code(400, r#"{"error":"the request exceeds the available context size"}"#),
+            "llm.context_overflow"
+        );
         assert_eq!(code(401, "no"), "llm.unauthorized");
         assert_eq!(code(503, "<html>busy</html>"), "llm.status");
         assert_eq!(error_object(&serde_json::json!({"error": {"code": 429}})).code(), "llm.rate_limited");

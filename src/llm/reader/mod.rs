@@ -245,7 +245,9 @@ fn without_thoughts(text: &str) -> &str {
 }
 
 fn no_json(tool: &str) -> Problem {
-    let what = format!("there is no call of {tool}: reply only with a call of {tool}, its arguments one JSON object");
+    let what = format!(
+        "there is no call of {tool}: reply only with a call of {tool}, its arguments one JSON object"
+    );
     Problem::new("reply.no_json", what)
 }
 
@@ -255,12 +257,14 @@ fn ambiguous(tool: &str) -> Problem {
 }
 
 fn invalid(tool: &str, error: &str) -> Problem {
-    let what = format!("the arguments of {tool} are no valid JSON ({error}): write the object again, all of it");
+    let what =
+        format!("the arguments of {tool} are no valid JSON ({error}): write the object again, all of it");
     Problem::new("reply.invalid_json", what)
 }
 
 fn not_an_object(tool: &str) -> Problem {
-    let what = format!("the arguments of {tool} are no JSON object: write one object with the fields of the schema");
+    let what =
+        format!("the arguments of {tool} are no JSON object: write one object with the fields of the schema");
     Problem::new("reply.not_an_object", what)
 }
 

@@ -101,11 +101,16 @@ mod tests {
             (r#"{"a": [1, 2,], }"#, json!({"a": [1, 2]})),
             ("{\"a\": 1 // one\n, /* two */ \"b\": 2}", json!({"a": 1, "b": 2})),
             ("{'a': 'it\\'s', b: \"x\"}", json!({"a": "it's", "b": "x"})),
-            ("{'a': True, 'b': None, 'c': False, True: 1}", json!({"a": true, "b": null, "c": false, "True": 1})),
+            (
+                "{'a': True, 'b': None, 'c': False, True: 1}",
+                json!({"a": true, "b": null, "c": false, "True": 1}),
+            ),
             ("{\"a\": \"two\nlines\tand a tab\"}", json!({"a": "two\nlines\tand a tab"})),
             (r#"{"a": "True // None", "b": -1.5e3,}"#, json!({"a": "True // None", "b": -1500.0})),
-            (r#"{"big": 18446744073709551615, "small": -9223372036854775808,}"#,
-                json!({"big": u64::MAX, "small": i64::MIN})),
+            (
+                r#"{"big": 18446744073709551615, "small": -9223372036854775808,}"#,
+                json!({"big": u64::MAX, "small": i64::MIN}),
+            ),
         ] {
             assert_eq!(parse(given), Ok(meant), "{given}");
         }

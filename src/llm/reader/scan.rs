@@ -147,7 +147,10 @@ mod tests {
 
     #[test]
     fn objects_are_found_between_words() {
-        assert_eq!(found(r#"First {"a": "}"} then [{"b": 1}] end."#), (vec![r#"{"a": "}"}"#, r#"[{"b": 1}]"#], false));
+        assert_eq!(
+            found(r#"First {"a": "}"} then [{"b": 1}] end."#),
+            (vec![r#"{"a": "}"}"#, r#"[{"b": 1}]"#], false)
+        );
         assert_eq!(found("{a: 1} {'b': 'it\\'s'}"), (vec!["{a: 1}", "{'b': 'it\\'s'}"], false));
     }
 
