@@ -167,7 +167,10 @@ impl Core {
                     return Ok(completion);
                 }
                 Err(error) => {
-                    tracing::warn!(code = error.code(), purpose = %request.purpose, handed_over = another, "{error}");
+                    if *error.kind() != Kind::Cancelled {
+                        let (code, purpose) = (error.code(), request.purpose);
+                        tracing::warn!(code, %purpose, another, "{error}");
+                    }
                     if !another || !error.may_hand_over() {
                         return Err(error.costing(spent));
                     }

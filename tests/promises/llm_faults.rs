@@ -207,6 +207,13 @@ async fn a_server_that_does_not_stream_though_asked_to_is_understood() {
 }
 
 #[tokio::test]
+async fn a_stream_that_is_called_json_is_understood() {
+    let events = [chunk(json!({"delta": {"content": plan().to_string()}})), "data: [DONE]\n\n".into()];
+    let llm = ScriptedLlm::sequence([Scripted::Malformed(events.join("\n\n"))]);
+    assert_eq!(understood(&ask(streamed(&llm)).await.unwrap()), plan());
+}
+
+#[tokio::test]
 async fn a_reply_cut_by_the_token_limit_is_truncated_whatever_it_says_of_its_end() {
     let text = plan().to_string();
     let cut = Scripted::RawCall { name: TOOL.into(), arguments: text[..text.len() - 3].into() };

@@ -42,7 +42,7 @@ impl ScriptedLlm {
     pub fn start(handler: impl Fn(&Value, usize) -> Scripted + Send + Sync + 'static) -> Self {
         let script = Arc::new(Script { handler: Box::new(handler), requests: Mutex::default() });
         let data = Data::from(script.clone());
-        let (tell, told) = mpsc::channel();
+        let (tell, told) = mpsc::sync_channel(1);
         let thread = std::thread::spawn(move || {
             actix_web::rt::System::new().block_on(async move {
                 let app = move || {

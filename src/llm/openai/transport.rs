@@ -103,11 +103,16 @@ impl Once {
             return Err(refusal(status.as_u16(), &headers, &body));
         }
         let kind = response.headers().get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
-        if self.stream && kind.starts_with("text/event-stream") {
+        let kind: String = kind.chars().take(60).collect::<String>().to_ascii_lowercase();
+        // Some servers forget to say that it is a stream, so only what surely is none is taken for none.
+        if self.stream && !kind.contains("json") && !kind.contains("html") {
             return Ok(self.bounded(response));
         }
-        let kind = kind.chars().take(60).collect::<String>();
         let body = self.read(response, MAX_REPLY_BYTES, false).await?;
+        if self.stream && body.trim_ascii_start().starts_with(b"data:") {
+            Done { watch: self.watch.clone(), line: Vec::new() }.see(&body);
+            return Ok(Response::from(http::Response::new(body)));
+        }
         // Some servers stream nothing though asked to: their whole reply becomes the only event.
         let value: Value = serde_json::from_slice(&body).map_err(|error| Kind::Malformed {
             detail: format!("{error}; content type {kind:?}; it begins {:?}", shown(&body, 80)),

@@ -32,7 +32,7 @@ pub fn read(reply: &Reply, tool: &str, mode: Reader) -> Result<Value, Vec<Proble
 /// Calls that a model wrote as text in place of real ones, for questions that force nothing: each must
 /// name one of `offered` beside its arguments. Empty where there are none or the text was cut off.
 pub fn calls_in_text(text: &str, offered: &[&str]) -> Vec<ReplyCall> {
-    let Ok(said) = said(text) else { return Vec::new() };
+    let Ok(said) = said(without_thoughts(text)) else { return Vec::new() };
     let calls = said.into_iter().filter_map(|said| {
         let written = said.name?;
         let name = offered.iter().find(|name| same(name, &written))?;
