@@ -15,6 +15,8 @@ mod next;
 mod plain;
 mod settings;
 mod state;
+#[cfg(test)]
+mod tests;
 
 pub use action::Action;
 pub use admit::Illegal;

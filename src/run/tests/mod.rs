@@ -1,0 +1,9 @@
+//! The laws of a run, held against invented worlds: models that say anything, tools that end in any
+//! way, processes that die, people who change their minds.
+
+mod chaos;
+mod laws;
+mod sim;
+mod watch;
+mod words;
+mod world;

@@ -1,0 +1,316 @@
+//! A second, simpler account of a run, kept from its events alone: whatever breaks a rule of a run
+//! fails here, also when the state machine would not notice.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::plan::StepStatus;
+use crate::run::{
+    Duplicates, Effect, Event, Maker, Outcome, Repeat, RequestedCall, RunState, Settings, Subject, Usage,
+};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Seen {
+    Asked,
+    Flying,
+    /// A read that a crash cut off.
+    Cut,
+    Done,
+    /// Done, but a write of its scene came after.
+    Cleared,
+    Unknown,
+    Harmless,
+}
+
+#[derive(Debug)]
+struct Call {
+    step: u32,
+    scene: String,
+    requested: RequestedCall,
+    fallback: bool,
+    round: u32,
+    seen: Seen,
+    /// A write of its scene ended while it was under way.
+    overtaken: bool,
+    starts: u32,
+}
+
+/// What the events have told so far.
+#[derive(Debug)]
+pub struct Watch {
+    settings: Settings,
+    calls: BTreeMap<u32, Call>,
+    /// By step: its scene, what it depends on, whether a fallback planned it, its version.
+    planned: BTreeMap<u32, (String, Vec<u32>, bool, u32)>,
+    started: BTreeSet<u32>,
+    completed: BTreeSet<u32>,
+    ended: BTreeSet<u32>,
+    asks: BTreeMap<u32, (Subject, bool)>,
+    rounds: BTreeMap<u32, u32>,
+    /// By subject and round: models asked, rules asked, lost.
+    tries: BTreeMap<(Subject, u32), [u32; 2]>,
+    crashes: u32,
+    plans: u32,
+    new_calls: u32,
+    usage: Usage,
+    stopped: bool,
+    answered: bool,
+    terminal: u32,
+}
+
+impl Watch {
+    pub fn new(settings: &Settings) -> Self {
+        Self {
+            settings: settings.clone(),
+            calls: BTreeMap::new(),
+            planned: BTreeMap::new(),
+            started: BTreeSet::new(),
+            completed: BTreeSet::new(),
+            ended: BTreeSet::new(),
+            asks: BTreeMap::new(),
+            rounds: BTreeMap::new(),
+            tries: BTreeMap::new(),
+            crashes: 0,
+            plans: 0,
+            new_calls: 0,
+            usage: Usage::default(),
+            stopped: false,
+            answered: false,
+            terminal: 0,
+        }
+    }
+
+    /// Takes note of an event that is about to happen; `state` is only asked for ordinals.
+    pub fn before(&mut self, state: &RunState, event: &Event) {
+        assert_eq!(self.terminal, 0, "{event:?} after the end");
+        assert!(!self.stopped || !begins(event), "{event:?} begins something after the wish to stop");
+        match event {
+            Event::RunStarted(started) => self.settings = started.settings.clone(),
+            Event::RunResumed { .. } => self.crash(),
+            Event::Planning { version, .. } => {
+                assert!(*version <= self.settings.max_replans + 1, "a plan too many");
+                assert!(*version == 1 || self.new_calls > 0, "another plan after a round without a new call");
+                self.new_calls = 0;
+            }
+            Event::ModelAsked { call, subject, fallback, .. } => self.asked(*call, *subject, *fallback),
+            Event::ModelReplied { usage, .. } | Event::ModelFailed { usage, .. } => self.usage += *usage,
+            Event::PlanCreated(made) | Event::Replanned(made) => {
+                self.plans += 1;
+                assert_eq!(made.version, self.plans);
+                assert!(made.plan.steps.len() <= self.settings.max_steps as usize, "a step too many");
+                for step in &made.plan.steps {
+                    let depends = step.depends_on_step.iter().collect();
+                    let fallback = made.maker == Maker::Fallback;
+                    let planned = (step.scene_name.clone(), depends, fallback, made.version);
+                    assert!(self.planned.insert(step.step_number, planned).is_none(), "a number used twice");
+                }
+            }
+            Event::StepStarted { step } => {
+                assert!(self.started.insert(*step), "step {step} runs twice");
+                for dependency in &self.planned[step].1 {
+                    assert!(self.completed.contains(dependency), "step {step} before {dependency}");
+                }
+            }
+            Event::SceneReplied { step, call, calls, .. } => {
+                let round = self.rounds.entry(*step).or_default();
+                *round += 1;
+                assert!(*round <= self.settings.max_rounds, "a round too many");
+                let fallback = self.asks[call].1 || self.planned[step].2;
+                for requested in calls {
+                    let call = Call {
+                        step: *step,
+                        scene: self.planned[step].0.clone(),
+                        requested: requested.clone(),
+                        fallback,
+                        round: *round,
+                        seen: Seen::Asked,
+                        overtaken: false,
+                        starts: 0,
+                    };
+                    assert!(self.calls.insert(requested.call, call).is_none(), "an ordinal used twice");
+                }
+            }
+            Event::ToolStarted { call, .. } => self.tool_started(*call),
+            Event::ToolCompleted { call, outcome, .. } => self.tool_completed(*call, outcome),
+            Event::ToolSkipped { call, first } => {
+                let seen = self.calls[first].seen;
+                assert!(matches!(seen, Seen::Done | Seen::Unknown), "{call} shares {first}, which is {seen:?}");
+                assert!(self.same(*call, *first), "{call} shares the outcome of another call");
+            }
+            Event::StepCompleted { step, .. } => {
+                assert!(self.started.contains(step) && self.ended.insert(*step), "step {step} ends twice");
+                self.completed.insert(*step);
+                self.at_step_end(*step);
+            }
+            Event::StepFailed { step, status, .. } => {
+                assert!(self.ended.insert(*step), "step {step} ends twice");
+                assert_eq!(*status == StepStatus::Blocked, !self.started.contains(step));
+                self.at_step_end(*step);
+            }
+            Event::Answered { .. } => {
+                assert!(!self.answered, "two answers");
+                self.answered = true;
+            }
+            Event::CancelRequested { .. } => self.stopped |= !self.answered,
+            Event::RunCompleted { .. } => {
+                assert!(self.answered, "completed without an answer");
+                assert!(!self.write_flying(), "ended during a write");
+                self.terminal += 1;
+            }
+            Event::RunCancelled { .. } => {
+                assert!(self.stopped && !self.write_flying(), "cancelled unasked, or during a write");
+                self.terminal += 1;
+            }
+            Event::RunFailed { .. } => self.terminal += 1,
+            Event::RunQueued(_)
+            | Event::PlanningFailed { .. }
+            | Event::ReplyRejected { .. }
+            | Event::Continuation { .. } => {}
+        }
+        let _ = state;
+    }
+
+    /// What must hold of the state after any event.
+    pub fn after(&self, state: &RunState) {
+        let running = state.steps.values().filter(|s| s.status == StepStatus::Running).count();
+        assert!(running <= self.settings.max_parallel_steps.max(1) as usize, "{running} steps at once");
+        assert_eq!(state.usage, self.usage);
+        assert_eq!(state.status.is_terminal(), self.terminal == 1);
+        assert_eq!(state.write_in_flight() && self.terminal == 0, self.write_flying() && self.terminal == 0);
+    }
+
+    /// What must hold when the run has ended.
+    pub fn at_end(&self, state: &RunState) {
+        assert_eq!(self.terminal, 1);
+        assert!(state.steps.values().all(|s| s.status.is_terminal()), "a step is left open");
+        for (number, call) in &self.calls {
+            let maybe_done = matches!(call.seen, Seen::Done | Seen::Unknown | Seen::Flying);
+            if call.requested.effect == Effect::Write && maybe_done {
+                assert!(state.outcome(*number).is_some(), "nothing is said of write {number}");
+            }
+        }
+    }
+
+    fn asked(&mut self, call: u32, subject: Subject, fallback: bool) {
+        assert!(self.asks.insert(call, (subject, fallback)).is_none(), "an ordinal asked twice");
+        assert!(!fallback || self.settings.fallback_enabled, "the rules are asked though they are off");
+        let round = match subject {
+            Subject::Scene { step } => self.rounds.get(&step).copied().unwrap_or(0),
+            _ => 0,
+        };
+        if let Subject::Scene { .. } = subject {
+            assert!(round < self.settings.max_rounds, "a question after the last round");
+        }
+        let crashes = self.crashes;
+        let tries = self.tries.entry((subject, round)).or_default();
+        tries[usize::from(fallback)] += 1;
+        let models = self.settings.max_retries.max(1) + 1 + crashes;
+        assert!(tries[0] <= models && tries[1] <= 1 + crashes, "{subject:?} is asked without end");
+    }
+
+    fn tool_started(&mut self, number: u32) {
+        let this = &self.calls[&number];
+        let write = this.requested.effect == Effect::Write;
+        assert!(this.requested.problem.is_none(), "a call with a problem ran");
+        assert!(!(write && this.fallback), "a fallback writes");
+        let allowed = match (this.seen, this.requested.effect, this.requested.repeat) {
+            (Seen::Asked, _, _) => true,
+            (Seen::Cut, Effect::Read, _) => this.starts < 4,
+            (Seen::Unknown, Effect::Write, Repeat::Key) => this.starts < 2,
+            _ => false,
+        };
+        assert!(allowed, "{this:?} started again");
+        for (other, call) in self.calls.iter().filter(|(n, _)| **n != number) {
+            if self.same(number, *other) {
+                let free = matches!(call.seen, Seen::Asked | Seen::Harmless | Seen::Cleared);
+                assert!(free, "{number} runs beside its equal {other}: {call:?}");
+            } else if write
+                && call.requested.effect == Effect::Write
+                && (&call.scene, &call.requested.tool) == (&this.scene, &this.requested.tool)
+                && this.starts == 0
+            {
+                let held = call.seen == Seen::Unknown && (call.requested.repeat == Repeat::Never || call.starts > 1);
+                assert!(!held, "{number} writes with a tool that is held since {other}");
+            }
+            if call.step == this.step && call.round == this.round && call.seen == Seen::Flying {
+                assert!(!write && call.requested.effect == Effect::Read, "a write beside another call");
+            }
+        }
+        let step = this.step;
+        if this.starts == 0 {
+            self.new_calls += 1;
+        }
+        let this = self.calls.get_mut(&number).unwrap();
+        this.seen = Seen::Flying;
+        this.overtaken = false;
+        this.starts += 1;
+        let in_step = self.calls.values().filter(|c| c.step == step && c.starts > 0).count();
+        assert!(in_step <= self.settings.max_calls as usize, "a call too many");
+    }
+
+    fn tool_completed(&mut self, number: u32, outcome: &Outcome) {
+        let this = self.calls.get_mut(&number).unwrap();
+        let write = this.requested.effect == Effect::Write;
+        this.seen = match outcome {
+            Outcome::Ok { .. } if this.overtaken => Seen::Cleared,
+            Outcome::Ok { .. } => Seen::Done,
+            Outcome::Unknown { .. } if write => Seen::Unknown,
+            _ => Seen::Harmless,
+        };
+        let scene = this.scene.clone();
+        if write && matches!(outcome, Outcome::Ok { .. } | Outcome::Unknown { .. }) {
+            self.clear(&scene);
+        }
+    }
+
+    fn clear(&mut self, scene: &str) {
+        for call in self.calls.values_mut().filter(|c| c.scene == scene && c.requested.effect == Effect::Read) {
+            match call.seen {
+                Seen::Done => call.seen = Seen::Cleared,
+                Seen::Flying => call.overtaken = true,
+                _ => {}
+            }
+        }
+    }
+
+    fn crash(&mut self) {
+        self.crashes += 1;
+        let mut cut_off = Vec::new();
+        for call in self.calls.values_mut().filter(|c| c.seen == Seen::Flying) {
+            call.seen = match call.requested.effect {
+                Effect::Read if call.starts < 4 => Seen::Cut,
+                Effect::Read => Seen::Harmless,
+                Effect::Write => {
+                    cut_off.push(call.scene.clone());
+                    Seen::Unknown
+                }
+            };
+        }
+        for scene in cut_off {
+            self.clear(&scene);
+        }
+    }
+
+    fn at_step_end(&self, step: u32) {
+        let open = self.calls.values().any(|c| c.step == step && matches!(c.seen, Seen::Flying | Seen::Cut));
+        assert!(!open, "step {step} ends while its calls are under way");
+    }
+
+    fn same(&self, a: u32, b: u32) -> bool {
+        let (a, b) = (&self.calls[&a], &self.calls[&b]);
+        match self.settings.duplicates {
+            Duplicates::Arguments => a.requested.key == b.requested.key,
+            Duplicates::SceneTool => a.scene == b.scene && a.requested.tool == b.requested.tool,
+        }
+    }
+
+    fn write_flying(&self) -> bool {
+        self.calls.values().any(|c| c.requested.effect == Effect::Write && c.seen == Seen::Flying)
+    }
+}
+
+fn begins(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::Planning { .. } | Event::StepStarted { .. } | Event::ModelAsked { .. } | Event::ToolStarted { .. }
+    )
+}

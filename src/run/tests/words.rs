@@ -1,0 +1,118 @@
+//! What models and tools of an invented world say.
+
+use serde_json::{Value, json};
+
+use super::world::Dice;
+use crate::plan::{DependsOn, Plan, Step};
+use crate::run::{
+    Cause, Effect, Fault, Maker, Outcome, PlanMade, Question, Repeat, RequestedCall, RunState, Usage, Verdict, call_key,
+};
+
+/// Scenes, and of each its tools: one reads, one writes once, one writes with a key.
+const SCENES: [&str; 2] = ["A", "B"];
+const TOOLS: [(&str, Effect, Repeat); 4] = [
+    ("look", Effect::Read, Repeat::Never),
+    ("book", Effect::Write, Repeat::Never),
+    ("pay", Effect::Write, Repeat::Key),
+    ("peek", Effect::Read, Repeat::Key),
+];
+
+/// A valid plan: a random DAG whose numbers have gaps and come in any order of writing, and which
+/// may lean on finished steps.
+pub fn plan(dice: &mut Dice, state: &RunState, most: u32) -> Plan {
+    let count = if dice.pick(24) == 23 { 0 } else { 1 + dice.pick(most as usize) };
+    let mut known: Vec<u32> = state.finished_steps().into_iter().collect();
+    let mut number = state.last_step();
+    let mut steps = Vec::new();
+    for _ in 0..count {
+        number += 1 + dice.pick(2) as u32;
+        let depends: DependsOn = known.iter().copied().filter(|_| dice.pick(3) == 2).collect();
+        known.push(number);
+        steps.push(Step {
+            step_number: number,
+            scene_name: SCENES[dice.pick(2)].to_owned(),
+            purpose: "something".to_owned(),
+            expected_tools: Vec::new(),
+            depends_on_step: depends,
+        });
+    }
+    for i in (1..steps.len()).rev() {
+        steps.swap(i, dice.pick(i + 1));
+    }
+    // Dependencies point to any step, not only to lower numbers.
+    if steps.len() > 1 && dice.pick(2) == 1 {
+        let numbers: Vec<u32> = steps.iter().map(|s| s.step_number).collect();
+        let turned = |n: u32| numbers.iter().position(|m| *m == n).map_or(n, |i| numbers[numbers.len() - 1 - i]);
+        for step in &mut steps {
+            step.step_number = turned(step.step_number);
+            step.depends_on_step = step.depends_on_step.iter().map(turned).collect();
+        }
+    }
+    Plan { needs_execution: count > 0, reasoning: String::new(), steps }
+}
+
+pub fn made(state: &RunState, plan: Plan, maker: Maker) -> PlanMade {
+    let version = state.plans.len() as u32 + 1;
+    PlanMade { version, cause: if version == 1 { Cause::Request } else { Cause::Continuation }, maker, plan }
+}
+
+/// Calls of few distinct keys, so that equal ones are frequent.
+pub fn calls(dice: &mut Dice, state: &RunState, step: u32, trouble: u16) -> Vec<RequestedCall> {
+    let scene = state.steps.get(&step).map_or("A", |s| s.step.scene_name.as_str());
+    (0..1 + dice.pick(4))
+        .map(|i| {
+            let (tool, effect, repeat) = TOOLS[dice.pick(4)];
+            let arguments = json!({ "n": dice.pick(2), "x": [0.1, 1e-7, 3.0, null] });
+            let problem = dice.chance(trouble, 32).then(|| Fault::new("tool.arguments", "they do not fit"));
+            RequestedCall {
+                call: state.next_call() + i as u32,
+                provider_id: "call_0".to_owned(),
+                tool: tool.to_owned(),
+                key: call_key(scene, tool, &arguments, &[]),
+                arguments,
+                effect,
+                repeat,
+                problem,
+            }
+        })
+        .collect()
+}
+
+pub fn outcome(dice: &mut Dice, trouble: u16) -> Outcome {
+    let error = Fault::new("tool.invented", "it did not work");
+    if !dice.chance(trouble, 16) {
+        let result = json!({ "value": (dice.pick(1000) as f64) / 7.0, "big": u64::MAX, "none": Value::Null });
+        let say = (dice.pick(2) == 1).then(|| "said".to_owned());
+        return Outcome::Ok { result, say };
+    }
+    match dice.pick(3) {
+        0 => Outcome::Refused { error },
+        1 => Outcome::Failed { error },
+        _ => Outcome::Unknown { error },
+    }
+}
+
+pub fn verdict(dice: &mut Dice, stubborn: bool) -> Verdict {
+    let should_continue = stubborn || dice.pick(3) == 2;
+    Verdict {
+        should_continue,
+        can_answer_now: !should_continue && dice.pick(4) != 3,
+        reasoning: "because".to_owned(),
+        missing_information: should_continue.then(|| "more".to_owned()),
+        answer: (dice.pick(2) == 1).then(|| "answer".to_owned()),
+    }
+}
+
+pub fn question() -> Question {
+    Question { text: "When?".to_owned(), tool: None, missing: vec!["from".to_owned()], known: json!({ "to": 1.5 }) }
+}
+
+pub fn usage(dice: &mut Dice) -> Usage {
+    Usage {
+        calls: 1,
+        input_tokens: dice.pick(1000) as u64,
+        cached_input_tokens: dice.pick(10) as u64,
+        output_tokens: dice.pick(100) as u64,
+        cost_nano_usd: dice.pick(100_000) as u64,
+    }
+}
