@@ -6,6 +6,7 @@
 mod context;
 mod event;
 mod ids;
+mod session;
 mod settings;
 
 pub use context::{Context, Pending, Turn, TurnCall};
@@ -14,4 +15,5 @@ pub use event::{
     RequestedCall, RunQueued, RunStarted, RunStatus, SCHEMA, Subject, Usage, Verdict,
 };
 pub use ids::{InvalidId, RunId, SessionId, TenantId};
+pub use session::SessionEvent;
 pub use settings::{Duplicates, OutOfScope, Reader, Settings};
