@@ -21,6 +21,9 @@ mod tests;
 /// Room in the mailbox beside the appends, which the permits bound: flushes and reopenings.
 const SPARE: usize = 64;
 
+/// How long the end waits before it looks again for appends that are on their way.
+const BREATH: std::time::Duration = std::time::Duration::from_millis(1);
+
 /// The way to the journal. Clones share it; when the last is dropped, the journal writes what it has
 /// and ends.
 #[derive(Clone)]
@@ -73,7 +76,7 @@ impl Journal {
     ///
     /// # Errors
     /// `store.stopped` when there is no actix system, `store.failed` when no thread can be made.
-    pub fn start(store: Store, options: &Options) -> Result<Handle, Error> {
+    pub async fn start(store: Store, options: &Options) -> Result<Handle, Error> {
         if System::try_current().is_none() {
             return Err(Error::new(Code::Stopped, "the journal needs a running actix system"));
         }
@@ -90,10 +93,14 @@ impl Journal {
             failed: None,
             stopping: Vec::new(),
         };
+        let (started, ready) = oneshot::channel();
         let actor = Self::start_in_arbiter(&arbiter.handle(), move |context| {
             context.set_mailbox_capacity(max_pending.saturating_add(SPARE));
+            let _ = started.send(());
             journal
         });
+        // Until its thread runs, a mailbox has actix's own small capacity.
+        ready.await.map_err(|_| shared::stopped())?;
         Ok(Handle { actor, shared })
     }
 
@@ -146,8 +153,14 @@ impl Journal {
                 if !self.queue.is_empty() {
                     continue;
                 }
-                if !self.stopping.is_empty() {
+                if self.stopping.is_empty() {
+                    return;
+                }
+                if self.shared.stats().pending == 0 {
                     context.stop();
+                } else {
+                    // An append took its place before the end was announced and is still on its way here.
+                    context.run_later(BREATH, Self::work);
                 }
                 return;
             }

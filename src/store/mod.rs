@@ -13,7 +13,7 @@ mod record;
 mod scenes;
 mod schema;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod write;
 
 use std::path::{Path, PathBuf};
