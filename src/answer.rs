@@ -1,10 +1,12 @@
 //! The answer document: what a request got, as `POST /api/chat` and `chat --json` give it.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::plan::{Plan, StepStatus, TaskId};
-use crate::run::{Fault, RunId, RunStatus, SessionId, Usage};
+use crate::run::{CallStatus, Fault, Outcome, RunId, RunState, RunStatus, SessionId, StepState, Usage};
 
 /// A run and its answer, for clients.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -123,6 +125,79 @@ impl AnswerUsage {
             session_cost_usd: usd(session_cost_nano_usd),
         }
     }
+}
+
+impl Answer {
+    /// The document of a run that ended: `session_cost_nano_usd` is the conversation's, this run
+    /// included; `total` runs from the request's arrival.
+    pub(crate) fn new(
+        state: &RunState,
+        session: &SessionId,
+        session_cost_nano_usd: u64,
+        total: Duration,
+        overhead: Duration,
+    ) -> Self {
+        let steps: Vec<AnswerStep> = state.steps.iter().map(|(number, step)| step_of(state, *number, step)).collect();
+        let last = state.plan().map(|made| &made.plan);
+        let ended = state.steps.values().filter(|s| s.status.is_terminal() && s.status != StepStatus::Blocked);
+        Self {
+            run_id: state.run,
+            session_id: session.clone(),
+            task_id: state.queued.as_ref().map_or(TaskId(state.run.0), |q| q.task),
+            status: state.status,
+            answer: state.answer.as_ref().map(|a| a.text.clone()).unwrap_or_default(),
+            plan: state.plans.first().map(|first| Plan {
+                needs_execution: state.plans.iter().any(|made| made.plan.needs_execution),
+                reasoning: last.map_or_else(|| first.plan.reasoning.clone(), |plan| plan.reasoning.clone()),
+                steps: state.steps.values().map(|s| s.step.clone()).collect(),
+            }),
+            metadata: Metadata {
+                planned_execution_path: state.steps.values().map(|s| s.step.scene_name.clone()).collect(),
+                current_path_index: ended.count(),
+            },
+            steps,
+            usage: AnswerUsage::new(state.usage, session_cost_nano_usd),
+            timings: Timings { total_ms: millis(total), overhead_ms: millis(overhead) },
+            error: state.error.clone(),
+        }
+    }
+}
+
+fn step_of(state: &RunState, number: u32, step: &StepState) -> AnswerStep {
+    AnswerStep {
+        step_number: number,
+        scene_name: step.step.scene_name.clone(),
+        status: step.status,
+        result: step.result.clone(),
+        tool_calls: step.calls.iter().filter_map(|call| call_of(state, *call)).collect(),
+        error: step.error.clone(),
+    }
+}
+
+/// `None` for a call that never ended.
+fn call_of(state: &RunState, number: u32) -> Option<AnswerCall> {
+    let call = state.calls.get(&number)?;
+    let (mut outcome, result, error) = match state.outcome(number)? {
+        Outcome::Ok { result, .. } => (CallOutcome::Ok, Some(result.clone()), None),
+        Outcome::Refused { error } => (CallOutcome::Refused, None, Some(error.clone())),
+        Outcome::Failed { error } => (CallOutcome::Failed, None, Some(error.clone())),
+        Outcome::Unknown { error } => (CallOutcome::Unknown, None, Some(error.clone())),
+    };
+    if matches!(call.status, CallStatus::Skipped { .. }) {
+        outcome = CallOutcome::Skipped;
+    }
+    Some(AnswerCall {
+        tool: call.requested.tool.clone(),
+        arguments: call.requested.arguments.clone(),
+        outcome,
+        result,
+        error,
+    })
+}
+
+/// To the microsecond: what lies below is noise.
+fn millis(time: Duration) -> f64 {
+    time.as_micros() as f64 / 1e3
 }
 
 fn usd(nano: u64) -> f64 {

@@ -18,8 +18,8 @@ use crate::actors::{scene as scene_actor, session_registry};
 use crate::answer::Answer;
 use crate::config::Config;
 use crate::llm::Gateway;
-use crate::run::{Envelope, Event, Fault, InvalidId, RunId, RunState, SessionId, TenantId, Turn};
-use crate::scene::{self, Catalogue, Scene};
+use crate::run::{Envelope, Event, Fault, RunId, RunState, SessionId, TenantId, Turn};
+use crate::scene::{self, Catalogue, Folder, Scene};
 use crate::store::{self, DataDir, Store};
 use crate::tools::{NativeTools, SceneStore};
 
@@ -64,7 +64,7 @@ impl Builder {
 
     /// Reads the scenes without starting anything: what `check` reports.
     pub fn load_scenes(&self) -> scene::Loaded {
-        let mut loaded = scene::load(self.builtin, &self.config.scenes, &self.native);
+        let mut loaded = scene::load(&self.config.scenes, self.builtin.map(|dir| Folder::embedded("scenes", dir)).unwrap_or_default(), &self.native);
         loaded.scenes.extend(self.scenes.iter().cloned());
         loaded
     }
@@ -76,7 +76,7 @@ impl Builder {
     /// had.
     pub async fn start(self) -> Result<Engine, StartError> {
         let loaded = self.load_scenes();
-        if loaded.has_errors() {
+        if loaded.failed() {
             return Err(StartError::Scenes(loaded.faults));
         }
         let config = self.config;
@@ -85,10 +85,10 @@ impl Builder {
             .zone()
             .map_err(|error| start_fault("config.time_zone", format!("execution.time_zone: {error}")))?;
         let clock = Clock::new(zone, config.execution.fixed_now);
-        let http = crate::tools::guard::http_client(&config.scenes.network_policy())
+        let http = crate::tools::guard::http_client(&config.scenes.network())
             .map_err(|error| start_fault("http.client", format!("no HTTP client for tools: {error}")))?;
-        let gateway = Gateway::new(config.llm.clone(), Arc::new(crate::llm::offline::Offline::default()))
-            .map_err(|error| start_fault(error.code(), error.to_string()))?;
+        let gateway = Gateway::new(config.llm.clone(), Arc::new(crate::llm::offline::Offline))
+            .map_err(|error| StartError::Other(error.into()))?;
         let dir = DataDir::open(&config.store.data_dir)?;
         let store = Store::open(dir).await?;
         for scene in &loaded.scenes {
@@ -265,18 +265,15 @@ impl Engine {
     }
 
     /// A request of the configured default user, as a terminal or a library user makes it.
-    ///
-    /// # Errors
-    /// [`InvalidId`] where the configured tenant's name is not allowed.
-    pub fn request(&self, message: &str, session: Option<SessionId>) -> Result<ChatRequest, InvalidId> {
-        Ok(ChatRequest {
+    pub fn request(&self, message: &str, session: Option<SessionId>) -> ChatRequest {
+        ChatRequest {
             message: message.to_owned(),
             session,
-            tenant: TenantId::new(&self.parts.config.auth.default_tenant)?,
+            tenant: self.parts.config.auth.default_tenant.clone(),
             user: self.parts.config.auth.default_user.clone(),
             history: None,
             plan_only: false,
-        })
+        }
     }
 
     /// The scenes there are.
@@ -354,7 +351,7 @@ impl System {
             .name("actors".to_owned())
             .spawn(move || {
                 let runner = actix::System::new();
-                let started = runner.block_on(async { cast(&parts) });
+                let started = runner.block_on(cast(&parts));
                 let failed = started.is_err();
                 let _ = tell.send(started.map(|(registry, journal)| (registry, journal, actix::System::current())));
                 if failed {
@@ -379,8 +376,8 @@ impl System {
 }
 
 /// Starts the whole cast.
-fn cast(parts: &Parts) -> Result<(session_registry::Address, journal::Handle), StartError> {
-    let journal = Journal::start(parts.store.clone(), &parts.config.store)?;
+async fn cast(parts: &Parts) -> Result<(session_registry::Address, journal::Handle), StartError> {
+    let journal = Journal::start(parts.store.clone(), &parts.config.store).await?;
     let mut handles = Vec::new();
     for _ in 0..threads() {
         let arbiter = Arbiter::try_new()

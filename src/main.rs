@@ -1,6 +1,8 @@
 //! The `proscenium` program: the command line over the library.
 
 mod cli;
+#[path = "../scenes/shipped.rs"]
+mod shipped;
 
 use std::process::ExitCode;
 

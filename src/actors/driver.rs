@@ -31,18 +31,18 @@ use crate::tools::Principal;
 /// forgotten.
 const MAX_EVENTS: u64 = 20_000;
 /// How many events a slow listener may lag behind before it has to read the journal.
-pub(super) const EVENTS_KEPT: usize = 1024;
+pub(crate) const EVENTS_KEPT: usize = 1024;
 
 /// What every run works with.
 #[derive(Clone)]
-pub(super) struct Shared {
-    pub(super) gateway: Gateway,
-    pub(super) journal: journal::Handle,
-    pub(super) catalogue: Arc<Catalogue>,
-    pub(super) catalogue_hash: Arc<str>,
-    pub(super) scenes: Arc<BTreeMap<String, scene::Handle>>,
-    pub(super) clock: Clock,
-    pub(super) settings: Settings,
+pub(crate) struct Shared {
+    pub(crate) gateway: Gateway,
+    pub(crate) journal: journal::Handle,
+    pub(crate) catalogue: Arc<Catalogue>,
+    pub(crate) catalogue_hash: Arc<str>,
+    pub(crate) scenes: Arc<BTreeMap<String, scene::Handle>>,
+    pub(crate) clock: Clock,
+    pub(crate) settings: Settings,
 }
 
 /// A wish to stop a run.
@@ -56,7 +56,7 @@ pub struct CancelWish {
 pub type Told = Arc<Envelope<Event>>;
 
 /// A run under way.
-pub(super) struct Driver {
+pub(crate) struct Driver {
     shared: Shared,
     session: SessionId,
     principal: Principal,
@@ -71,18 +71,18 @@ pub(super) struct Driver {
 }
 
 /// A run that ended, or could not go on.
-pub(super) struct Ended {
+pub(crate) struct Ended {
     /// Its last state.
-    pub(super) state: RunState,
+    pub(crate) state: RunState,
     /// Time in which neither a model nor a tool was awaited.
-    pub(super) overhead: Duration,
+    pub(crate) overhead: Duration,
     /// Why it could not go on: the journal refused an event.
-    pub(super) broken: Option<Fault>,
+    pub(crate) broken: Option<Fault>,
 }
 
 impl Driver {
     /// A driver for a run whose `run_queued` is in the journal.
-    pub(super) fn new(
+    pub(crate) fn new(
         shared: Shared,
         session: SessionId,
         tenant: TenantId,
@@ -112,7 +112,7 @@ impl Driver {
     }
 
     /// Drives the run to its end with `context` as its memory of the conversation.
-    pub(super) async fn run(mut self, context: Context) -> Ended {
+    pub(crate) async fn run(mut self, context: Context) -> Ended {
         let began = Instant::now();
         let broken = self.drive(context).await.err();
         // What is still in flight is of no use to an ended run.
@@ -206,7 +206,7 @@ impl Driver {
             let asked = Instant::now();
             let result = match scene {
                 Some(scene) => scene.ask(request, fallback, stop).await,
-                None => gateway.complete(&request, fallback, &stop).await.map_err(llm::Failure::from),
+                None => gateway.complete(&request, fallback, &stop).await.map_err(scene::Failed::from),
             };
             let millis = millis(asked);
             match result {
@@ -297,7 +297,7 @@ impl Driver {
 }
 
 /// A store's error as a fault of a run.
-pub(super) fn store_fault(error: &store::Error) -> Fault {
+pub(crate) fn store_fault(error: &store::Error) -> Fault {
     Fault::new(error.code(), error.to_string())
 }
 

@@ -9,13 +9,14 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use actix::prelude::*;
+use actix::Actor as _;
+use actix::prelude::{Addr, ArbiterHandle, AsyncContext, Context, Handler, Message, WrapFuture, ActorFutureExt};
 use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use crate::llm::{self, Completion, Gateway};
-use crate::run::{Effect, Fault, Outcome, RunId, SessionId};
+use crate::run::{Effect, Fault, Outcome, RunId, SessionId, Usage};
 use crate::scene::{Scene, SceneTool};
 use crate::tools::{Principal, SceneStore, ToolContext, ToolErrorKind, bound, phrase};
 
@@ -59,6 +60,21 @@ pub struct Call {
     pub cancelled: CancellationToken,
 }
 
+/// A question to a model that got no reply, and what it cost all the same.
+#[derive(Debug, Clone)]
+pub struct Failed {
+    /// Why.
+    pub fault: Fault,
+    /// Tokens and money of the attempts.
+    pub usage: Usage,
+}
+
+impl From<llm::Error> for Failed {
+    fn from(error: llm::Error) -> Self {
+        Self { usage: error.usage(), fault: error.into() }
+    }
+}
+
 /// A scene as others see it.
 #[derive(Clone)]
 pub struct Handle {
@@ -83,14 +99,14 @@ impl Handle {
         request: llm::Request,
         fallback: bool,
         cancelled: CancellationToken,
-    ) -> Result<Completion, llm::Failure> {
+    ) -> Result<Completion, Failed> {
         let (reply, answer) = oneshot::channel();
         let work = Work::Ask { request: Box::new(request), fallback, cancelled, reply };
         if let Err(fault) = self.send(work) {
-            return Err(llm::Failure { fault, usage: crate::run::Usage::default() });
+            return Err(Failed { fault, usage: Usage::default() });
         }
         answer.await.unwrap_or_else(|_| {
-            Err(llm::Failure { fault: self.lost(), usage: crate::run::Usage::default() })
+            Err(Failed { fault: self.lost(), usage: Usage::default() })
         })
     }
 
@@ -140,7 +156,7 @@ enum Work {
         request: Box<llm::Request>,
         fallback: bool,
         cancelled: CancellationToken,
-        reply: oneshot::Sender<Result<Completion, llm::Failure>>,
+        reply: oneshot::Sender<Result<Completion, Failed>>,
     },
     Call {
         call: Box<Call>,
@@ -153,7 +169,7 @@ impl Work {
         // Whoever asked may have gone; then nobody is to be told.
         match self {
             Work::Ask { reply, .. } => {
-                let _ = reply.send(Err(llm::Failure { fault, usage: crate::run::Usage::default() }));
+                let _ = reply.send(Err(Failed { fault, usage: Usage::default() }));
             }
             Work::Call { reply, .. } => {
                 let _ = reply.send(Outcome::Failed { error: fault });
@@ -187,7 +203,7 @@ impl Actor {
             match work {
                 Work::Ask { request, fallback, cancelled, reply } => {
                     let result = options.gateway.complete(&request, fallback, &cancelled).await;
-                    let _ = reply.send(result.map_err(llm::Failure::from));
+                    let _ = reply.send(result.map_err(Failed::from));
                 }
                 Work::Call { call, reply } => {
                     let _ = reply.send(carry_out(&scene, &options, *call).await);
@@ -256,7 +272,7 @@ async fn carry_out(scene: &Arc<Scene>, options: &Options, call: Call) -> Outcome
     };
     let outcome = match ended {
         Ok(Ok(Ok(result))) => {
-            let say = call.language.as_deref().and_then(|l| phrase::say(&tool.say, l, &result, &call.arguments));
+            let say = phrase::say(&tool.say, call.language.as_deref(), &result, &call.arguments);
             Outcome::Ok { result: bound::bound(result, tool.max_result_bytes), say }
         }
         Ok(Ok(Err(error))) => {

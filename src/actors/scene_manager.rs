@@ -2,7 +2,6 @@
 //! fold of the session's stream; when nothing is left to do it goes to sleep in the store.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use actix::prelude::*;
@@ -25,35 +24,35 @@ use crate::store::{Record, Store};
 
 /// What every conversation works with.
 #[derive(Clone)]
-pub(super) struct Options {
-    pub(super) shared: Shared,
-    pub(super) store: Store,
-    pub(super) memory: memory::Options,
+pub(crate) struct Options {
+    pub(crate) shared: Shared,
+    pub(crate) store: Store,
+    pub(crate) memory: memory::Options,
     /// Most requests of one conversation that wait.
-    pub(super) max_queued: usize,
+    pub(crate) max_queued: usize,
     /// How long a conversation stays awake with nothing to do.
-    pub(super) idle: Duration,
+    pub(crate) idle: Duration,
 }
 
 /// A request to a conversation.
 #[derive(Message)]
 #[rtype(result = "()")]
-pub(super) struct Submit {
-    pub(super) message: String,
-    pub(super) user: String,
-    pub(super) plan_only: bool,
+pub(crate) struct Submit {
+    pub(crate) message: String,
+    pub(crate) user: String,
+    pub(crate) plan_only: bool,
     /// The conversation as the client tells it, where it is not kept here.
-    pub(super) history: Option<Vec<Turn>>,
-    pub(super) received: Instant,
-    pub(super) reply: oneshot::Sender<Result<Accepted, Fault>>,
+    pub(crate) history: Option<Vec<Turn>>,
+    pub(crate) received: Instant,
+    pub(crate) reply: oneshot::Sender<Result<Accepted, Fault>>,
 }
 
 /// A request that is in the journal and will end in exactly one way.
-pub(super) struct Accepted {
-    pub(super) run: RunId,
-    pub(super) events: broadcast::Receiver<Told>,
-    pub(super) answer: oneshot::Receiver<Result<Answer, Fault>>,
-    pub(super) cancel: mpsc::Sender<CancelWish>,
+pub(crate) struct Accepted {
+    pub(crate) run: RunId,
+    pub(crate) events: broadcast::Receiver<Told>,
+    pub(crate) answer: oneshot::Receiver<Result<Answer, Fault>>,
+    pub(crate) cancel: mpsc::Sender<CancelWish>,
 }
 
 /// A request that waits for its turn.
@@ -72,7 +71,7 @@ struct Parts {
 }
 
 /// One conversation.
-pub(super) struct SceneManager {
+pub(crate) struct SceneManager {
     tenant: TenantId,
     session: SessionId,
     options: Options,
@@ -91,7 +90,7 @@ pub(super) struct SceneManager {
 }
 
 impl SceneManager {
-    pub(super) fn launch(
+    pub(crate) fn launch(
         arbiter: &ArbiterHandle,
         tenant: TenantId,
         session: SessionId,
@@ -247,8 +246,7 @@ impl SceneManager {
 
     fn remembered(&self, history: Option<Vec<Turn>>) -> Remembered {
         let window = self.options.shared.gateway.context_window(Purpose::Plan) as usize;
-        let share = self.options.memory.window_share;
-        let budget = (window as f64 * share) as usize;
+        let budget = self.options.memory.budget(window);
         match history {
             Some(turns) => {
                 let mut memory = Memory::new(self.options.memory.clone());
@@ -296,14 +294,14 @@ impl SceneManager {
                     let (error, usage) = match other {
                         Ok(done) => (Fault::new("summary.empty", "the summary was empty"), done.usage),
                         Err(error) => {
-                            let failure = crate::llm::Failure::from(error);
+                            let failure = super::scene::Failed::from(error);
                             (failure.fault, failure.usage)
                         }
                     };
                     events.push(SessionEvent::SummaryFailed { error, usage });
                     events.push(SessionEvent::Summarised {
                         through: job.through,
-                        summary: memory::plain_summary(&job),
+                        summary: job.fallback(),
                         usage: Usage::default(),
                     });
                 }

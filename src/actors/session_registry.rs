@@ -5,18 +5,17 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use actix::prelude::*;
-use tokio::sync::oneshot;
 
 use super::scene_manager::{self, SceneManager, Submit};
 use crate::run::{Fault, SessionId, TenantId};
 
 /// The registry as others see it.
 #[derive(Clone)]
-pub(super) struct Address(Addr<SessionRegistry>);
+pub(crate) struct Address(Addr<SessionRegistry>);
 
 impl Address {
     /// Starts the registry; conversations are spread over `arbiters`.
-    pub(super) fn start(
+    pub(crate) fn start(
         own: &ArbiterHandle,
         arbiters: Arc<[ArbiterHandle]>,
         options: scene_manager::Options,
@@ -30,14 +29,14 @@ impl Address {
     }
 
     /// Hands a request to its conversation, awake or asleep.
-    pub(super) fn submit(&self, tenant: TenantId, session: SessionId, submit: Submit) -> Result<(), Fault> {
+    pub(crate) fn submit(&self, tenant: TenantId, session: SessionId, submit: Submit) -> Result<(), Fault> {
         self.0.try_send(ToSession { tenant, session, submit }).map_err(|_| {
             Fault::new("engine.busy", "too many requests are waiting to be accepted; try again later")
         })
     }
 
     /// Whether a conversation may sleep: no request is on its way to it.
-    pub(super) async fn may_sleep(&self, wish: Asleep) -> bool {
+    pub(crate) async fn may_sleep(&self, wish: Asleep) -> bool {
         self.0.send(wish).await.unwrap_or(true)
     }
 }
@@ -53,10 +52,10 @@ struct ToSession {
 /// A conversation wants to sleep; `received` is how many requests have reached it.
 #[derive(Message)]
 #[rtype(result = "bool")]
-pub(super) struct Asleep {
-    pub(super) tenant: TenantId,
-    pub(super) session: SessionId,
-    pub(super) received: u64,
+pub(crate) struct Asleep {
+    pub(crate) tenant: TenantId,
+    pub(crate) session: SessionId,
+    pub(crate) received: u64,
 }
 
 struct Awake {
@@ -65,7 +64,7 @@ struct Awake {
 }
 
 /// See the module.
-pub(super) struct SessionRegistry {
+pub(crate) struct SessionRegistry {
     arbiters: Arc<[ArbiterHandle]>,
     options: scene_manager::Options,
     max_awake: usize,

@@ -3,11 +3,10 @@
 use async_trait::async_trait;
 use proscenium::Answer;
 use proscenium::plan::{Plan, TaskId};
-use proscenium::run::{Envelope, Event, RunId, SessionId, Usage};
+use proscenium::run::{Envelope, Event, SessionId, Usage};
 use serde::{Deserialize, Serialize};
 
 use super::failure::Failure;
-use super::table::RunRow;
 
 /// An engine that is ready.
 #[async_trait(?Send)]
@@ -16,10 +15,8 @@ pub trait Assistant {
     async fn ask(&self, message: &str, session: Option<SessionId>) -> Result<Box<dyn Ticket>, Failure>;
     /// Makes a plan without carrying it out.
     async fn draft(&self, message: &str) -> Result<Draft, Failure>;
-    /// The last runs, the newest first.
-    async fn runs(&self, limit: u32) -> Result<Vec<RunRow>, Failure>;
-    /// The journal of a run, in order; not empty.
-    async fn journal(&self, run: RunId) -> Result<Vec<Envelope<Event>>, Failure>;
+    /// Writes what is pending and ends.
+    async fn stop(self: Box<Self>) -> Result<(), Failure>;
 }
 
 /// A message that was accepted.
@@ -30,7 +27,7 @@ pub trait Ticket {
     /// The next event of its run; `None` when it has ended.
     async fn next(&mut self) -> Option<Envelope<Event>>;
     /// The answer document.
-    async fn answer(self: Box<Self>) -> Answer;
+    async fn answer(self: Box<Self>) -> Result<Answer, Failure>;
 }
 
 /// A plan that nobody has asked to run: what `plan --json` prints.

@@ -56,13 +56,13 @@ pub async fn once<W: Write>(
                 progress.show(&envelope)?;
             }
             progress.finish();
-            let answer = ticket.answer().await;
+            let answer = ticket.answer().await?;
             output::answer(out, &answer)?;
             Ok((Exit::of(answer.status), session))
         }
         Show::Json | Show::JsonLine => {
             while ticket.next().await.is_some() {}
-            let answer = ticket.answer().await;
+            let answer = ticket.answer().await?;
             output::document(out, &answer, show == Show::JsonLine)?;
             Ok((Exit::of(answer.status), session))
         }

@@ -44,12 +44,8 @@ impl Assistant for Scripted {
         Err(Failure::new("none", "no script"))
     }
 
-    async fn runs(&self, _: u32) -> Result<Vec<RunRow>, Failure> {
-        Ok(Vec::new())
-    }
-
-    async fn journal(&self, _: RunId) -> Result<Vec<Envelope<Event>>, Failure> {
-        Ok(Vec::new())
+    async fn stop(self: Box<Self>) -> Result<(), Failure> {
+        Ok(())
     }
 }
 
@@ -63,8 +59,8 @@ impl Ticket for Played {
         self.events.pop_front()
     }
 
-    async fn answer(self: Box<Self>) -> Answer {
-        recorded::answer(self.status, "From which day?")
+    async fn answer(self: Box<Self>) -> Result<Answer, Failure> {
+        Ok(recorded::answer(self.status, "From which day?"))
     }
 }
 

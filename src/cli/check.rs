@@ -92,7 +92,7 @@ fn models(config: &Config) -> Vec<(String, Vec<String>)> {
     if config.llm.models.is_empty() {
         return vec![("offline (embedded rules, no network)".to_owned(), Vec::new())];
     }
-    let line = |model: &proscenium::config::Model| {
+    let line = |model: &proscenium::llm::ModelOptions| {
         let key = match &model.api_key_env {
             Some(variable) => format!("key from {variable}"),
             None => "no key".to_owned(),

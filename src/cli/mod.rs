@@ -9,6 +9,7 @@ mod engine;
 mod failure;
 mod narrate;
 mod output;
+mod past;
 mod progress;
 #[cfg(test)]
 mod recorded;
@@ -127,18 +128,26 @@ async fn chat<W: Write, E: Write>(
     let show = Show::fitting(chat.json, chat.message.is_some());
     let data_dir = loaded.config.store.data_dir.clone();
     let assistant = engine::start(loaded).await?;
-    if let Some(message) = &chat.message {
-        let (exit, _) = chat::once(assistant.as_ref(), message, chat.session, show, out).await?;
-        return Ok(exit);
-    }
-    let mut turns: Box<dyn Turns> =
-        if typed { Box::new(Prompt::new(&data_dir)?) } else { Box::new(Lines::of_stdin()) };
-    chat::conversation(assistant.as_ref(), turns.as_mut(), chat.session, show, out, errors).await
+    let exit = match &chat.message {
+        Some(message) => {
+            chat::once(assistant.as_ref(), message, chat.session, show, out).await.map(|(exit, _)| exit)
+        }
+        None => {
+            let mut turns: Box<dyn Turns> =
+                if typed { Box::new(Prompt::new(&data_dir)?) } else { Box::new(Lines::of_stdin()) };
+            chat::conversation(assistant.as_ref(), turns.as_mut(), chat.session, show, out, errors).await
+        }
+    };
+    let stopped = assistant.stop().await;
+    let exit = exit?;
+    stopped.map(|()| exit)
 }
 
 async fn plan<W: Write>(plan: args::Plan, loaded: Loaded, out: &mut Output<W>) -> Result<Exit, Failure> {
     let assistant = engine::start(loaded).await?;
-    let draft = assistant.draft(&plan.message).await?;
+    let draft = assistant.draft(&plan.message).await;
+    assistant.stop().await?;
+    let draft = draft?;
     if plan.json {
         output::document(out, &draft, false)?;
     } else {
@@ -158,14 +167,14 @@ async fn plan<W: Write>(plan: args::Plan, loaded: Loaded, out: &mut Output<W>) -
 
 async fn runs<W: Write>(runs: args::Runs, loaded: Loaded, out: &mut Output<W>) -> Result<Exit, Failure> {
     let zone = loaded.config.execution.zone().unwrap_or(jiff::tz::TimeZone::UTC);
-    let assistant = engine::start(loaded).await?;
+    let past = past::open(&loaded).await?;
     match runs.what.unwrap_or(RunsCommand::List { limit: 20 }) {
         RunsCommand::List { limit } => {
             let width = console::Term::stdout().size_checked().map(|(_, columns)| usize::from(columns));
-            table::runs(out, &assistant.runs(limit).await?, &zone, width)?;
+            table::runs(out, &past.runs(limit).await?, &zone, width)?;
         }
         RunsCommand::Show { run, events, mermaid } => {
-            let journal = assistant.journal(run).await?;
+            let journal = past.journal(run).await?;
             show::run(out, &journal, show::Parts { mermaid, events }, &zone)?;
         }
     }

@@ -79,6 +79,10 @@ impl Narrator {
                 };
                 line(Mark::Note, format!("model: a reply that cannot be used: {first}{more}"))
             }
+            Event::PlanningFailed { version, error } => line(
+                Mark::Failed,
+                format!("plan {version}: none could be made [{}]{}", error.code, behind(&error.message)),
+            ),
             Event::PlanCreated(made) | Event::Replanned(made) => self.plan(made),
             Event::StepStarted { step } => line(Mark::Begun, format!("{}: started", self.step(*step))),
             Event::SceneReplied { step, calls, question, .. } => self.reply(*step, calls, question.as_ref()),

@@ -108,6 +108,7 @@ impl Record {
             }
             Event::RunCancelled { .. } => self.status = Some(RunStatus::Cancelled),
             Event::Planning { .. }
+            | Event::PlanningFailed { .. }
             | Event::ModelAsked { .. }
             | Event::ReplyRejected { .. }
             | Event::Continuation { .. }

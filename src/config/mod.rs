@@ -12,7 +12,6 @@ mod layers;
 mod openai;
 mod read;
 mod sections;
-mod stand_in;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,7 +21,6 @@ use serde::{Deserialize, Serialize};
 pub use fault::{Fault, Faults, Origin};
 pub use layers::Flags;
 pub use sections::{Auth, Execution, LogFormat, Planning, Telemetry};
-pub use stand_in::{Forcing, Llm, Memory, Model, Scenes, Store};
 
 use crate::run::Settings;
 
@@ -36,17 +34,17 @@ pub struct Config {
     /// Who asks where nobody has to say it.
     pub auth: Auth,
     /// The data directory and its writer.
-    pub store: Store,
+    pub store: crate::store::Options,
     /// The models.
-    pub llm: Llm,
+    pub llm: crate::llm::Options,
     /// How plans are asked for.
     pub planning: Planning,
     /// How plans are carried out.
     pub execution: Execution,
     /// How much of a conversation is remembered.
-    pub memory: Memory,
+    pub memory: crate::memory::Options,
     /// Where scenes come from.
-    pub scenes: Scenes,
+    pub scenes: crate::scene::Options,
     /// What the program says about itself.
     pub telemetry: Telemetry,
 }

@@ -16,6 +16,9 @@ mod probe;
 mod provider;
 pub mod reader;
 mod retry;
+mod embedded;
+pub mod language;
+pub mod offline;
 pub mod sections;
 pub mod tokens;
 

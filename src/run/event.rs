@@ -41,7 +41,6 @@ pub struct Envelope<B> {
 /// stream are listed by [`Event::public_name`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-#[expect(clippy::large_enum_variant, reason = "events are few and live briefly; RunStarted is the big one")]
 pub enum Event {
     /// The request was accepted: from here on it ends in exactly one terminal state.
     RunQueued(RunQueued),
@@ -356,6 +355,14 @@ pub struct Fault {
     /// For people and models.
     pub message: String,
 }
+
+impl std::fmt::Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Fault {}
 
 impl Fault {
     /// A fault with its stable code and its message.

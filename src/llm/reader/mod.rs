@@ -46,6 +46,16 @@ pub fn calls_in_text(text: &str, offered: &[&str]) -> Vec<ReplyCall> {
     calls.enumerate().map(named).collect()
 }
 
+/// The object that a call's arguments are, also where they are almost JSON or JSON in a string again;
+/// `None` for anything else.
+pub fn object(arguments: &str) -> Option<Value> {
+    let value = match parse::parse(arguments).ok()? {
+        Value::String(inner) => parse::parse(&inner).ok()?,
+        value => value,
+    };
+    value.is_object().then_some(value)
+}
+
 fn strict(reply: &Reply, tool: &str) -> Result<Value, Problem> {
     let call = reply.calls.first().ok_or_else(|| no_json(tool))?;
     if call.name != tool {
