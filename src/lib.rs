@@ -14,10 +14,12 @@ pub mod config;
 mod engine;
 pub mod llm;
 pub mod memory;
+mod nearest;
 pub mod plan;
 pub mod planner;
 pub mod run;
 pub mod scene;
+pub mod setting;
 pub mod store;
 pub mod tools;
 

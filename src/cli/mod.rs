@@ -100,7 +100,9 @@ fn load(cli: &Cli) -> Result<Loaded, Faults> {
 }
 
 fn log(config: &Config) -> Result<(), Failure> {
-    let filter = tracing_subscriber::EnvFilter::try_new(&config.telemetry.log)
+    let filter = config
+        .telemetry
+        .filter()
         .map_err(|error| Failure::usage("config.value", format!("`telemetry.log` is no filter: {error}")))?;
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)

@@ -189,7 +189,7 @@ fn a_session_event_keeps_its_form_in_the_journal() {
 #[test]
 fn options_outside_their_bounds_are_named() {
     let options = Options { window_share: 1.5, keep_turns: 0, max_turns_in_prompt: 0 };
-    let all: Vec<String> = options.problems().into_iter().map(|fault| fault.message).collect();
+    let all: Vec<String> = options.problems().into_iter().map(|wrong| wrong.message).collect();
     assert_eq!(all.len(), 3, "{all:?}");
     assert!(Options::default().problems().is_empty());
 }
