@@ -2,6 +2,11 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test's helpers fail as tests do")]
 
+mod check;
+mod cli;
+mod example;
 mod llm_faults;
+mod process;
+mod store_faults;
 #[path = "../support/mod.rs"]
 mod support;
