@@ -3,6 +3,8 @@
 //! **Invariant:** nothing outside this module speaks to a provider; it knows `run` for the shapes of
 //! replies and usage, and nothing of scenes, planners or actors.
 
+pub mod language;
+pub mod offline;
 pub mod sections;
 
 use serde::{Deserialize, Serialize};
