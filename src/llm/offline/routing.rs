@@ -95,6 +95,7 @@ impl Index {
         let scenes = std::mem::take(&mut index.scenes);
         for (s, scene) in scenes.iter().enumerate() {
             let mut term = |index: &mut Index, word: &str| -> Option<usize> {
+                let slot = word.starts_with('#');
                 if word.len() < 2 || (lexicon::is_stop(word) && !lexicon::is_asking(word)) {
                     return None;
                 }
@@ -102,11 +103,15 @@ impl Index {
                     index.terms.push(features(word));
                     index.terms.len() - 1
                 });
-                for key in keys(&features(word)) {
-                    seen.entry(key).or_default().insert(s);
+                if !slot {
+                    for key in keys(&features(word)) {
+                        seen.entry(key).or_default().insert(s);
+                    }
                 }
                 Some(id)
             };
+            // Values that a schema gives as examples are no words of the requests that hold them.
+            let values = sample_values(scene);
             let about: Vec<usize> = words_of(&scene.description)
                 .into_iter()
                 .chain(name_words(&scene.scene))
@@ -122,7 +127,8 @@ impl Index {
                 let entities = Entities::of(&tokens, jiff::civil::Date::constant(2026, 1, 1));
                 let mut vector: Vec<(usize, f64)> = Vec::new();
                 for (i, token) in tokens.iter().enumerate() {
-                    if !token.word || entities.taken[i] || (token.capital() && !token.first) || token.digit() {
+                    let value = values.contains(&token.norm) || (token.capital() && !token.first) || token.digit();
+                    if !token.word || entities.taken[i] || entities.quoted[i] || value {
                         continue;
                     }
                     for word in [Some(token.norm.as_str()), paired(&tokens, i)].into_iter().flatten() {
@@ -136,11 +142,9 @@ impl Index {
                 let slots = slots(&tokens, &entities);
                 if let Some((_, vector)) = examples.last_mut() {
                     for (slot, _) in SLOTS.iter().zip(slots).filter(|(_, there)| *there) {
-                        let id = *known.entry((*slot).to_owned()).or_insert_with(|| {
-                            index.terms.push(features(slot));
-                            index.terms.len() - 1
-                        });
-                        vector.push((id, 0.0));
+                        if let Some(id) = term(&mut index, slot) {
+                            vector.push((id, 0.0));
+                        }
                     }
                 }
             }
@@ -422,6 +426,12 @@ impl Index {
         }
         out
     }
+}
+
+/// The words of the example values in the schemas of a scene's tools.
+fn sample_values(scene: &SceneCard) -> HashSet<String> {
+    let texts = scene.tools.iter().flat_map(|t| schema::fields(&t.parameters)).flat_map(|f| f.examples);
+    texts.flat_map(|t| text::tokens(&t)).map(|t| t.norm).filter(|w| !lexicon::is_stop(w)).collect()
 }
 
 /// The word that this one and its right neighbour stand for.
