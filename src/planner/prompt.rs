@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::tools::{CHECK_CONTINUATION, CREATE_PLAN, ask_user, check_continuation, create_plan};
 use crate::llm::{Choice, Message, Purpose, Request, ToolSpec, sections};
+use crate::llm::signature::{self, SceneLine, ToolLine};
 use crate::plan::StepStatus;
 use crate::run::{
     AskStatus, Context, Effect, OutOfScope, Outcome, ReplyCall, RunState, StepState, Subject, Turn,
@@ -353,21 +354,32 @@ fn pending(data: &mut String, context: &Context) {
     }
 }
 
+/// A line a scene. Examples stand with the tool that serves them, and arguments are told in one line:
+/// the whole schemas would double the prompt and change no plan.
 fn scenes(catalogue: &Catalogue) -> String {
+    let says = |scene: &Scene, tool: Option<&str>| -> Vec<String> {
+        scene.examples.iter().filter(|e| e.tool.as_deref() == tool).map(|e| e.say.clone()).collect()
+    };
     let lines: Vec<String> = catalogue
         .iter()
-        .map(|scene| {
-            let tools: Vec<Value> = scene
+        .map(|scene| SceneLine {
+            scene: scene.name.clone(),
+            description: scene.description.clone(),
+            tools: scene
                 .tools
                 .iter()
-                .map(|tool| {
-                    json!({"name": tool.name, "effect": tool.effect, "description": tool.description,
-                           "parameters": tool.parameters})
+                .map(|tool| ToolLine {
+                    name: tool.name.clone(),
+                    effect: if tool.effect == Effect::Write { "write" } else { "read" }.to_owned(),
+                    description: tool.description.clone(),
+                    arguments: signature::signature(&tool.parameters),
+                    examples: says(scene, Some(&tool.name)),
                 })
-                .collect();
-            json!({"scene": scene.name, "description": scene.description, "examples": scene.examples, "tools": tools})
-                .to_string()
+                .collect(),
+            examples: says(scene, None),
         })
+        // Plain data, which can always be written.
+        .map(|line| serde_json::to_string(&line).unwrap_or_default())
         .collect();
     lines.join("\n")
 }
