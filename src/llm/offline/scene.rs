@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use super::ask;
 use super::lexicon;
 use super::memory;
+use super::names;
 use super::prompt::{Pending, Prompt};
 use super::render;
 use super::schema::{self, Field, Kind};
@@ -90,7 +91,7 @@ impl<'a> Step<'a> {
             return Move::Calls(self.calls(&filled));
         }
         // Another read of the scene may find what is missing ("cancel my booking": which one?).
-        if missing.iter().all(|f| f.kind == Kind::Id)
+        if missing.iter().all(|f| f.identifies())
             && let Some(finder) = self.finder()
         {
             return Move::Calls(vec![finder]);
@@ -157,6 +158,14 @@ impl<'a> Step<'a> {
                 if may && !filled.values.contains_key(&field.name) && let Some(value) = whole.values.get(&field.name) {
                     filled.values.insert(field.name.clone(), value.clone());
                 }
+            }
+        }
+        // "Sono X. Chiedi … per me": the tool is told for whom it was asked.
+        for field in self.fields.iter().filter(|f| f.kind == Kind::Person && !f.required) {
+            if !filled.values.contains_key(&field.name)
+                && let Some(name) = names::introduced(&self.request, &self.now)
+            {
+                filled.values.insert(field.name.clone(), json!(name));
             }
         }
         let missing: Vec<Field> = filled.missing(&self.fields).into_iter().cloned().collect();
