@@ -26,6 +26,8 @@ struct Candidate {
     cues: Vec<(Rc<Features>, usize)>,
     /// "Sono X", "my name is X".
     intro: bool,
+    /// "Chi è X", "who is X".
+    asked: bool,
     /// It opens a sentence, so its capital says little.
     opens: bool,
 }
@@ -148,7 +150,7 @@ fn suits(field: &Field, kind: &Kind, candidate: &Candidate, all: &[Field]) -> f6
         Kind::Person => {
             score += if PERSON.contains(&lead) { 0.3 } else { 0.0 };
             score += if candidate.capital { 0.3 } else { 0.0 };
-            score += if candidate.intro { 0.9 } else { 0.0 };
+            score += if candidate.intro || candidate.asked { 0.9 } else { 0.0 };
             score -= if candidate.digits && !candidate.capital && candidate.text.chars().all(|c| c.is_ascii_digit()) { 0.6 } else { 0.0 };
         }
         Kind::Id => {
@@ -204,6 +206,7 @@ fn find(source: &Source, fields: &[Field], verbs: &[String]) -> Vec<Candidate> {
             cue(b) || (tokens[b].lower == "è" || tokens[b].is(&BE[..BE.len() - 2]) || matches!(tokens[b].raw.as_str(), ":" | "#")) && b.checked_sub(1).is_some_and(cue)
         });
         let intro = introduces(tokens, i);
+        let asked = i >= 2 && (tokens[i - 1].lower == "è" || tokens[i - 1].is(&["is", "s"])) && tokens[i - 2].is(&["chi", "who"]);
         let code = (token.digit() && (token.norm.len() >= 4 || token.raw.chars().any(char::is_alphabetic) || named || hash(tokens, i)))
             || token.raw.contains('_');
         // "The Anchor", "La Lanterna": the article is part of the name where it has a capital.
@@ -222,6 +225,7 @@ fn find(source: &Source, fields: &[Field], verbs: &[String]) -> Vec<Candidate> {
             }
             let mut made = candidate(source, i, last, false);
             made.intro = intro;
+            made.asked = asked;
             made.opens = opens && last == i && !named;
             // "Luigi's" is a place's name; "Mario's" before a noun is Mario.
             if tokens.get(last + 1).is_some_and(|t| t.norm == "s" && t.start == tokens[last].end + 1) && VENUE.contains(&made.lead.as_str()) {
@@ -233,7 +237,7 @@ fn find(source: &Source, fields: &[Field], verbs: &[String]) -> Vec<Candidate> {
         }
         let unknown = !plain_number && !calendar && !lexicon::is_stop(&token.norm) && !lexicon::is_asking(&token.norm) && token.features().concepts.is_empty() && !verbs.contains(&token.norm) && !lexicon::is_chat(&token.norm);
         let led = before.is_some_and(|b| tokens[b].is(PLACE) || tokens[b].is(PERSON) || tokens[b].is(VENUE));
-        if (unknown && (led || named)) || (intro && name_like(tokens, i)) {
+        if (unknown && (led || named || asked)) || (intro && name_like(tokens, i)) {
             let mut last = i;
             // "per mario rossi": unknown words that follow belong to the name.
             while last < i + 2
@@ -246,6 +250,7 @@ fn find(source: &Source, fields: &[Field], verbs: &[String]) -> Vec<Candidate> {
             }
             let mut made = candidate(source, i, if intro { i } else { last }, false);
             made.intro = intro;
+            made.asked = asked;
             out.push(made);
             i = last + 1;
             continue;
@@ -334,6 +339,7 @@ fn candidate(source: &Source, first: usize, last: usize, quoted: bool) -> Candid
         lead,
         cues,
         intro: false,
+        asked: false,
         opens: false,
     }
 }
