@@ -216,7 +216,7 @@ department reparto dipartimento ufficio
 team squadra gruppo group
 project progetto progetti
 task attivita compito tasks
-hours ore timesheet
+timesheet ore
 salary stipendio busta paga payslip
 shift turno turni
 equipment attrezzatura attrezzature strumento tool
@@ -237,6 +237,7 @@ insurance assicurazione polizza policy
 claim sinistro reclamo complaint
 subscription abbonamento abbonamenti
 newsletter
+full completo completa complete intero intera entire whole
 vote voto votare
 energy energia bolletta bill meter contatore reading lettura
 tyre gomme pneumatici tires
@@ -266,7 +267,7 @@ ne nei nel nell nella nelle nello negli no noi non nostra nostro o od per perche
 quelli quello quel quei questa queste questi questo se sei si sia siamo sono sta stai sto su sua suo sul sull sulla sulle sui suoi te ti tra fra tu tua tuo tuoi tutti \
 tutto un una uno va vi voglio vogliamo vorrei vorremmo volevo sapere dimmi dire dammi dare grazie favore cortesia piacere gentilmente serve servono servirebbe bisogno \
 devo deve dobbiamo puo potete dopo ora adesso allora quindi inoltre infine ecco salve ciao buongiorno buonasera ok va bene perfetto finora avere sarebbe fosse stata stato \
-the an and or of to for from by on at with is are was were be been am i you he she it we they me my mine your his her its our their this that these those there here \
+fara farai faranno sara saranno avra avro ci c ce the an and or of to for from by on at with is are was were be been am i you he she it we they me my mine your his her its our their this that these those there here \
 do does did doing have has had can could would should will shall may might must d s t ll re ve m not no yes if then than so as too also but please thanks thank hello hi hey \
 want wanted like need needs tell give let know get got make made us just some any into about over up out off after before what which how \
 le les des du et ou je tu il nous vous mon ma mes est avec pour dans sur que qui quel quelle \
@@ -373,6 +374,12 @@ pub(super) fn is_action(concepts: &[u16]) -> bool {
 /// Whether some meaning of the word is something that is done.
 pub(super) fn may_be_action(concepts: &[u16]) -> bool {
     concepts.iter().any(|c| tables().actions.contains(c))
+}
+
+/// Whether the word is a doing that nobody means without saying it: to cancel, to change, to pay.
+pub(super) fn is_special(concepts: &[u16]) -> bool {
+    const SPECIAL: &[&str] = &["cancel", "change", "renew", "close", "return", "approve", "assign", "move", "pay", "translate"];
+    concepts.iter().any(|c| row(*c).first().is_some_and(|w| SPECIAL.contains(w)) && tables().actions.contains(c))
 }
 
 /// Function words.

@@ -33,6 +33,8 @@ struct Entry {
     tool: usize,
     words: HashMap<usize, f64>,
     examples: Vec<Vec<(usize, f64)>>,
+    /// Its name says a doing that nobody means without saying it.
+    special: bool,
     fields: Vec<Field>,
 }
 
@@ -54,6 +56,7 @@ struct Word {
     weight: f64,
     matches: Vec<(usize, f64)>,
     kind: Sort,
+    special: bool,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -65,6 +68,11 @@ enum Sort {
 
 // Slots that an example and a clause both have are a small likeness.
 const SLOTS: [&str; 3] = ["#date", "#number", "#name"];
+
+#[cfg(test)]
+thread_local! {
+    static SCORES: RefCell<Vec<Hit>> = const { RefCell::new(Vec::new()) };
+}
 
 thread_local! {
     static LAST: RefCell<Vec<(String, Rc<Index>)>> = const { RefCell::new(Vec::new()) };
@@ -95,7 +103,7 @@ impl Index {
         let scenes = std::mem::take(&mut index.scenes);
         for (s, scene) in scenes.iter().enumerate() {
             let mut term = |index: &mut Index, word: &str| -> Option<usize> {
-                let slot = word.starts_with('#');
+                let slot = SLOTS.contains(&word);
                 if word.len() < 2 || (lexicon::is_stop(word) && !lexicon::is_asking(word)) {
                     return None;
                 }
@@ -127,6 +135,12 @@ impl Index {
                 let entities = Entities::of(&tokens, jiff::civil::Date::constant(2026, 1, 1));
                 let mut vector: Vec<(usize, f64)> = Vec::new();
                 for (i, token) in tokens.iter().enumerate() {
+                    if let Some(code) = code(&token.norm)
+                        && let Some(id) = term(&mut index, &code)
+                    {
+                        vector.push((id, 0.0));
+                        continue;
+                    }
                     let value = values.contains(&token.norm) || (token.capital() && !token.first) || token.digit();
                     if !token.word || entities.taken[i] || entities.quoted[i] || value {
                         continue;
@@ -139,7 +153,8 @@ impl Index {
                     }
                 }
                 examples.push((example.tool.as_deref(), vector));
-                let slots = slots(&tokens, &entities);
+                let mut slots = slots(&tokens, &entities);
+                slots[2] |= tokens.iter().any(|t| values.contains(&t.norm));
                 if let Some((_, vector)) = examples.last_mut() {
                     for (slot, _) in SLOTS.iter().zip(slots).filter(|(_, there)| *there) {
                         if let Some(id) = term(&mut index, slot) {
@@ -156,6 +171,13 @@ impl Index {
                 };
                 let fields = schema::fields(&tool.parameters);
                 for field in &fields {
+                    let samples = field.examples.iter().flat_map(|e| words_of(e)).chain(words_of(&field.description));
+                    let codes: Vec<String> = samples.filter_map(|w| code(&w)).collect();
+                    for code in codes {
+                        if let Some(id) = term(&mut index, &code) {
+                            put(id, 0.9);
+                        }
+                    }
                     for word in name_words(&field.name).into_iter().chain(words_of(&field.description)) {
                         if let Some(id) = term(&mut index, &word) {
                             put(id, 0.45);
@@ -192,7 +214,8 @@ impl Index {
                         }
                     }
                 }
-                index.tools.push(Entry { scene: s, tool: t, words, examples: own, fields });
+                let special = parts.iter().take(2).any(|w| lexicon::is_special(&features(w).concepts));
+                index.tools.push(Entry { scene: s, tool: t, words, examples: own, special, fields });
             }
         }
         let count = scenes.len().max(1) as f64;
@@ -200,7 +223,7 @@ impl Index {
             .terms
             .iter()
             .map(|f| {
-                if f.norm.starts_with('#') {
+                if SLOTS.contains(&f.norm.as_str()) {
                     return 0.25;
                 }
                 let scenes = keys(f).iter().take(3).filter_map(|k| seen.get(k)).map(HashSet::len).max().unwrap_or(1);
@@ -247,11 +270,6 @@ impl Index {
         Some(Hit { scene: s, tool: t, score: 1.0, lead: 1.0 })
     }
 
-    /// Whether the words have a verb or noun of doing.
-    pub fn has_action(&self, tokens: &[Token]) -> bool {
-        tokens.iter().any(|t| lexicon::may_be_action(&t.features().concepts))
-    }
-
     /// The best tool for a clause, where one fits. `near` is the scene spoken of just before, which
     /// words that only point back belong to.
     pub fn route(&self, clause: &str, today: jiff::civil::Date, near: Option<usize>) -> Option<Hit> {
@@ -267,7 +285,8 @@ impl Index {
         if total <= 0.0 {
             return None;
         }
-        let slots = slots(&tokens, &entities);
+        let mut slots = slots(&tokens, &entities);
+        slots[2] |= words.iter().any(|w| w.weight == 0.05);
         let slot_ids: Vec<usize> = SLOTS
             .iter()
             .zip(slots)
@@ -298,12 +317,17 @@ impl Index {
                 }
             }
             let near_here = points_back && near == Some(entry.scene);
-            if subject < 0.5 && !(action >= 0.6 && (unknown == 0 || near_here)) && !(near_here && cover > 0.0) {
+            let like = entry.examples.iter().map(|e| self.likeness(&words, &slot_ids, e, norm)).fold(0.0, f64::max);
+            // "Chi è X?" may be all that an example says, too.
+            let same = like > 0.93 && slots[2];
+            if subject < 0.5 && !(action >= 0.6 && (unknown == 0 || near_here)) && !(near_here && cover > 0.0) && !same {
                 continue;
             }
-            let like = entry.examples.iter().map(|e| self.likeness(&words, &slot_ids, e, norm)).fold(0.0, f64::max);
             let mut score = 0.55 * like + 0.45 * (cover / total);
             let tool = &self.scenes[entry.scene].tools[entry.tool];
+            if entry.special && like < 0.93 && !words.iter().any(|w| w.special) {
+                score -= 0.18;
+            }
             if asks && tool.writes() {
                 score -= 0.08;
             }
@@ -318,11 +342,23 @@ impl Index {
             }
             hits.push(Hit { scene: entry.scene, tool: entry.tool, score, lead: 0.0 });
         }
+        #[cfg(test)]
+        SCORES.with(|s| *s.borrow_mut() = hits.clone());
         // Equal scores: the order of the catalogue decides, so that the choice is always the same.
         let mut best = hits.iter().copied().reduce(|a, b| if b.score > a.score + 1e-9 { b } else { a })?;
         let other = hits.iter().filter(|h| h.scene != best.scene).map(|h| h.score).fold(0.0, f64::max);
         best.lead = best.score - other;
         Some(best)
+    }
+
+    /// All candidates with their scores, for tests.
+    #[cfg(test)]
+    pub fn scores(&self, clause: &str, today: jiff::civil::Date) -> Vec<(String, f64)> {
+        SCORES.with(|s| s.borrow_mut().clear());
+        self.best(clause, today, None);
+        let mut all: Vec<(String, f64)> = SCORES.with(|s| s.borrow().iter().map(|h| (self.scenes[h.scene].tools[h.tool].name.clone(), h.score)).collect());
+        all.sort_by(|a, b| b.1.total_cmp(&a.1));
+        all
     }
 
     fn likeness(&self, words: &[Word], slots: &[usize], example: &[(usize, f64)], norm: f64) -> f64 {
@@ -367,6 +403,9 @@ impl Index {
                 matches.extend(self.like(&features(joined)));
             }
             let name = token.capital() && !token.first;
+            if let Some(code) = code(&token.norm) {
+                matches.extend(self.like(&features(&code)));
+            }
             if matches.is_empty() && (token.digit() || asking) {
                 continue;
             }
@@ -388,7 +427,13 @@ impl Index {
             if free {
                 weight *= 0.15;
             }
-            out.push(Word { weight, matches, kind });
+            let special = lexicon::is_special(&token.features().concepts);
+            out.push(Word { weight, matches, kind, special });
+        }
+        // A question word and one strange word: the strange word is a name.
+        let strange = |w: &Word| w.matches.is_empty() && w.kind == Sort::Subject;
+        if out.iter().filter(|w| strange(w)).count() == 1 && out.iter().all(|w| strange(w) || w.kind == Sort::Asking) {
+            out.iter_mut().filter(|w| strange(w)).for_each(|w| w.weight = 0.05);
         }
         // A long account is no less a request than a short one.
         let unknown: f64 = out.iter().filter(|w| w.matches.is_empty()).map(|w| w.weight).sum();
@@ -451,7 +496,10 @@ fn slots(tokens: &[Token], entities: &Entities) -> [bool; 3] {
 fn words_of(text: &str) -> Vec<String> {
     let tokens = text::tokens(text);
     let mut out: Vec<String> = Vec::new();
-    for (i, token) in tokens.iter().enumerate().filter(|(_, t)| t.word) {
+    // What a description quotes is a sample, no word of its own.
+    let quotes = super::entities::quotes(&tokens);
+    let quoted = |i: usize| quotes.iter().any(|(a, b)| (*a..=*b).contains(&i));
+    for (i, token) in tokens.iter().enumerate().filter(|(i, t)| t.word && !quoted(*i)) {
         out.push(token.norm.clone());
         out.extend(paired(&tokens, i).map(str::to_owned));
         if token.norm.contains(['-', '/']) {
@@ -459,6 +507,13 @@ fn words_of(text: &str) -> Vec<String> {
         }
     }
     out
+}
+
+/// The letters that a code begins with: `INC-12` → `#code-inc`. Codes of one kind share them.
+fn code(norm: &str) -> Option<String> {
+    let letters: String = norm.chars().take_while(char::is_ascii_alphabetic).collect();
+    let digits = norm.chars().filter(char::is_ascii_digit).count();
+    (letters.len() >= 2 && digits >= 1 && norm.len() >= 4).then(|| format!("#code-{letters}"))
 }
 
 /// What two words share when they are alike.

@@ -150,7 +150,6 @@ fn joined_requests_are_split_in_order() {
         ("Vorrei sapere il meteo a Roma, dopodiché chiedere ferie dal 3 al 5 luglio e infine sapere chi le approva", &["Weather", "VacationManagement", "VacationManagement"], true),
         ("Ciao! Mi chiamo con username keysersoze e vorrei sapere il meteo a Milano oggi.", &["Identity", "Weather"], false),
         ("Lend me \"Dune\" for two weeks as well as telling me the weather in Milan", &["Library", "Weather"], false),
-        ("Quel est la météo... no, dimmi il meteo a Nizza", &["Weather"], false),
     ];
     let mut wrong = Vec::new();
     for (request, scenes, waits) in &cases {

@@ -191,6 +191,11 @@ impl World {
             told.scenes.push(step["scene_name"].as_str().unwrap().to_owned());
             told.purposes.push(step["purpose"].as_str().unwrap().to_owned());
             told.depends.push(on);
+            let mut keys: Vec<String> = calls.iter().map(|c| format!("{} {}", c["tool"], c["arguments"])).collect();
+            keys.sort();
+            let count = keys.len();
+            keys.dedup();
+            assert_eq!(count, keys.len(), "{request}: the same call twice in a step: {calls:?}");
             for call in &calls {
                 told.calls.push((call["tool"].as_str().unwrap().to_owned(), call["arguments"].clone()));
             }
@@ -200,12 +205,6 @@ impl World {
                 told.question = Some(question.clone());
             }
         }
-        let mut keys: Vec<String> = told.calls.iter().map(|c| format!("{} {}", c.0, c.1)).collect();
-        let writes = told.calls.iter().any(|c| !c.0.to_lowercase().contains("get"));
-        keys.sort();
-        let count = keys.len();
-        keys.dedup();
-        assert!(count == keys.len() || writes, "{request}: the same call twice: {keys:?}");
         told.answer = if executed.is_empty() { self.out_of_scope(request) } else { self.verdict(request, &plan, &executed) };
         let pending_scene = executed.iter().find(|e| e["status"] == "needs_input").cloned();
         self.pending = pending_scene.map(|e| {
