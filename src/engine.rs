@@ -175,7 +175,7 @@ pub struct Ticket {
 
 impl Ticket {
     /// The next event of the run; `None` when there will be no more. A listener that lags more than
-    /// a thousand events behind loses the oldest; the journal has them.
+    /// a few hundred events behind loses the oldest; the journal has them.
     pub async fn next(&mut self) -> Option<Arc<Envelope<Event>>> {
         loop {
             match self.events.recv().await {
