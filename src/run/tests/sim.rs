@@ -84,7 +84,7 @@ impl Sim {
 
     /// Appends and applies; checks everything that must hold after any event.
     pub fn record(&mut self, event: Event) {
-        assert_eq!(self.state.check(&event), Ok(()), "in {:#?}", self.state);
+        assert_eq!(self.state.check(&event), Ok(()), "{event:?} in {:#?}", self.state);
         self.watch.before(&self.state, &event);
         let line = serde_json::to_string(&event).unwrap();
         self.state.apply(&event).unwrap();
