@@ -6,8 +6,8 @@ use super::words;
 use super::world::{Dice, Style, World};
 use crate::plan::{PlanStatus, StepStatus, TaskId};
 use crate::run::{
-    Action, AskStatus, CallStatus, Context, Event, Fault, Maker, RunId, RunQueued, RunStarted, RunState, Settings,
-    Reply, Subject,
+    Action, AskStatus, CallStatus, Context, Event, Fault, Maker, Reply, RunId, RunQueued, RunStarted,
+    RunState, Settings, Subject,
 };
 
 /// More events than any run within the bounds of [`super::world::settings`] can need.
@@ -161,7 +161,9 @@ impl Sim {
 
     fn still_possible(&self, action: &Action) -> bool {
         match action {
-            Action::Start => self.state.check(&started(&self.world.settings)).is_ok() && self.state.cancel.is_none(),
+            Action::Start => {
+                self.state.check(&started(&self.world.settings)).is_ok() && self.state.cancel.is_none()
+            }
             Action::Record { event } => self.state.check(event).is_ok(),
             Action::Ask { .. } => self.state.check(&asked(action)).is_ok(),
             Action::Call { call, attempt } => {
@@ -176,7 +178,9 @@ impl Sim {
             Action::Start => self.record(started(&self.world.settings.clone())),
             Action::Record { event } => self.record(event.clone()),
             Action::Ask { .. } => self.record(asked(&action)),
-            Action::Call { call, attempt } => self.record(Event::ToolStarted { call: *call, attempt: *attempt }),
+            Action::Call { call, attempt } => {
+                self.record(Event::ToolStarted { call: *call, attempt: *attempt })
+            }
             Action::Read { call, subject } => {
                 let event = self.read(*call, *subject);
                 self.record(event);
@@ -188,7 +192,10 @@ impl Sim {
     fn read(&mut self, call: u32, subject: Subject) -> Event {
         let (trouble, stubborn) = (self.world.trouble, self.world.stubborn);
         if self.dice.chance(self.world.faults, 16) {
-            return Event::ReplyRejected { call, problems: vec![crate::plan::Problem::new("plan.odd", "odd")] };
+            return Event::ReplyRejected {
+                call,
+                problems: vec![crate::plan::Problem::new("plan.odd", "odd")],
+            };
         }
         match subject {
             Subject::Plan { version } => {
@@ -213,9 +220,11 @@ impl Sim {
                     question: asks.then(words::question),
                 }
             }
-            Subject::Continuation { round } => {
-                Event::Continuation { round, verdict: words::verdict(&mut self.dice, stubborn), degraded: false }
-            }
+            Subject::Continuation { round } => Event::Continuation {
+                round,
+                verdict: words::verdict(&mut self.dice, stubborn),
+                degraded: false,
+            },
             Subject::Answer => Event::Answered { text: "answer".to_owned(), degraded: false },
         }
     }
@@ -269,7 +278,9 @@ impl Sim {
 }
 
 pub fn asked(action: &Action) -> Event {
-    let Action::Ask { call, subject, attempt, fallback } = action else { panic!("not a question: {action:?}") };
+    let Action::Ask { call, subject, attempt, fallback } = action else {
+        panic!("not a question: {action:?}")
+    };
     Event::ModelAsked {
         call: *call,
         subject: *subject,

@@ -133,7 +133,10 @@ impl Watch {
             Event::ToolCompleted { call, outcome, .. } => self.tool_completed(*call, outcome),
             Event::ToolSkipped { call, first } => {
                 let seen = self.calls[first].seen;
-                assert!(matches!(seen, Seen::Done | Seen::Unknown), "{call} shares {first}, which is {seen:?}");
+                assert!(
+                    matches!(seen, Seen::Done | Seen::Unknown),
+                    "{call} shares {first}, which is {seen:?}"
+                );
                 assert!(self.same(*call, *first), "{call} shares the outcome of another call");
             }
             Event::StepCompleted { step, .. } => {
@@ -228,7 +231,8 @@ impl Watch {
                 && (&call.scene, &call.requested.tool) == (&this.scene, &this.requested.tool)
                 && this.starts == 0
             {
-                let held = call.seen == Seen::Unknown && (call.requested.repeat == Repeat::Never || call.starts > 1);
+                let held =
+                    call.seen == Seen::Unknown && (call.requested.repeat == Repeat::Never || call.starts > 1);
                 assert!(!held, "{number} writes with a tool that is held since {other}");
             }
             if call.step == this.step && call.round == this.round && call.seen == Seen::Flying {
@@ -263,7 +267,8 @@ impl Watch {
     }
 
     fn clear(&mut self, scene: &str) {
-        for call in self.calls.values_mut().filter(|c| c.scene == scene && c.requested.effect == Effect::Read) {
+        for call in self.calls.values_mut().filter(|c| c.scene == scene && c.requested.effect == Effect::Read)
+        {
             match call.seen {
                 Seen::Done => call.seen = Seen::Cleared,
                 Seen::Flying => call.overtaken = true,
@@ -311,6 +316,9 @@ impl Watch {
 fn begins(event: &Event) -> bool {
     matches!(
         event,
-        Event::Planning { .. } | Event::StepStarted { .. } | Event::ModelAsked { .. } | Event::ToolStarted { .. }
+        Event::Planning { .. }
+            | Event::StepStarted { .. }
+            | Event::ModelAsked { .. }
+            | Event::ToolStarted { .. }
     )
 }

@@ -53,7 +53,8 @@ impl Dice {
         let roll = match self.tape.next() {
             Some(roll) => usize::from(roll),
             None => {
-                self.seed = self.seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(self.seed & 0xffff);
+                self.seed =
+                    self.seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(self.seed & 0xffff);
                 (self.seed >> 40) as usize
             }
         };
@@ -70,21 +71,23 @@ pub fn settings() -> impl Strategy<Value = Settings> {
     let rounds = prop_oneof![1 => 0..2u32, 6 => 2..5u32];
     let calls = prop_oneof![1 => 0..2u32, 6 => 2..9u32];
     let bounds = (1..6u32, 0..3u32, 0..4u32, 0..5u32, rounds, calls);
-    (bounds, any::<bool>(), any::<bool>(), prop::bool::weighted(0.2)).prop_map(|(bounds, fallback, with_check, coarse)| {
-        let (max_steps, max_retries, max_replans, max_parallel_steps, max_rounds, max_calls) = bounds;
-        Settings {
-            max_steps,
-            max_retries,
-            max_replans,
-            fallback_enabled: fallback,
-            answer_with_check: with_check,
-            max_parallel_steps,
-            max_rounds,
-            max_calls,
-            duplicates: if coarse { Duplicates::SceneTool } else { Duplicates::Arguments },
-            ..Settings::default()
-        }
-    })
+    (bounds, any::<bool>(), any::<bool>(), prop::bool::weighted(0.2)).prop_map(
+        |(bounds, fallback, with_check, coarse)| {
+            let (max_steps, max_retries, max_replans, max_parallel_steps, max_rounds, max_calls) = bounds;
+            Settings {
+                max_steps,
+                max_retries,
+                max_replans,
+                fallback_enabled: fallback,
+                answer_with_check: with_check,
+                max_parallel_steps,
+                max_rounds,
+                max_calls,
+                duplicates: if coarse { Duplicates::SceneTool } else { Duplicates::Arguments },
+                ..Settings::default()
+            }
+        },
+    )
 }
 
 /// Worlds in which everything can go wrong.
