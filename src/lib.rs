@@ -1,7 +1,26 @@
 //! Proscenium: an actor-based multi-agent server and library.
+//!
+//! A request that spans several domains is planned by a model that is *forced* to answer with a
+//! structured plan; each **scene** of the plan is an actor with its own tools; a forced check decides
+//! whether the request is answered; one answer goes out. Everything that happens is an event in a
+//! journal, appended before it takes effect.
+//!
+//! [`Engine`] is the way in; [`scene::Scene::builder`] makes a scene in Rust. The map of the crate is
+//! in ARCHITECTURE.md.
 
+pub mod actors;
+mod answer;
+pub mod config;
+mod engine;
 pub mod llm;
+pub mod memory;
 pub mod plan;
+pub mod planner;
 pub mod run;
 pub mod scene;
+pub mod store;
 pub mod tools;
+
+pub use answer::{Answer, AnswerCall, AnswerStep, AnswerUsage, CallOutcome, Metadata, Timings};
+pub use config::Config;
+pub use engine::{Builder, ChatRequest, Engine, StartError, Ticket};

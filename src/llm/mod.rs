@@ -1,14 +1,39 @@
 //! Language models: what is asked, what comes back, and who can be asked.
 //!
+//! [`Gateway`] is the only way from this program to a model. Behind it stand [`Provider`]s: servers of
+//! the OpenAI protocol ([`openai`]) and the embedded rules. [`reader`] understands forced replies,
+//! [`tokens`] and [`Price`] count what they cost.
+//!
 //! **Invariant:** nothing outside this module speaks to a provider; it knows `run` for the shapes of
 //! replies and usage, and nothing of scenes, planners or actors.
 
+mod embedded;
+mod error;
+mod gateway;
+pub mod openai;
+mod options;
+mod prices;
+mod probe;
+mod provider;
+pub mod reader;
+mod retry;
+pub mod language;
+pub mod offline;
 pub mod sections;
+pub mod signature;
+pub mod tokens;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::run::{Reply, ReplyCall, Usage};
+
+pub use error::{Error, Kind};
+pub use gateway::Gateway;
+pub use options::{Forcing, ModelOptions, OFFLINE, Options};
+pub use prices::Price;
+pub use probe::{Latency, Probe, Tried, Worked};
+pub use provider::{CallControl, Provider};
 
 /// What a call to a model is for. Models, limits, caching and figures can differ by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -24,6 +49,18 @@ pub enum Purpose {
     Answer,
     /// Shorten a conversation.
     Summary,
+}
+
+impl std::fmt::Display for Purpose {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Purpose::Plan => "plan",
+            Purpose::Continuation => "continuation",
+            Purpose::Scene => "scene",
+            Purpose::Answer => "answer",
+            Purpose::Summary => "summary",
+        })
+    }
 }
 
 /// One question to a model, independent of any provider's protocol.

@@ -20,11 +20,8 @@ pub fn push(out: &mut String, name: &str, body: &str) {
 pub fn get(text: &str, name: &str) -> Option<String> {
     let open = format!("<{name}>\n");
     let close = format!("\n</{name}>");
-    let start = if text.starts_with(&open) {
-        open.len()
-    } else {
-        text.find(&format!("\n{open}"))? + 1 + open.len()
-    };
+    let start =
+        if text.starts_with(&open) { open.len() } else { text.find(&format!("\n{open}"))? + 1 + open.len() };
     let rest = &text[start..];
     let end = rest.find(&close)?;
     Some(unescape(&rest[..end]))

@@ -3,7 +3,7 @@
 use super::admit::Illegal;
 use super::event::{Effect, Event, Fault, Outcome, PlanMade, Repeat, Reply, RunStatus, Subject};
 use super::guard::clear_reads;
-use super::state::{Answer, Ask, AskStatus, CallState, CallStatus, Cancel, Planning, RunState, StepState};
+use super::state::{Answer, Ask, AskStatus, CallState, CallStatus, Cancel, Planning, Round, RunState, StepState};
 use crate::plan::{PlanStatus, StepStatus};
 
 /// Times a write with an idempotency key is started in all.
@@ -88,10 +88,10 @@ impl RunState {
                 self.step(*step, |s| {
                     s.rounds += 1;
                     s.tries.clear();
-                    s.asked.push(*call);
                     s.round_calls = calls.iter().map(|c| c.call).collect();
                     s.calls.extend(&s.round_calls);
                     s.text.clone_from(text);
+                    s.history.push(Round { text: text.clone(), calls: s.round_calls.clone() });
                     s.question.clone_from(question);
                 });
             }
@@ -137,8 +137,11 @@ impl RunState {
                 }
             }
             Event::RunCompleted { status } => {
-                let plan =
-                    if *status == RunStatus::Completed { PlanStatus::Completed } else { PlanStatus::Failed };
+                let plan = match status {
+                    RunStatus::Completed if self.is_plan_only() => PlanStatus::Draft,
+                    RunStatus::Completed => PlanStatus::Completed,
+                    _ => PlanStatus::Failed,
+                };
                 self.end(*status, plan);
             }
             Event::RunFailed { error } => {
@@ -215,7 +218,7 @@ impl RunState {
                 status: StepStatus::Pending,
                 rounds: 0,
                 tries: Vec::new(),
-                asked: Vec::new(),
+                history: Vec::new(),
                 calls: Vec::new(),
                 round_calls: Vec::new(),
                 text: String::new(),
@@ -232,8 +235,10 @@ impl RunState {
         self.status = status;
         self.plan_status = plan;
         self.planning = None;
-        for step in self.steps.values_mut().filter(|s| !s.status.is_terminal()) {
-            step.status = StepStatus::Cancelled;
+        if plan != PlanStatus::Draft {
+            for step in self.steps.values_mut().filter(|s| !s.status.is_terminal()) {
+                step.status = StepStatus::Cancelled;
+            }
         }
         // A write whose outcome is now never heard of, or that was to be repeated with its key and
         // now never will be: nobody knows.

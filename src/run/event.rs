@@ -41,7 +41,6 @@ pub struct Envelope<B> {
 /// stream are listed by [`Event::public_name`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-#[expect(clippy::large_enum_variant, reason = "events are few and live briefly; RunStarted is the big one")]
 pub enum Event {
     /// The request was accepted: from here on it ends in exactly one terminal state.
     RunQueued(RunQueued),
@@ -218,6 +217,9 @@ pub struct RunQueued {
     pub user: String,
     /// The public id of the plan.
     pub task: TaskId,
+    /// Only a plan is wanted: the run ends when there is one, and the plan stays a draft.
+    #[serde(default)]
+    pub plan_only: bool,
 }
 
 /// Everything that the run's decisions depend on, frozen.
@@ -353,6 +355,14 @@ pub struct Fault {
     /// For people and models.
     pub message: String,
 }
+
+impl std::fmt::Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Fault {}
 
 impl Fault {
     /// A fault with its stable code and its message.
@@ -522,6 +532,11 @@ impl Event {
             | Event::SceneReplied { .. }
             | Event::CancelRequested { .. } => return None,
         })
+    }
+
+    /// Whether the run ends with it.
+    pub fn is_terminal(&self) -> bool {
+        matches!(self, Event::RunCompleted { .. } | Event::RunFailed { .. } | Event::RunCancelled { .. })
     }
 
     /// What the event is about, in one word and a number: the same for the same thing in one run.

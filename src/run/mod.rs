@@ -13,6 +13,7 @@ mod ids;
 mod key;
 mod next;
 mod plain;
+mod session;
 mod settings;
 mod state;
 #[cfg(test)]
@@ -27,5 +28,6 @@ pub use event::{
 };
 pub use ids::{InvalidId, RunId, SessionId, TenantId};
 pub use key::{call_key, idempotency_key};
+pub use session::SessionEvent;
 pub use settings::{Duplicates, OutOfScope, Reader, Settings};
-pub use state::{Answer, Ask, AskStatus, CallState, CallStatus, Cancel, Planning, RunState, StepState};
+pub use state::{Answer, Ask, AskStatus, CallState, CallStatus, Cancel, Planning, Round, RunState, StepState};

@@ -40,6 +40,9 @@ impl RunState {
                 None => vec![record(Event::Planning { version: 1, cause: Cause::Request })],
             };
         }
+        if self.is_plan_only() {
+            return vec![record(Event::RunCompleted { status: RunStatus::Completed })];
+        }
         let steps = self.step_actions();
         if !steps.is_empty() || self.steps.values().any(|s| !s.status.is_terminal()) {
             return steps;

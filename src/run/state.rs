@@ -101,8 +101,8 @@ pub struct StepState {
     pub rounds: u32,
     /// Model questions asked since that last reply.
     pub tries: Vec<u32>,
-    /// The questions that were answered, one a round.
-    pub asked: Vec<u32>,
+    /// What its scene's model said so far, a round each.
+    pub history: Vec<Round>,
     /// Ordinals of all its calls.
     pub calls: Vec<u32>,
     /// Ordinals of the calls of the last reply.
@@ -115,6 +115,15 @@ pub struct StepState {
     pub result: Option<String>,
     /// Why it ended otherwise.
     pub error: Option<Fault>,
+}
+
+/// One reply of a scene's model.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Round {
+    /// Its words.
+    pub text: String,
+    /// Ordinals of the calls it asked for.
+    pub calls: Vec<u32>,
 }
 
 /// A tool call and how far it is.
@@ -262,6 +271,11 @@ impl RunState {
     /// The request's words.
     pub fn request(&self) -> &str {
         self.queued.as_ref().map_or("", |q| q.request.as_str())
+    }
+
+    /// Whether only a plan is wanted.
+    pub fn is_plan_only(&self) -> bool {
+        self.queued.as_ref().is_some_and(|q| q.plan_only)
     }
 
     /// The plan in force.

@@ -2,6 +2,17 @@
 //!
 //! **Invariant:** a scene is data. Nothing here knows a scene by name.
 
+pub mod arguments;
+mod builder;
+mod check;
+mod document;
+mod draft;
+mod fault;
+mod load;
+mod options;
+mod parameters;
+mod read;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -11,6 +22,11 @@ use serde_json::Value;
 use crate::plan::Known;
 use crate::run::{Effect, Repeat};
 use crate::tools::Tool;
+
+pub use builder::{SceneBuilder, ToolBuilder};
+pub use fault::{Fault, Severity};
+pub use load::{Folder, Loaded, Loader, load, load_dir};
+pub use options::Options;
 
 /// A scene as its `scene.toml` (or a builder) describes it, checked.
 #[derive(Clone, Serialize)]

@@ -2,6 +2,14 @@
 //!
 //! **Invariant:** a tool learns who asks from its context, never from the conversation.
 
+pub mod bound;
+pub mod guard;
+pub mod http;
+pub(crate) mod nearest;
+pub mod phrase;
+#[cfg(test)]
+pub(crate) mod testing;
+
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::marker::PhantomData;

@@ -1,0 +1,20 @@
+//! The scenes that the program ships: their folders, and the tools beside them that are written in
+//! Rust. They use nothing but the library's public API.
+
+use include_dir::{Dir, include_dir};
+use proscenium::tools::NativeTools;
+
+#[path = "identity/tools.rs"]
+mod identity;
+#[path = "vacation_management/tools.rs"]
+mod vacation_management;
+#[path = "weather/tools.rs"]
+mod weather;
+
+/// The scene folders, as they are in the source tree.
+pub static FOLDERS: Dir<'static> = include_dir!("$CARGO_MANIFEST_DIR/scenes");
+
+/// The tools of all shipped scenes.
+pub fn tools() -> NativeTools {
+    weather::register(vacation_management::register(identity::register(NativeTools::new())))
+}

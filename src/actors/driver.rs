@@ -1,0 +1,337 @@
+//! The driver of one run: asks the machine what must happen, does it, and appends every outcome to
+//! the journal before it takes effect. It holds no rule.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use jiff::Timestamp;
+use tokio::sync::{broadcast, mpsc};
+use tokio_util::sync::CancellationToken;
+
+use super::clock::Clock;
+use super::journal;
+use super::scene;
+use crate::llm::{self, Gateway};
+use crate::memory;
+use crate::planner;
+use crate::run::{
+    Action, Context, Effect, Envelope, Event, Fault, Illegal, Outcome, RunId, RunQueued, RunStarted, RunState, SCHEMA,
+    SessionId, Settings, Subject, TenantId, idempotency_key,
+};
+use crate::scene::Catalogue;
+use crate::store::{self, Record};
+use crate::tools::Principal;
+
+/// Events that one run may have. Every loop has a bound of its own; this one is for what was
+/// forgotten.
+const MAX_EVENTS: u64 = 20_000;
+/// How many events a slow listener may lag behind before it has to read the journal.
+pub(crate) const EVENTS_KEPT: usize = 1024;
+
+/// What every run works with.
+#[derive(Clone)]
+pub(crate) struct Shared {
+    pub(crate) gateway: Gateway,
+    pub(crate) journal: journal::Handle,
+    pub(crate) catalogue: Arc<Catalogue>,
+    pub(crate) catalogue_hash: Arc<str>,
+    pub(crate) scenes: Arc<BTreeMap<String, scene::Handle>>,
+    pub(crate) clock: Clock,
+    pub(crate) settings: Settings,
+}
+
+/// A wish to stop a run.
+#[derive(Debug, Clone)]
+pub struct CancelWish {
+    /// Whose.
+    pub by: String,
+}
+
+/// An event as listeners get it.
+pub type Told = Arc<Envelope<Event>>;
+
+/// A run under way.
+pub(crate) struct Driver {
+    shared: Shared,
+    session: SessionId,
+    principal: Principal,
+    state: RunState,
+    listeners: broadcast::Sender<Told>,
+    wishes: mpsc::Receiver<CancelWish>,
+    in_flight: FuturesUnordered<Pin<Box<dyn Future<Output = Event> + Send>>>,
+    stop: CancellationToken,
+    waited: Waited,
+    /// The last number of the session's own stream; nothing else writes to it while a run is driven.
+    session_seq: u64,
+}
+
+/// A run that ended, or could not go on.
+pub(crate) struct Ended {
+    /// Its last state.
+    pub(crate) state: RunState,
+    /// Time in which neither a model nor a tool was awaited.
+    pub(crate) overhead: Duration,
+    /// Why it could not go on: the journal refused an event.
+    pub(crate) broken: Option<Fault>,
+}
+
+impl Driver {
+    /// A driver for a run whose `run_queued` is in the journal.
+    pub(crate) fn new(
+        shared: Shared,
+        session: SessionId,
+        tenant: TenantId,
+        run: RunId,
+        queued: RunQueued,
+        listeners: broadcast::Sender<Told>,
+        wishes: mpsc::Receiver<CancelWish>,
+        session_seq: u64,
+    ) -> Self {
+        let principal = Principal { tenant, user: queued.user.clone() };
+        let mut state = RunState::new(run);
+        if let Err(error) = state.apply(&Event::RunQueued(queued)) {
+            tracing::error!(%run, %error, "a new run refused its own request");
+        }
+        Self {
+            shared,
+            session,
+            principal,
+            state,
+            listeners,
+            wishes,
+            in_flight: FuturesUnordered::new(),
+            stop: CancellationToken::new(),
+            waited: Waited::default(),
+            session_seq,
+        }
+    }
+
+    /// Drives the run to its end with `context` as its memory of the conversation.
+    pub(crate) async fn run(mut self, context: Context) -> Ended {
+        let began = Instant::now();
+        let broken = self.drive(context).await.err();
+        // What is still in flight is of no use to an ended run.
+        self.stop.cancel();
+        self.in_flight.clear();
+        if let Some(fault) = &broken {
+            tracing::error!(run = %self.state.run, code = %fault.code, "{}", fault.message);
+        }
+        let overhead = began.elapsed().saturating_sub(self.waited.total());
+        Ended { state: self.state, overhead, broken }
+    }
+
+    async fn drive(&mut self, context: Context) -> Result<(), Fault> {
+        let mut context = Some(context);
+        let deadline = tokio::time::sleep(Duration::from_millis(self.shared.settings.run_timeout_ms));
+        tokio::pin!(deadline);
+        let mut late = false;
+        loop {
+            while let Some(action) = self.state.next().into_iter().next() {
+                if self.state.seq > MAX_EVENTS && !matches!(action, Action::Record { .. }) {
+                    let message = format!("more than {MAX_EVENTS} events: the run was stopped");
+                    self.record(Event::RunFailed { error: Fault::new("run.too_many_events", message) }).await?;
+                    continue;
+                }
+                self.perform(action, &mut context).await?;
+            }
+            if self.state.status.is_terminal() {
+                return Ok(());
+            }
+            self.waited.busy(!self.in_flight.is_empty());
+            let event = tokio::select! {
+                Some(event) = self.in_flight.next() => event,
+                Some(wish) = self.wishes.recv() => Event::CancelRequested { by: wish.by, deadline: false },
+                () = &mut deadline, if !late => {
+                    late = true;
+                    Event::CancelRequested { by: "deadline".to_owned(), deadline: true }
+                }
+            };
+            self.waited.busy(false);
+            self.record(event).await?;
+        }
+    }
+
+    async fn perform(&mut self, action: Action, context: &mut Option<Context>) -> Result<(), Fault> {
+        match action {
+            Action::Start => {
+                let context = context.take().unwrap_or_default();
+                let language = language(self.state.request(), &context);
+                let started = RunStarted {
+                    now: self.shared.clock.now(),
+                    language,
+                    settings: self.shared.settings.clone(),
+                    catalogue: self.shared.catalogue_hash.to_string(),
+                    context,
+                };
+                self.record(Event::RunStarted(started)).await
+            }
+            Action::Record { event } => self.record(event).await,
+            Action::Read { call, subject } => {
+                let event = planner::read(&self.state, &self.shared.catalogue, call, subject);
+                self.record(event).await
+            }
+            Action::Ask { call, subject, attempt, fallback } => {
+                let request = planner::request(&self.state, &self.shared.catalogue, subject);
+                let prompt_hash = planner::prompt_hash(&request);
+                self.record(Event::ModelAsked { call, subject, attempt, fallback, prompt_hash }).await?;
+                self.ask(call, subject, request, fallback);
+                Ok(())
+            }
+            Action::Call { call, attempt } => {
+                self.record(Event::ToolStarted { call, attempt }).await?;
+                self.call(call);
+                Ok(())
+            }
+        }
+    }
+
+    fn ask(&mut self, call: u32, subject: Subject, request: llm::Request, fallback: bool) {
+        let gateway = self.shared.gateway.clone();
+        let scene = match subject {
+            Subject::Scene { step } => self
+                .state
+                .steps
+                .get(&step)
+                .and_then(|s| self.shared.scenes.get(&s.step.scene_name))
+                .cloned(),
+            _ => None,
+        };
+        let stop = self.stop.clone();
+        self.in_flight.push(Box::pin(async move {
+            let asked = Instant::now();
+            let result = match scene {
+                Some(scene) => scene.ask(request, fallback, stop).await,
+                None => gateway.complete(&request, fallback, &stop).await.map_err(scene::Failed::from),
+            };
+            let millis = millis(asked);
+            match result {
+                Ok(done) => Event::ModelReplied { call, reply: done.reply, usage: done.usage, millis },
+                Err(failed) => {
+                    Event::ModelFailed { call, error: failed.fault, usage: failed.usage, millis }
+                }
+            }
+        }));
+    }
+
+    fn call(&mut self, number: u32) {
+        let Some(call) = self.state.calls.get(&number) else { return };
+        let Some(started) = &self.state.started else { return };
+        let handle = self.shared.scenes.get(&call.scene).cloned();
+        let writes = call.requested.effect == Effect::Write;
+        let work = scene::Call {
+            tool: call.requested.tool.clone(),
+            arguments: call.requested.arguments.clone(),
+            principal: self.principal.clone(),
+            now: started.now.clone(),
+            language: started.language.clone(),
+            session: self.session.clone(),
+            run: self.state.run,
+            step: call.step,
+            idempotency_key: writes.then(|| idempotency_key(self.state.run, call.step, number)),
+            cancelled: self.stop.clone(),
+        };
+        self.in_flight.push(Box::pin(async move {
+            let asked = Instant::now();
+            let outcome = match handle {
+                Some(scene) => scene.call(work).await,
+                None => Outcome::Failed { error: Fault::new("scene.unknown", "the scene is not loaded") },
+            };
+            Event::ToolCompleted { call: number, outcome, millis: millis(asked) }
+        }));
+    }
+
+    /// Appends, applies, tells: in this order.
+    async fn record(&mut self, event: Event) -> Result<(), Fault> {
+        let durable = event.must_be_durable(self.is_about_a_write(&event));
+        let envelope = Envelope {
+            seq: self.state.seq + 1,
+            run: Some(self.state.run),
+            session: self.session.clone(),
+            tenant: self.principal.tenant.clone(),
+            at: Timestamp::now(),
+            epoch: self.state.epoch,
+            schema: SCHEMA,
+            body: event,
+        };
+        let illegal = |error: Illegal| Fault::new("run.illegal_event", error.to_string());
+        self.state.check(&envelope.body).map_err(illegal)?;
+        let mut records = vec![Record::Run(envelope.clone())];
+        records.extend(self.turn(&envelope));
+        self.shared.journal.append(records, durable).await.map_err(|error| store_fault(&error))?;
+        self.state.apply(&envelope.body).map_err(illegal)?;
+        // Nobody may be listening.
+        let _ = self.listeners.send(Arc::new(envelope));
+        Ok(())
+    }
+
+    /// With a run's end the conversation remembers it, in the same commit.
+    fn turn(&self, last: &Envelope<Event>) -> Option<Record> {
+        let mut ended = self.state.clone();
+        if !last.body.is_terminal() || ended.apply(&last.body).is_err() {
+            return None;
+        }
+        let body = memory::turn_ended(&ended)?;
+        Some(Record::Session(Envelope {
+            seq: self.session_seq + 1,
+            run: None,
+            session: last.session.clone(),
+            tenant: last.tenant.clone(),
+            at: last.at,
+            epoch: 0,
+            schema: SCHEMA,
+            body,
+        }))
+    }
+
+    fn is_about_a_write(&self, event: &Event) -> bool {
+        let (Event::ToolStarted { call, .. } | Event::ToolCompleted { call, .. }) = event else {
+            return false;
+        };
+        self.state.calls.get(call).is_some_and(|c| c.requested.effect == Effect::Write)
+    }
+}
+
+/// A store's error as a fault of a run.
+pub(crate) fn store_fault(error: &store::Error) -> Fault {
+    Fault::new(error.code(), error.to_string())
+}
+
+/// The language of the request; of the conversation so far where the request is too short to tell.
+fn language(request: &str, context: &Context) -> Option<String> {
+    llm::language::detect(request)
+        .or_else(|| context.turns.iter().rev().find_map(|turn| llm::language::detect(&turn.request)))
+        .map(str::to_owned)
+}
+
+fn millis(since: Instant) -> u64 {
+    u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Adds up the time in which something was awaited.
+#[derive(Default)]
+struct Waited {
+    since: Option<Instant>,
+    total: Duration,
+}
+
+impl Waited {
+    fn busy(&mut self, waiting: bool) {
+        match (self.since, waiting) {
+            (None, true) => self.since = Some(Instant::now()),
+            (Some(since), false) => {
+                self.total += since.elapsed();
+                self.since = None;
+            }
+            _ => {}
+        }
+    }
+
+    fn total(&self) -> Duration {
+        self.total
+    }
+}

@@ -1,0 +1,346 @@
+//! The journal's actor: group commit of the events of all runs and sessions by one writer.
+//!
+//! Appends queue up while a commit is on its way and go into the next one together, so that many
+//! callers share one wait for the disk. The queue is bounded by permits that a caller takes before its
+//! append is accepted and that the commit gives back.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use actix::prelude::*;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
+
+use self::shared::Shared;
+pub use self::shared::Stats;
+use crate::store::{Code, Error, Options, Record, Row, Store, Stream};
+
+mod shared;
+#[cfg(test)]
+mod tests;
+
+/// Room in the mailbox beside the appends, which the permits bound: flushes and reopenings.
+const SPARE: usize = 64;
+
+/// How long the end waits before it looks again for appends that are on their way.
+const BREATH: std::time::Duration = std::time::Duration::from_millis(1);
+
+/// The way to the journal. Clones share it; when the last is dropped, the journal writes what it has
+/// and ends.
+#[derive(Clone)]
+pub struct Handle {
+    actor: Addr<Journal>,
+    shared: Arc<Shared>,
+}
+
+impl std::fmt::Debug for Handle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("journal::Handle").field("stats", &self.stats()).finish()
+    }
+}
+
+/// The actor. It lives on a thread of its own and dies with its last handle.
+pub struct Journal {
+    store: Store,
+    shared: Arc<Shared>,
+    max_batch: usize,
+    queue: VecDeque<Item>,
+    committing: bool,
+    /// The first whole commit that failed since a flush last told of one.
+    failed: Option<Error>,
+    /// Who waits for the end.
+    stopping: Vec<Done>,
+}
+
+type Done = oneshot::Sender<Result<(), Error>>;
+
+#[derive(Message)]
+#[rtype(result = "()")]
+enum Item {
+    Append { rows: Vec<Row>, permit: OwnedSemaphorePermit, done: Option<Done> },
+    Flush(Done),
+    Reopen(Stream, Done),
+    Stop(Done),
+}
+
+/// What one commit has to carry.
+#[derive(Default)]
+struct Batch {
+    groups: Vec<Vec<Row>>,
+    /// For each group, its place in the queue and who waits for it.
+    waiting: Vec<(OwnedSemaphorePermit, Option<Done>)>,
+    flushes: Vec<Done>,
+}
+
+impl Journal {
+    /// Starts the journal over `store` on a thread of its own, inside the running actix system.
+    ///
+    /// # Errors
+    /// `store.stopped` when there is no actix system, `store.failed` when no thread can be made.
+    pub async fn start(store: Store, options: &Options) -> Result<Handle, Error> {
+        if System::try_current().is_none() {
+            return Err(Error::new(Code::Stopped, "the journal needs a running actix system"));
+        }
+        let arbiter = Arbiter::try_new()
+            .map_err(|e| Error::new(Code::Failed, format!("no thread for the journal: {e}")))?;
+        let max_pending = options.max_pending.max(1);
+        let shared = Arc::new(Shared::new(max_pending));
+        let journal = Journal {
+            store,
+            shared: Arc::clone(&shared),
+            max_batch: options.max_batch.max(1),
+            queue: VecDeque::new(),
+            committing: false,
+            failed: None,
+            stopping: Vec::new(),
+        };
+        let (started, ready) = oneshot::channel();
+        let actor = Self::start_in_arbiter(&arbiter.handle(), move |context| {
+            context.set_mailbox_capacity(max_pending.saturating_add(SPARE));
+            let _ = started.send(());
+            journal
+        });
+        // Until its thread runs, a mailbox has actix's own small capacity.
+        ready.await.map_err(|_| shared::stopped())?;
+        Ok(Handle { actor, shared })
+    }
+
+    /// Takes the next batch off the queue and answers what needs no commit.
+    fn next(&mut self) -> Batch {
+        let mut batch = Batch::default();
+        let mut size = 0;
+        while size < self.max_batch {
+            match self.queue.pop_front() {
+                None => break,
+                Some(Item::Append { mut rows, permit, done }) => {
+                    let stuck = rows.iter().find_map(|row| self.shared.stuck(&row.stream));
+                    let done = match (stuck, done) {
+                        (Some(error), Some(done)) => {
+                            let _ = done.send(Err(error));
+                            None
+                        }
+                        (_, done) => done,
+                    };
+                    rows.retain(|row| self.shared.stuck(&row.stream).is_none());
+                    if !rows.is_empty() {
+                        size += rows.len();
+                        batch.groups.push(rows);
+                        batch.waiting.push((permit, done));
+                    }
+                }
+                Some(Item::Flush(done)) => batch.flushes.push(done),
+                // Only what was queued behind it may see the stream open again.
+                Some(item @ Item::Reopen(..)) if !batch.groups.is_empty() => {
+                    self.queue.push_front(item);
+                    break;
+                }
+                Some(Item::Reopen(stream, done)) => {
+                    self.shared.release(&stream);
+                    let _ = done.send(Ok(()));
+                }
+                Some(Item::Stop(done)) => self.stopping.push(done),
+            }
+        }
+        batch
+    }
+
+    /// Begins the next commit unless one is on its way; ends the actor when all is done and it was
+    /// asked to stop.
+    fn work(&mut self, context: &mut Context<Self>) {
+        while !self.committing {
+            let batch = self.next();
+            if batch.groups.is_empty() {
+                self.flushed(batch.flushes);
+                if !self.queue.is_empty() {
+                    continue;
+                }
+                if self.stopping.is_empty() {
+                    return;
+                }
+                if self.shared.stats().pending == 0 {
+                    context.stop();
+                } else {
+                    // An append took its place before the end was announced and is still on its way here.
+                    context.run_later(BREATH, Self::work);
+                }
+                return;
+            }
+            self.committing = true;
+            let store = self.store.clone();
+            let commit = async move {
+                let began = std::time::Instant::now();
+                let outcome = store.write(&batch.groups).await;
+                (batch, outcome, began.elapsed())
+            };
+            context.spawn(commit.into_actor(self).map(|(batch, outcome, took), journal, context| {
+                journal.committed(batch, outcome, took);
+                journal.work(context);
+            }));
+        }
+    }
+
+    fn committed(
+        &mut self,
+        batch: Batch,
+        outcome: Result<Vec<crate::store::Outcome>, Error>,
+        took: std::time::Duration,
+    ) {
+        self.committing = false;
+        let events = batch.groups.iter().map(Vec::len).sum();
+        self.shared.count(events, took, outcome.is_ok());
+        match outcome {
+            Ok(outcomes) => {
+                for ((permit, done), outcome) in batch.waiting.into_iter().zip(outcomes) {
+                    let mut first = Ok(());
+                    for (stream, error) in outcome.failures {
+                        tracing::error!(%stream, code = error.code(), %error, "append refused");
+                        if first.is_ok() {
+                            first = Err(error.clone());
+                        }
+                        self.shared.stick(stream, error);
+                    }
+                    drop(permit);
+                    answer(done, first);
+                }
+            }
+            Err(error) => {
+                tracing::error!(code = error.code(), %error, events, "commit failed");
+                for row in batch.groups.iter().flatten() {
+                    self.shared.stick(row.stream.clone(), error.clone());
+                }
+                for (permit, done) in batch.waiting {
+                    drop(permit);
+                    answer(done, Err(error.clone()));
+                }
+                self.failed.get_or_insert(error);
+            }
+        }
+        self.flushed(batch.flushes);
+    }
+
+    fn flushed(&mut self, flushes: Vec<Done>) {
+        if flushes.is_empty() {
+            return;
+        }
+        let failed = self.failed.take();
+        for done in flushes {
+            let _ = done.send(failed.clone().map_or(Ok(()), Err));
+        }
+    }
+}
+
+fn answer(done: Option<Done>, result: Result<(), Error>) {
+    if let Some(done) = done {
+        // A caller that went away wants no answer.
+        let _ = done.send(result);
+    }
+}
+
+impl Actor for Journal {
+    type Context = Context<Self>;
+
+    fn stopped(&mut self, _: &mut Self::Context) {
+        self.shared.close();
+        for done in self.stopping.drain(..) {
+            let _ = done.send(self.failed.clone().map_or(Ok(()), Err));
+        }
+        // The thread was made for this actor alone.
+        Arbiter::current().stop();
+    }
+}
+
+impl Drop for Journal {
+    /// Also after a panic: nobody waits for room that never comes.
+    fn drop(&mut self) {
+        self.shared.close();
+    }
+}
+
+impl Handler<Item> for Journal {
+    type Result = ();
+
+    fn handle(&mut self, item: Item, context: &mut Self::Context) {
+        self.queue.push_back(item);
+        self.work(context);
+    }
+}
+
+impl Handle {
+    /// Appends records in the order given; appends to one stream are in the order of the calls. With
+    /// `durable` it returns once they are on disk; without, once their order is taken. Waits while
+    /// `max_pending` events are waiting to be written.
+    ///
+    /// The records of one stream stand or fall together; where several streams are given, each by
+    /// itself, and the error is the first one's. Dropping the future after its first poll does not
+    /// take back what was accepted.
+    ///
+    /// # Errors
+    /// A stream whose append failed refuses every later one with that error until
+    /// [`Handle::reopen`]: an append that was not durable tells of its failure here.
+    /// `store.conflict` when another writer has been at the stream; `store.busy` when the journal does
+    /// not keep up even with its bounded queue; `store.stopped` when it has ended;
+    /// `store.bad_record` when a record cannot be stored as it is; else why the commit failed.
+    pub async fn append(&self, records: Vec<Record>, durable: bool) -> Result<(), Error> {
+        if records.is_empty() {
+            return Ok(());
+        }
+        let rows = records.into_iter().map(Record::into_row).collect::<Result<Vec<Row>, Error>>()?;
+        let permit = self.shared.room(rows.len()).await?;
+        // Looked at after the wait, in one breath with taking the order.
+        if let Some(error) = rows.iter().find_map(|row| self.shared.stuck(&row.stream)) {
+            return Err(error);
+        }
+        if durable {
+            self.ask(|done| Item::Append { rows, permit, done: Some(done) }).await
+        } else {
+            self.send(Item::Append { rows, permit, done: None })
+        }
+    }
+
+    /// Returns when everything appended before is on disk or its failure is known to its stream.
+    ///
+    /// # Errors
+    /// The first commit that failed as a whole since the flush before; `store.busy`, `store.stopped`.
+    pub async fn flush(&self) -> Result<(), Error> {
+        self.ask(Item::Flush).await
+    }
+
+    /// Lets a stream that failed be appended to again, after everything appended to it before was
+    /// answered. The caller then reads the stream from the store and goes on from what it finds.
+    ///
+    /// # Errors
+    /// `store.busy`, `store.stopped`.
+    pub async fn reopen(&self, stream: Stream) -> Result<(), Error> {
+        self.ask(|done| Item::Reopen(stream, done)).await
+    }
+
+    /// Refuses new appends, writes what waits, and ends the actor.
+    ///
+    /// # Errors
+    /// The first commit that failed as a whole and that no flush has told of; `store.stopped` when it
+    /// has ended already.
+    pub async fn stop(&self) -> Result<(), Error> {
+        self.shared.close();
+        self.ask(Item::Stop).await
+    }
+
+    /// Figures since the start.
+    pub fn stats(&self) -> Stats {
+        self.shared.stats()
+    }
+
+    async fn ask(&self, item: impl FnOnce(Done) -> Item) -> Result<(), Error> {
+        let (done, answer) = oneshot::channel();
+        self.send(item(done))?;
+        answer.await.unwrap_or_else(|_| Err(shared::stopped()))
+    }
+
+    fn send(&self, item: Item) -> Result<(), Error> {
+        self.actor.try_send(item).map_err(|refused| match refused {
+            SendError::Full(_) => Error::new(
+                Code::Busy,
+                "the journal's mailbox is full: the disk does not keep up; try again later",
+            ),
+            SendError::Closed(_) => shared::stopped(),
+        })
+    }
+}

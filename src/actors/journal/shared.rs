@@ -1,0 +1,135 @@
+//! What the journal's handles and its actor both see: room in the queue, failed streams, figures.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::store::{Code, Error, Stream};
+
+/// Most failed streams whose reason is kept. A forgotten one is still refused by the store, since its
+/// next number does not fit, only with another reason.
+const MAX_STUCK: usize = 4096;
+
+pub(super) struct Shared {
+    room: Arc<Semaphore>,
+    max_pending: usize,
+    stuck: Mutex<Stuck>,
+    commits: AtomicU64,
+    failed_commits: AtomicU64,
+    events: AtomicU64,
+    largest_batch: AtomicU64,
+    commit_micros: AtomicU64,
+}
+
+#[derive(Default)]
+struct Stuck {
+    errors: HashMap<Stream, Error>,
+    order: VecDeque<Stream>,
+}
+
+/// Figures of the journal since its start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Commits that reached the disk, each one wait for it.
+    pub commits: u64,
+    /// Commits that failed as a whole.
+    pub failed_commits: u64,
+    /// Events in commits that reached the disk, those of refused streams included.
+    pub events: u64,
+    /// Most events in one of them.
+    pub largest_batch: u64,
+    /// Microseconds spent in all commits together.
+    pub commit_micros: u64,
+    /// Events that wait to be written now.
+    pub pending: u64,
+}
+
+pub(super) fn stopped() -> Error {
+    Error::new(Code::Stopped, "the journal has ended; nothing more can be appended")
+}
+
+impl Shared {
+    pub(super) fn new(max_pending: usize) -> Self {
+        let max_pending = max_pending.min(Semaphore::MAX_PERMITS).min(u32::MAX as usize);
+        Self {
+            room: Arc::new(Semaphore::new(max_pending)),
+            max_pending,
+            stuck: Mutex::default(),
+            commits: AtomicU64::new(0),
+            failed_commits: AtomicU64::new(0),
+            events: AtomicU64::new(0),
+            largest_batch: AtomicU64::new(0),
+            commit_micros: AtomicU64::new(0),
+        }
+    }
+
+    /// Waits for room for `events`; an append larger than the whole queue takes all of it.
+    pub(super) async fn room(&self, events: usize) -> Result<OwnedSemaphorePermit, Error> {
+        let events = u32::try_from(events.min(self.max_pending)).unwrap_or(u32::MAX);
+        Arc::clone(&self.room).acquire_many_owned(events).await.map_err(|_| stopped())
+    }
+
+    /// From now on there is room for nothing.
+    pub(super) fn close(&self) {
+        self.room.close();
+    }
+
+    /// Why the stream refuses appends, if it does.
+    pub(super) fn stuck(&self, stream: &Stream) -> Option<Error> {
+        self.lock().errors.get(stream).cloned()
+    }
+
+    /// From now on the stream refuses appends; the first reason stays.
+    pub(super) fn stick(&self, stream: Stream, error: Error) {
+        let mut stuck = self.lock();
+        if stuck.errors.contains_key(&stream) {
+            return;
+        }
+        if stuck.order.len() >= MAX_STUCK
+            && let Some(oldest) = stuck.order.pop_front()
+        {
+            stuck.errors.remove(&oldest);
+        }
+        stuck.order.push_back(stream.clone());
+        stuck.errors.insert(stream, error);
+    }
+
+    /// The stream takes appends again.
+    pub(super) fn release(&self, stream: &Stream) {
+        let mut stuck = self.lock();
+        if stuck.errors.remove(stream).is_some() {
+            stuck.order.retain(|other| other != stream);
+        }
+    }
+
+    pub(super) fn count(&self, events: usize, took: Duration, ok: bool) {
+        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        self.commit_micros.fetch_add(micros, Relaxed);
+        if ok {
+            self.commits.fetch_add(1, Relaxed);
+            self.events.fetch_add(events as u64, Relaxed);
+            self.largest_batch.fetch_max(events as u64, Relaxed);
+        } else {
+            self.failed_commits.fetch_add(1, Relaxed);
+        }
+    }
+
+    pub(super) fn stats(&self) -> Stats {
+        Stats {
+            commits: self.commits.load(Relaxed),
+            failed_commits: self.failed_commits.load(Relaxed),
+            events: self.events.load(Relaxed),
+            largest_batch: self.largest_batch.load(Relaxed),
+            commit_micros: self.commit_micros.load(Relaxed),
+            pending: (self.max_pending - self.room.available_permits().min(self.max_pending)) as u64,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Stuck> {
+        // Nothing in here panics half-way, so a poisoned map is still whole.
+        self.stuck.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

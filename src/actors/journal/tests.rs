@@ -1,0 +1,236 @@
+use std::path::Path;
+
+use super::*;
+use crate::run::{Envelope, Event, RunStatus, SessionEvent};
+use crate::store::DataDir;
+use crate::store::tests::{envelope, event, open, record, run_id, session, tenant};
+
+/// Runs a test in an actix system, over a fresh data directory.
+fn system<F: Future<Output = ()>>(test: impl FnOnce(tempfile::TempDir) -> F) {
+    System::new().block_on(test(tempfile::tempdir().unwrap()));
+}
+
+async fn start(path: &Path, options: &Options) -> (Store, Handle) {
+    let store = open(path).await;
+    (store.clone(), Journal::start(store, options).await.unwrap())
+}
+
+#[test]
+fn a_durable_append_is_on_disk_when_it_returns() {
+    system(async |tmp| {
+        let (_, journal) = start(tmp.path(), &Options::default()).await;
+        journal.append(vec![record(1, 1), record(1, 2)], true).await.unwrap();
+        let reading = Store::open_reading(tmp.path()).await.unwrap();
+        assert_eq!(reading.run_events(&tenant(), run_id(1)).await.unwrap(), [event(1, 1), event(1, 2)]);
+    });
+}
+
+#[test]
+fn appends_that_wait_for_nothing_keep_their_order_and_are_there_after_a_flush() {
+    system(async |tmp| {
+        let (store, journal) = start(tmp.path(), &Options::default()).await;
+        for seq in 1..=1000 {
+            journal.append(vec![record(1, seq)], false).await.unwrap();
+        }
+        journal.flush().await.unwrap();
+        let events = store.run_events(&tenant(), run_id(1)).await.unwrap();
+        assert_eq!(events, (1..=1000).map(|seq| event(1, seq)).collect::<Vec<_>>());
+    });
+}
+
+#[test]
+fn a_hundred_durable_appenders_share_their_waits_for_the_disk() {
+    system(async |tmp| {
+        let (store, journal) = start(tmp.path(), &Options::default()).await;
+        let appenders = (1..=100).map(|n| {
+            let journal = journal.clone();
+            async move {
+                for seq in 1..=10 {
+                    journal.append(vec![record(n, seq)], true).await.unwrap();
+                }
+            }
+        });
+        futures::future::join_all(appenders).await;
+        let stats = journal.stats();
+        assert_eq!((stats.events, stats.failed_commits, stats.pending), (1000, 0, 0));
+        assert!(stats.commits < 500, "{stats:?}");
+        assert!(stats.largest_batch > 10, "{stats:?}");
+        assert_eq!(store.run_events(&tenant(), run_id(100)).await.unwrap().len(), 10);
+    });
+}
+
+#[test]
+fn no_more_waits_to_be_written_than_the_queue_may_hold() {
+    system(async |tmp| {
+        let options = Options { max_pending: 16, max_batch: 4, ..Options::default() };
+        let (store, journal) = start(tmp.path(), &options).await;
+        // More at once than the queue holds, and one append larger than the whole queue.
+        let many = (1..=200).map(|n| journal.append(vec![record(n, 1)], false));
+        for result in futures::future::join_all(many).await {
+            result.unwrap();
+            assert!(journal.stats().pending <= 16);
+        }
+        journal.append((1..=40).map(|seq| record(500, seq)).collect(), true).await.unwrap();
+        journal.flush().await.unwrap();
+        assert_eq!(store.unfinished_runs().await.unwrap().len(), 201);
+        assert_eq!(journal.stats().pending, 0);
+    });
+}
+
+#[test]
+fn while_the_disk_is_busy_an_append_waits_for_room_and_then_goes_through() {
+    system(async |tmp| {
+        let options = Options { max_pending: 2, ..Options::default() };
+        let (store, journal) = start(tmp.path(), &options).await;
+        // A scene's transaction holds the database, so no commit can end.
+        let held = store.pool().begin_with("BEGIN IMMEDIATE").await.unwrap();
+        journal.append(vec![record(1, 1)], false).await.unwrap();
+        journal.append(vec![record(1, 2)], false).await.unwrap();
+        let mut third = std::pin::pin!(journal.append(vec![record(1, 3)], false));
+        assert!(futures::poll!(third.as_mut()).is_pending(), "there is no room");
+        assert_eq!(journal.stats().pending, 2);
+        held.rollback().await.unwrap();
+        third.await.unwrap();
+        journal.flush().await.unwrap();
+        assert_eq!(store.run_events(&tenant(), run_id(1)).await.unwrap().len(), 3);
+    });
+}
+
+#[test]
+fn a_stream_that_failed_refuses_appends_until_it_is_reopened_and_others_go_on() {
+    system(async |tmp| {
+        let (store, journal) = start(tmp.path(), &Options::default()).await;
+        journal.append(vec![record(1, 1)], true).await.unwrap();
+        // Accepted without waiting, and refused by the store: the next append is told.
+        journal.append(vec![record(1, 3)], false).await.unwrap();
+        journal.append(vec![record(2, 1)], true).await.unwrap();
+        for durable in [false, true] {
+            let error = journal.append(vec![record(1, 2)], durable).await.unwrap_err();
+            assert_eq!(error.code(), "store.conflict");
+        }
+        assert_eq!(store.run_events(&tenant(), run_id(1)).await.unwrap().len(), 1);
+        journal.reopen(Stream::Run(run_id(1))).await.unwrap();
+        journal.append(vec![record(1, 2)], true).await.unwrap();
+        assert_eq!(store.run_events(&tenant(), run_id(1)).await.unwrap().len(), 2);
+    });
+}
+
+#[test]
+fn what_was_queued_behind_a_failure_fails_too_although_its_number_would_fit() {
+    system(async |tmp| {
+        let (store, journal) = start(tmp.path(), &Options { max_batch: 1, ..Options::default() }).await;
+        let appends = [(1, 1), (1, 3), (1, 2), (2, 1)].map(|(n, seq)| journal.append(vec![record(n, seq)], true));
+        let results = futures::future::join_all(appends).await;
+        let ok: Vec<bool> = results.iter().map(Result::is_ok).collect();
+        assert_eq!(ok, [true, false, false, true]);
+        assert_eq!(store.run_events(&tenant(), run_id(1)).await.unwrap().len(), 1);
+    });
+}
+
+#[test]
+fn a_failed_commit_reaches_every_waiter_and_every_stream_of_its_batch() {
+    system(async |tmp| {
+        let (store, journal) = start(tmp.path(), &Options::default()).await;
+        journal.append(vec![record(1, 1)], true).await.unwrap();
+        sqlx::query("DROP TABLE journal").execute(store.pool()).await.unwrap();
+        journal.append(vec![record(3, 1)], false).await.unwrap();
+        let waiting = [journal.append(vec![record(1, 2)], true), journal.append(vec![record(2, 1)], true)];
+        for result in futures::future::join_all(waiting).await {
+            assert_eq!(result.unwrap_err().code(), "store.failed");
+        }
+        assert_eq!(journal.append(vec![record(3, 2)], false).await.unwrap_err().code(), "store.failed");
+        assert_eq!(journal.flush().await.unwrap_err().code(), "store.failed");
+        assert!(journal.flush().await.is_ok(), "told once");
+        assert!(journal.stats().failed_commits >= 1);
+    });
+}
+
+#[test]
+fn stopping_writes_what_waits_and_refuses_what_comes_after() {
+    system(async |tmp| {
+        let (store, journal) = start(tmp.path(), &Options { max_batch: 8, ..Options::default() }).await;
+        for seq in 1..=100 {
+            journal.append(vec![record(1, seq)], false).await.unwrap();
+        }
+        journal.stop().await.unwrap();
+        assert_eq!(store.run_events(&tenant(), run_id(1)).await.unwrap().len(), 100);
+        for durable in [false, true] {
+            let error = journal.append(vec![record(1, 101)], durable).await.unwrap_err();
+            assert_eq!(error.code(), "store.stopped");
+        }
+        assert_eq!(journal.flush().await.unwrap_err().code(), "store.stopped");
+        assert_eq!(journal.stop().await.unwrap_err().code(), "store.stopped");
+    });
+}
+
+#[test]
+fn when_the_last_handle_goes_what_waits_is_written_and_the_directory_is_given_back() {
+    system(async |tmp| {
+        let (store, journal) = start(tmp.path(), &Options { max_batch: 8, ..Options::default() }).await;
+        for seq in 1..=100 {
+            journal.append(vec![record(1, seq)], false).await.unwrap();
+        }
+        drop(journal);
+        drop(store);
+        // The actor holds the store, and with it the lock, until it has ended.
+        let dir = loop {
+            match DataDir::open(tmp.path()) {
+                Ok(dir) => break dir,
+                Err(error) => assert_eq!(error.code(), "store.in_use"),
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        };
+        let store = Store::open(dir).await.unwrap();
+        assert_eq!(store.run_events(&tenant(), run_id(1)).await.unwrap().len(), 100);
+    });
+}
+
+#[test]
+fn an_append_whose_caller_went_away_is_written_all_the_same() {
+    system(async |tmp| {
+        let (store, journal) = start(tmp.path(), &Options::default()).await;
+        {
+            let mut append = std::pin::pin!(journal.append(vec![record(1, 1)], true));
+            assert!(futures::poll!(append.as_mut()).is_pending());
+        }
+        journal.flush().await.unwrap();
+        assert_eq!(store.run_events(&tenant(), run_id(1)).await.unwrap().len(), 1);
+    });
+}
+
+#[test]
+fn an_append_may_carry_the_end_of_a_run_and_its_turn_together() {
+    system(async |tmp| {
+        let (store, journal) = start(tmp.path(), &Options::default()).await;
+        let end = Event::RunCompleted { status: RunStatus::Completed };
+        let records = vec![
+            record(1, 1),
+            Record::Session(envelope(None, "s1", 1, SessionEvent::SessionStarted {})),
+            Record::Run(envelope(Some(run_id(1)), "s1", 2, end)),
+        ];
+        journal.append(records, true).await.unwrap();
+        assert_eq!(store.run_events(&tenant(), run_id(1)).await.unwrap().len(), 2);
+        assert_eq!(store.session_events(&tenant(), &session("s1")).await.unwrap().len(), 1);
+        assert_eq!(journal.stats().commits, 1);
+    });
+}
+
+#[test]
+fn a_record_that_names_no_stream_is_refused_before_it_is_queued() {
+    system(async |tmp| {
+        let (_, journal) = start(tmp.path(), &Options::default()).await;
+        let lost = Record::Run(Envelope { run: None, ..event(1, 1) });
+        assert_eq!(journal.append(vec![lost], false).await.unwrap_err().code(), "store.bad_record");
+        assert_eq!(journal.stats().pending, 0);
+    });
+}
+
+#[test]
+fn without_an_actix_system_starting_is_an_error_and_no_panic() {
+    let tmp = tempfile::tempdir().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let error = Journal::start(open(tmp.path()).await, &Options::default()).await.unwrap_err();
+        assert_eq!(error.code(), "store.stopped");
+    });
+}

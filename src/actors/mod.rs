@@ -1,0 +1,11 @@
+//! The actors: one file each. They carry messages and hold no rule; rules are in `plan` and `run`.
+//!
+//! **Invariant:** an actor is known by its handle; no address or message type leaves its file's
+//! neighbourhood, and nothing blocks an arbiter's thread.
+
+pub(crate) mod clock;
+pub(crate) mod driver;
+pub mod journal;
+pub(crate) mod scene;
+pub(crate) mod scene_manager;
+pub(crate) mod session_registry;

@@ -1,0 +1,318 @@
+//! `Scene`: one scene at work. Holds its tools and a bound on how much it does at once; asks its
+//! model and calls its tools, and says how each ended.
+//!
+//! Watched over: work runs on the worker runtime, where a panic ends one piece of work and nothing
+//! else; a dead actor is replaced at the next message. The reply travels with the work, so neither
+//! loses what is under way.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use actix::Actor as _;
+use actix::prelude::{Addr, ArbiterHandle, AsyncContext, Context, Handler, Message, WrapFuture, ActorFutureExt};
+use serde_json::Value;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use crate::llm::{self, Completion, Gateway};
+use crate::run::{Effect, Fault, Outcome, RunId, SessionId, Usage};
+use crate::scene::{Scene, SceneTool};
+use crate::tools::{Principal, SceneStore, ToolContext, ToolErrorKind, bound, phrase};
+
+/// What every scene works with.
+#[derive(Clone)]
+pub struct Options {
+    /// The way to models.
+    pub gateway: Gateway,
+    /// Scene data.
+    pub store: SceneStore,
+    /// The guarded HTTP client of tools.
+    pub http: reqwest::Client,
+    /// Where tools run: many threads, so that a tool that blocks holds up no actor.
+    pub workers: tokio::runtime::Handle,
+    /// The thread that the actor lives on.
+    pub arbiter: ArbiterHandle,
+}
+
+/// A tool call to be carried out.
+#[derive(Debug, Clone)]
+pub struct Call {
+    /// The tool's name.
+    pub tool: String,
+    /// Its arguments, checked.
+    pub arguments: Value,
+    /// Who asks.
+    pub principal: Principal,
+    /// The run's frozen local time.
+    pub now: jiff::Zoned,
+    /// The user's language.
+    pub language: Option<String>,
+    /// The conversation.
+    pub session: SessionId,
+    /// The run.
+    pub run: RunId,
+    /// The step.
+    pub step: u32,
+    /// For writes.
+    pub idempotency_key: Option<String>,
+    /// Fires when the run ends.
+    pub cancelled: CancellationToken,
+}
+
+/// A question to a model that got no reply, and what it cost all the same.
+#[derive(Debug, Clone)]
+pub struct Failed {
+    /// Why.
+    pub fault: Fault,
+    /// Tokens and money of the attempts.
+    pub usage: Usage,
+}
+
+impl From<llm::Error> for Failed {
+    fn from(error: llm::Error) -> Self {
+        Self { usage: error.usage(), fault: error.into() }
+    }
+}
+
+/// A scene as others see it.
+#[derive(Clone)]
+pub struct Handle {
+    scene: Arc<Scene>,
+    options: Options,
+    address: Arc<Mutex<Addr<Actor>>>,
+}
+
+impl Handle {
+    /// Puts a scene to work.
+    pub fn start(scene: Arc<Scene>, options: Options) -> Self {
+        let address = Arc::new(Mutex::new(Actor::launch(&scene, &options)));
+        Self { scene, options, address }
+    }
+
+    /// Asks the scene's model.
+    ///
+    /// # Errors
+    /// The gateway's, or `scene.busy` when too much waits.
+    pub async fn ask(
+        &self,
+        request: llm::Request,
+        fallback: bool,
+        cancelled: CancellationToken,
+    ) -> Result<Completion, Failed> {
+        let (reply, answer) = oneshot::channel();
+        let work = Work::Ask { request: Box::new(request), fallback, cancelled, reply };
+        if let Err(fault) = self.send(work) {
+            return Err(Failed { fault, usage: Usage::default() });
+        }
+        answer.await.unwrap_or_else(|_| {
+            Err(Failed { fault: self.lost(), usage: Usage::default() })
+        })
+    }
+
+    /// Calls one of the scene's tools. A write that was cut off, or timed out, is `Unknown`.
+    pub async fn call(&self, call: Call) -> Outcome {
+        let effect = self.scene.tool(&call.tool).map_or(Effect::Read, |t| t.effect);
+        let (reply, answer) = oneshot::channel();
+        if let Err(error) = self.send(Work::Call { call: Box::new(call), reply }) {
+            return Outcome::Failed { error };
+        }
+        match answer.await {
+            Ok(outcome) => outcome,
+            Err(_) if effect == Effect::Write => Outcome::Unknown { error: self.lost() },
+            Err(_) => Outcome::Failed { error: self.lost() },
+        }
+    }
+
+    fn send(&self, work: Work) -> Result<(), Fault> {
+        let mut address = self.address.lock().unwrap_or_else(PoisonError::into_inner);
+        if !address.connected() {
+            tracing::warn!(scene = %self.scene.name, "the scene's actor had died and is replaced");
+            *address = Actor::launch(&self.scene, &self.options);
+        }
+        address.try_send(work).map_err(|_| self.busy())
+    }
+
+    fn busy(&self) -> Fault {
+        busy(&self.scene)
+    }
+
+    fn lost(&self) -> Fault {
+        Fault::new("scene.lost", format!("scene {} failed while it was at work", self.scene.name))
+    }
+}
+
+fn busy(scene: &Scene) -> Fault {
+    Fault::new(
+        "scene.busy",
+        format!("scene {} has {} pieces of work waiting already; try again later", scene.name, scene.mailbox),
+    )
+}
+
+#[derive(Message)]
+#[rtype(result = "()")]
+enum Work {
+    Ask {
+        request: Box<llm::Request>,
+        fallback: bool,
+        cancelled: CancellationToken,
+        reply: oneshot::Sender<Result<Completion, Failed>>,
+    },
+    Call {
+        call: Box<Call>,
+        reply: oneshot::Sender<Outcome>,
+    },
+}
+
+impl Work {
+    fn refuse(self, fault: Fault) {
+        // Whoever asked may have gone; then nobody is to be told.
+        match self {
+            Work::Ask { reply, .. } => {
+                let _ = reply.send(Err(Failed { fault, usage: Usage::default() }));
+            }
+            Work::Call { reply, .. } => {
+                let _ = reply.send(Outcome::Failed { error: fault });
+            }
+        }
+    }
+}
+
+struct Actor {
+    scene: Arc<Scene>,
+    options: Options,
+    waiting: VecDeque<Work>,
+    active: u32,
+}
+
+impl Actor {
+    fn launch(scene: &Arc<Scene>, options: &Options) -> Addr<Self> {
+        let actor =
+            Self { scene: scene.clone(), options: options.clone(), waiting: VecDeque::new(), active: 0 };
+        Self::start_in_arbiter(&options.arbiter, move |ctx| {
+            ctx.set_mailbox_capacity(actor.scene.mailbox as usize);
+            actor
+        })
+    }
+
+    fn begin(&mut self, work: Work, ctx: &mut Context<Self>) {
+        self.active += 1;
+        let scene = self.scene.clone();
+        let options = self.options.clone();
+        let task = self.options.workers.spawn(async move {
+            match work {
+                Work::Ask { request, fallback, cancelled, reply } => {
+                    let result = options.gateway.complete(&request, fallback, &cancelled).await;
+                    let _ = reply.send(result.map_err(Failed::from));
+                }
+                Work::Call { call, reply } => {
+                    let _ = reply.send(carry_out(&scene, &options, *call).await);
+                }
+            }
+        });
+        let ended = async move {
+            if let Err(error) = task.await {
+                tracing::error!(%error, "a piece of a scene's work panicked");
+            }
+        };
+        ctx.spawn(ended.into_actor(self).map(|(), actor, ctx| {
+            actor.active -= 1;
+            if let Some(next) = actor.waiting.pop_front() {
+                actor.begin(next, ctx);
+            }
+        }));
+    }
+}
+
+impl actix::Actor for Actor {
+    type Context = Context<Self>;
+}
+
+impl Handler<Work> for Actor {
+    type Result = ();
+
+    fn handle(&mut self, work: Work, ctx: &mut Context<Self>) {
+        if self.active < self.scene.concurrency {
+            self.begin(work, ctx);
+        } else if self.waiting.len() < self.scene.mailbox as usize {
+            self.waiting.push_back(work);
+        } else {
+            work.refuse(busy(&self.scene));
+        }
+    }
+}
+
+/// One call, held to its timeout and its bound; a panic inside the tool is an outcome like any other.
+async fn carry_out(scene: &Arc<Scene>, options: &Options, call: Call) -> Outcome {
+    let Some(tool) = scene.tool(&call.tool).cloned() else {
+        let message = format!("scene {} has no tool {}", scene.name, call.tool);
+        return Outcome::Refused { error: Fault::new("tool.unknown", message) };
+    };
+    let context = ToolContext {
+        principal: call.principal,
+        now: call.now,
+        language: call.language.clone(),
+        session: call.session,
+        run: call.run,
+        step: call.step,
+        idempotency_key: call.idempotency_key,
+        store: options.store.clone(),
+        http: options.http.clone(),
+        settings: scene.settings.clone(),
+        cancelled: call.cancelled.clone(),
+    };
+    let started = Instant::now();
+    let limit = Duration::from_millis(tool.timeout_ms);
+    let body = tool.tool.clone();
+    let arguments = call.arguments.clone();
+    let mut task = tokio::spawn(async move { body.call(context, arguments).await });
+    let ended = tokio::select! {
+        ended = tokio::time::timeout(limit, &mut task) => ended.map_err(|_| "tool.timeout"),
+        () = stopped(&call.cancelled, tool.effect) => Err("tool.cancelled"),
+    };
+    let outcome = match ended {
+        Ok(Ok(Ok(result))) => {
+            let say = phrase::say(&tool.say, call.language.as_deref(), &result, &call.arguments);
+            Outcome::Ok { result: bound::bound(result, tool.max_result_bytes), say }
+        }
+        Ok(Ok(Err(error))) => {
+            let fault = Fault { code: error.code, message: error.message };
+            match (error.kind, tool.effect) {
+                (ToolErrorKind::Refused, _) => Outcome::Refused { error: fault },
+                (ToolErrorKind::Unknown, Effect::Write) => Outcome::Unknown { error: fault },
+                // A read changes nothing, so whether it was done does not matter.
+                (ToolErrorKind::Failed, _) | (ToolErrorKind::Unknown, Effect::Read) => {
+                    Outcome::Failed { error: fault }
+                }
+            }
+        }
+        Ok(Err(_panic)) => unfinished(&tool, "tool.panicked", format!("{} stopped with an error of its own", tool.name)),
+        Err("tool.cancelled") => {
+            task.abort();
+            unfinished(&tool, "tool.cancelled", format!("{} was stopped with its run", tool.name))
+        }
+        Err(code) => {
+            task.abort();
+            unfinished(&tool, code, format!("{} did not answer within {} ms", tool.name, tool.timeout_ms))
+        }
+    };
+    tracing::debug!(scene = %scene.name, tool = %tool.name, elapsed = ?started.elapsed(), "tool call ended");
+    outcome
+}
+
+/// Only a read stops with its run; a write that began is awaited.
+async fn stopped(cancelled: &CancellationToken, effect: Effect) {
+    match effect {
+        Effect::Read => cancelled.cancelled().await,
+        Effect::Write => std::future::pending().await,
+    }
+}
+
+fn unfinished(tool: &SceneTool, code: &str, message: String) -> Outcome {
+    match tool.effect {
+        Effect::Read => Outcome::Failed { error: Fault::new(code, message) },
+        Effect::Write => Outcome::Unknown {
+            error: Fault::new(code, format!("{message}; nobody knows whether it was done")),
+        },
+    }
+}

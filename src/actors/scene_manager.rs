@@ -1,0 +1,388 @@
+//! `SceneManager`: one live conversation. Its requests run in the order they came; its memory is a
+//! fold of the session's stream; when nothing is left to do it goes to sleep in the store.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use actix::prelude::*;
+use jiff::Timestamp;
+use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::driver::{CancelWish, Driver, EVENTS_KEPT, Ended, Shared, Told, store_fault};
+use super::session_registry::{self, Asleep};
+use crate::answer::Answer;
+use crate::llm::Purpose;
+use crate::memory::{self, Memory};
+use crate::plan::TaskId;
+use crate::run::{
+    Context as Remembered, Envelope, Event, Fault, RunId, RunQueued, SCHEMA, SessionEvent, SessionId, TenantId,
+    Turn, Usage,
+};
+use crate::store::{Record, Store};
+
+/// What every conversation works with.
+#[derive(Clone)]
+pub(crate) struct Options {
+    pub(crate) shared: Shared,
+    pub(crate) store: Store,
+    pub(crate) memory: memory::Options,
+    /// Most requests of one conversation that wait.
+    pub(crate) max_queued: usize,
+    /// How long a conversation stays awake with nothing to do.
+    pub(crate) idle: Duration,
+}
+
+/// A request to a conversation.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct Submit {
+    pub(crate) message: String,
+    pub(crate) user: String,
+    pub(crate) plan_only: bool,
+    /// The conversation as the client tells it, where it is not kept here.
+    pub(crate) history: Option<Vec<Turn>>,
+    pub(crate) received: Instant,
+    pub(crate) reply: oneshot::Sender<Result<Accepted, Fault>>,
+}
+
+/// A request that is in the journal and will end in exactly one way.
+pub(crate) struct Accepted {
+    pub(crate) run: RunId,
+    pub(crate) events: broadcast::Receiver<Told>,
+    pub(crate) answer: oneshot::Receiver<Result<Answer, Fault>>,
+    pub(crate) cancel: mpsc::Sender<CancelWish>,
+}
+
+/// A request that waits for its turn.
+struct Waiting {
+    driver_parts: Parts,
+    history: Option<Vec<Turn>>,
+    received: Instant,
+    answer: oneshot::Sender<Result<Answer, Fault>>,
+}
+
+struct Parts {
+    run: RunId,
+    queued: RunQueued,
+    listeners: broadcast::Sender<Told>,
+    wishes: mpsc::Receiver<CancelWish>,
+}
+
+/// One conversation.
+pub(crate) struct SceneManager {
+    tenant: TenantId,
+    session: SessionId,
+    options: Options,
+    registry: session_registry::Address,
+    /// `None` until it was read from the store.
+    memory: Option<Memory>,
+    /// The last number of the session's own stream.
+    seq: u64,
+    /// Requests that came before the memory was there.
+    early: VecDeque<Submit>,
+    queue: VecDeque<Waiting>,
+    busy: bool,
+    /// Submissions received: by it the registry knows whether one is still on its way.
+    received: u64,
+    timer: Option<SpawnHandle>,
+}
+
+impl SceneManager {
+    pub(crate) fn launch(
+        arbiter: &ArbiterHandle,
+        tenant: TenantId,
+        session: SessionId,
+        options: Options,
+        registry: session_registry::Address,
+    ) -> Addr<Self> {
+        Self::start_in_arbiter(arbiter, move |ctx| {
+            ctx.set_mailbox_capacity(options.max_queued.max(1));
+            Self {
+                tenant,
+                session,
+                options,
+                registry,
+                memory: None,
+                seq: 0,
+                early: VecDeque::new(),
+                queue: VecDeque::new(),
+                busy: false,
+                received: 0,
+                timer: None,
+            }
+        })
+    }
+
+    fn wake(&mut self, ctx: &mut Context<Self>) {
+        let (store, tenant, session) = (self.options.store.clone(), self.tenant.clone(), self.session.clone());
+        let read = async move { store.session_events(&tenant, &session).await };
+        ctx.spawn(read.into_actor(self).map(|events, manager, ctx| match events {
+            Ok(events) => {
+                let mut memory = Memory::new(manager.options.memory.clone());
+                for event in &events {
+                    memory.apply(&event.body);
+                    manager.seq = event.seq;
+                }
+                manager.memory = Some(memory);
+                for submit in std::mem::take(&mut manager.early) {
+                    manager.accept(submit, ctx);
+                }
+                manager.proceed(ctx);
+            }
+            Err(error) => {
+                for submit in std::mem::take(&mut manager.early) {
+                    let _ = submit.reply.send(Err(store_fault(&error)));
+                }
+                ctx.stop();
+            }
+        }));
+    }
+
+    /// Puts a request into the journal; only then it is accepted.
+    fn accept(&mut self, submit: Submit, ctx: &mut Context<Self>) {
+        if self.queue.len() >= self.options.max_queued {
+            let message = format!(
+                "{} requests of this conversation are waiting already; wait for an answer before sending more",
+                self.options.max_queued
+            );
+            let _ = submit.reply.send(Err(Fault::new("session.queue_full", message)));
+            return;
+        }
+        let run = RunId(Uuid::now_v7());
+        let queued = RunQueued {
+            request: submit.message,
+            user: submit.user,
+            task: TaskId(Uuid::now_v7()),
+            plan_only: submit.plan_only,
+        };
+        let envelope = Envelope {
+            seq: 1,
+            run: Some(run),
+            session: self.session.clone(),
+            tenant: self.tenant.clone(),
+            at: Timestamp::now(),
+            epoch: 0,
+            schema: SCHEMA,
+            body: Event::RunQueued(queued.clone()),
+        };
+        let (listeners, events) = broadcast::channel(EVENTS_KEPT);
+        let (cancel, wishes) = mpsc::channel(4);
+        let (answer, answered) = oneshot::channel();
+        let accepted = Accepted { run, events, answer: answered, cancel };
+        let waiting = Waiting {
+            driver_parts: Parts { run, queued, listeners, wishes },
+            history: submit.history,
+            received: submit.received,
+            answer,
+        };
+        let journal = self.options.shared.journal.clone();
+        let append = async move { journal.append(vec![Record::Run(envelope)], true).await };
+        // In the order they came: the next message is read when this one is on disk.
+        ctx.wait(append.into_actor(self).map(move |result, manager, ctx| match result {
+            Ok(()) => {
+                manager.queue.push_back(waiting);
+                // Whoever asked may have gone; the request is carried out all the same.
+                let _ = submit.reply.send(Ok(accepted));
+                manager.proceed(ctx);
+            }
+            Err(error) => {
+                let _ = submit.reply.send(Err(store_fault(&error)));
+            }
+        }));
+    }
+
+    /// Starts the next request, makes a summary that is due, or thinks of sleep.
+    fn proceed(&mut self, ctx: &mut Context<Self>) {
+        if let Some(timer) = self.timer.take() {
+            ctx.cancel_future(timer);
+        }
+        if self.busy {
+            return;
+        }
+        let Some(memory) = &self.memory else { return };
+        let window = self.options.shared.gateway.context_window(Purpose::Plan) as usize;
+        if let Some(job) = memory.needs_summary(window) {
+            self.busy = true;
+            self.summarise(job, ctx);
+        } else if let Some(waiting) = self.queue.pop_front() {
+            self.busy = true;
+            self.start(waiting, ctx);
+        } else {
+            self.timer = Some(ctx.run_later(self.options.idle, |manager, ctx| manager.sleep(ctx)));
+        }
+    }
+
+    fn start(&mut self, waiting: Waiting, ctx: &mut Context<Self>) {
+        let Waiting { driver_parts, history, received, answer } = waiting;
+        let remembered = self.remembered(history);
+        let driver = Driver::new(
+            self.options.shared.clone(),
+            self.session.clone(),
+            self.tenant.clone(),
+            driver_parts.run,
+            driver_parts.queued,
+            driver_parts.listeners,
+            driver_parts.wishes,
+            self.seq,
+        );
+        // A task of its own: a panic in it ends this run and nothing else.
+        let task = actix::spawn(driver.run(remembered));
+        ctx.spawn(task.into_actor(self).map(move |ended, manager, ctx| {
+            let result = match ended {
+                Ok(ended) => manager.ended(ended, received),
+                Err(error) => {
+                    tracing::error!(%error, "the driver of a run panicked");
+                    Err(Fault::new("run.crashed", "the run stopped with an internal error; what it did is in its events"))
+                }
+            };
+            // The client may have gone away.
+            let _ = answer.send(result);
+            manager.busy = false;
+            manager.proceed(ctx);
+        }));
+    }
+
+    fn remembered(&self, history: Option<Vec<Turn>>) -> Remembered {
+        let window = self.options.shared.gateway.context_window(Purpose::Plan) as usize;
+        let budget = self.options.memory.budget(window);
+        match history {
+            Some(turns) => {
+                let mut memory = Memory::new(self.options.memory.clone());
+                for turn in turns {
+                    memory.apply(&SessionEvent::TurnEnded { turn, pending: None, usage: Usage::default() });
+                }
+                memory.context(budget)
+            }
+            None => self.memory.as_ref().map(|m| m.context(budget)).unwrap_or_default(),
+        }
+    }
+
+    fn ended(&mut self, ended: Ended, received: Instant) -> Result<Answer, Fault> {
+        if let Some(fault) = ended.broken {
+            return Err(fault);
+        }
+        if let Some(event) = memory::turn_ended(&ended.state) {
+            self.seq += 1;
+            if let Some(memory) = &mut self.memory {
+                memory.apply(&event);
+            }
+        }
+        let session_cost = self.memory.as_ref().map_or(0, |m| m.usage().cost_nano_usd);
+        Ok(Answer::new(&ended.state, &self.session, session_cost, received.elapsed(), ended.overhead))
+    }
+
+    /// Has the oldest turns summarised; without a model if need be, so that it always ends.
+    fn summarise(&mut self, job: memory::SummaryJob, ctx: &mut Context<Self>) {
+        let language = job.turns.last().and_then(|turn| crate::llm::language::detect(&turn.request));
+        let request = memory::prompt::summary_request(&job, language);
+        let gateway = self.options.shared.gateway.clone();
+        let journal = self.options.shared.journal.clone();
+        let (session, tenant, seq) = (self.session.clone(), self.tenant.clone(), self.seq);
+        let work = async move {
+            let mut events = Vec::new();
+            match gateway.complete(&request, false, &CancellationToken::new()).await {
+                Ok(done) if !done.reply.text.trim().is_empty() => {
+                    events.push(SessionEvent::Summarised {
+                        through: job.through,
+                        summary: done.reply.text.trim().to_owned(),
+                        usage: done.usage,
+                    });
+                }
+                other => {
+                    let (error, usage) = match other {
+                        Ok(done) => (Fault::new("summary.empty", "the summary was empty"), done.usage),
+                        Err(error) => {
+                            let failure = super::scene::Failed::from(error);
+                            (failure.fault, failure.usage)
+                        }
+                    };
+                    events.push(SessionEvent::SummaryFailed { error, usage });
+                    events.push(SessionEvent::Summarised {
+                        through: job.through,
+                        summary: job.fallback(),
+                        usage: Usage::default(),
+                    });
+                }
+            }
+            let records = events
+                .iter()
+                .enumerate()
+                .map(|(i, body)| {
+                    Record::Session(Envelope {
+                        seq: seq + 1 + i as u64,
+                        run: None,
+                        session: session.clone(),
+                        tenant: tenant.clone(),
+                        at: Timestamp::now(),
+                        epoch: 0,
+                        schema: SCHEMA,
+                        body: body.clone(),
+                    })
+                })
+                .collect();
+            journal.append(records, true).await.map(|()| events)
+        };
+        ctx.spawn(work.into_actor(self).map(|result, manager, ctx| {
+            match result {
+                Ok(events) => {
+                    for event in &events {
+                        manager.seq += 1;
+                        if let Some(memory) = &mut manager.memory {
+                            memory.apply(event);
+                        }
+                    }
+                    manager.busy = false;
+                    manager.proceed(ctx);
+                }
+                // The stream refuses further events until it is read anew.
+                Err(error) => {
+                    let fault = store_fault(&error);
+                    for waiting in std::mem::take(&mut manager.queue) {
+                        let _ = waiting.answer.send(Err(fault.clone()));
+                    }
+                    ctx.stop();
+                }
+            }
+        }));
+    }
+
+    /// Asks the registry to be forgotten; it agrees if no request is on its way here.
+    fn sleep(&mut self, ctx: &mut Context<Self>) {
+        let wish = Asleep { tenant: self.tenant.clone(), session: self.session.clone(), received: self.received };
+        let registry = self.registry.clone();
+        let ask = async move { registry.may_sleep(wish).await };
+        ctx.spawn(ask.into_actor(self).map(|agreed, manager, ctx| {
+            if agreed && !manager.busy && manager.queue.is_empty() {
+                ctx.stop();
+            } else {
+                manager.proceed(ctx);
+            }
+        }));
+    }
+}
+
+impl Actor for SceneManager {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Context<Self>) {
+        self.wake(ctx);
+    }
+}
+
+impl Handler<Submit> for SceneManager {
+    type Result = ();
+
+    fn handle(&mut self, submit: Submit, ctx: &mut Context<Self>) {
+        self.received += 1;
+        if self.memory.is_some() {
+            self.accept(submit, ctx);
+        } else if self.early.len() < self.options.max_queued {
+            self.early.push_back(submit);
+        } else {
+            let _ = submit.reply.send(Err(Fault::new("session.queue_full", "too many requests wait for this conversation")));
+        }
+    }
+}
+

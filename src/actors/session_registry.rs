@@ -1,0 +1,131 @@
+//! `SessionRegistry`: which conversations are awake, and where. Every request goes through it, so
+//! that putting one to sleep cannot lose a request that is on its way.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use actix::prelude::*;
+
+use super::scene_manager::{self, SceneManager, Submit};
+use crate::run::{Fault, SessionId, TenantId};
+
+/// The registry as others see it.
+#[derive(Clone)]
+pub(crate) struct Address(Addr<SessionRegistry>);
+
+impl Address {
+    /// Starts the registry; conversations are spread over `arbiters`.
+    pub(crate) fn start(
+        own: &ArbiterHandle,
+        arbiters: Arc<[ArbiterHandle]>,
+        options: scene_manager::Options,
+        max_awake: usize,
+        mailbox: usize,
+    ) -> Self {
+        Self(SessionRegistry::start_in_arbiter(own, move |ctx| {
+            ctx.set_mailbox_capacity(mailbox);
+            SessionRegistry { arbiters, options, max_awake, awake: HashMap::new(), started: 0 }
+        }))
+    }
+
+    /// Hands a request to its conversation, awake or asleep.
+    pub(crate) fn submit(&self, tenant: TenantId, session: SessionId, submit: Submit) -> Result<(), Fault> {
+        self.0.try_send(ToSession { tenant, session, submit }).map_err(|_| {
+            Fault::new("engine.busy", "too many requests are waiting to be accepted; try again later")
+        })
+    }
+
+    /// Whether a conversation may sleep: no request is on its way to it.
+    pub(crate) async fn may_sleep(&self, wish: Asleep) -> bool {
+        self.0.send(wish).await.unwrap_or(true)
+    }
+}
+
+#[derive(Message)]
+#[rtype(result = "()")]
+struct ToSession {
+    tenant: TenantId,
+    session: SessionId,
+    submit: Submit,
+}
+
+/// A conversation wants to sleep; `received` is how many requests have reached it.
+#[derive(Message)]
+#[rtype(result = "bool")]
+pub(crate) struct Asleep {
+    pub(crate) tenant: TenantId,
+    pub(crate) session: SessionId,
+    pub(crate) received: u64,
+}
+
+struct Awake {
+    address: Addr<SceneManager>,
+    sent: u64,
+}
+
+/// See the module.
+pub(crate) struct SessionRegistry {
+    arbiters: Arc<[ArbiterHandle]>,
+    options: scene_manager::Options,
+    max_awake: usize,
+    awake: HashMap<(TenantId, SessionId), Awake>,
+    started: usize,
+}
+
+impl Actor for SessionRegistry {
+    type Context = Context<Self>;
+}
+
+impl Handler<ToSession> for SessionRegistry {
+    type Result = ();
+
+    fn handle(&mut self, message: ToSession, ctx: &mut Context<Self>) {
+        let ToSession { tenant, session, submit } = message;
+        let key = (tenant, session);
+        // An actor that died (its work panicked) is replaced; it wakes from the store.
+        if self.awake.get(&key).is_some_and(|a| !a.address.connected()) {
+            self.awake.remove(&key);
+        }
+        if !self.awake.contains_key(&key) && self.awake.len() >= self.max_awake {
+            self.awake.retain(|_, a| a.address.connected());
+        }
+        if !self.awake.contains_key(&key) && self.awake.len() >= self.max_awake {
+            let message = format!("{} conversations are awake, which is the bound; try again later", self.max_awake);
+            let _ = submit.reply.send(Err(Fault::new("engine.sessions_full", message)));
+            return;
+        }
+        let awake = self.awake.entry(key).or_insert_with_key(|(tenant, session)| {
+            let arbiter = &self.arbiters[self.started % self.arbiters.len()];
+            self.started = self.started.wrapping_add(1);
+            let address = SceneManager::launch(
+                arbiter,
+                tenant.clone(),
+                session.clone(),
+                self.options.clone(),
+                Address(ctx.address()),
+            );
+            Awake { address, sent: 0 }
+        });
+        match awake.address.try_send(submit) {
+            Ok(()) => awake.sent += 1,
+            Err(error) => {
+                let submit = error.into_inner();
+                let fault = Fault::new("session.queue_full", "too many requests wait for this conversation");
+                let _ = submit.reply.send(Err(fault));
+            }
+        }
+    }
+}
+
+impl Handler<Asleep> for SessionRegistry {
+    type Result = bool;
+
+    fn handle(&mut self, wish: Asleep, _: &mut Context<Self>) -> bool {
+        let key = (wish.tenant, wish.session);
+        let agreed = self.awake.get(&key).is_none_or(|a| a.sent == wish.received);
+        if agreed {
+            self.awake.remove(&key);
+        }
+        agreed
+    }
+}

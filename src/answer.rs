@@ -1,0 +1,294 @@
+//! The answer document: what a request got, as `POST /api/chat` and `chat --json` give it.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::plan::{Plan, StepStatus, TaskId};
+use crate::run::{CallStatus, Fault, Outcome, RunId, RunState, RunStatus, SessionId, StepState, Usage};
+
+/// A run and its answer, for clients.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Answer {
+    /// The run.
+    pub run_id: RunId,
+    /// The conversation; sent with the next message, it goes on.
+    pub session_id: SessionId,
+    /// The public id of the plan.
+    pub task_id: TaskId,
+    /// How it ended; `waiting` where a person has to decide first.
+    pub status: RunStatus,
+    /// The answer's words, in the user's language. Empty only where the run failed or was cancelled.
+    pub answer: String,
+    /// The plan with the steps of all its versions; absent where none could be made.
+    pub plan: Option<Plan>,
+    /// The steps and what became of them, in the order of their numbers.
+    pub steps: Vec<AnswerStep>,
+    /// Where the run went.
+    pub metadata: Metadata,
+    /// What it cost.
+    pub usage: AnswerUsage,
+    /// How long it took.
+    pub timings: Timings,
+    /// Why it failed; only there where `status` is `failed`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Fault>,
+}
+
+/// One step of the answer document.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AnswerStep {
+    /// Its number in the plan.
+    pub step_number: u32,
+    /// The scene that did it.
+    pub scene_name: String,
+    /// How it ended.
+    pub status: StepStatus,
+    /// What it found or did, in words; absent where it did not complete.
+    pub result: Option<String>,
+    /// Its tool calls, in order.
+    pub tool_calls: Vec<AnswerCall>,
+    /// Why it did not complete, or what it asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Fault>,
+}
+
+/// One tool call of the answer document.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AnswerCall {
+    /// The tool.
+    pub tool: String,
+    /// Its arguments.
+    pub arguments: Value,
+    /// How it ended.
+    pub outcome: CallOutcome,
+    /// What it returned; for a skipped call, what the equal call returned.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Value>,
+    /// Why it gave no result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Fault>,
+}
+
+/// How a tool call ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallOutcome {
+    /// Done.
+    Ok,
+    /// The tool said no and did nothing.
+    Refused,
+    /// It did not work and nothing was done.
+    Failed,
+    /// A write of which nobody knows whether it was done.
+    Unknown,
+    /// Not executed, since an equal call of the run was.
+    Skipped,
+}
+
+/// Where the run went.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Metadata {
+    /// The scenes of the plan, in the order of their steps.
+    pub planned_execution_path: Vec<String>,
+    /// How many of these steps have ended.
+    pub current_path_index: usize,
+}
+
+/// What the run cost, and the conversation so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct AnswerUsage {
+    /// Calls sent to a model.
+    pub llm_calls: u32,
+    /// Prompt tokens, cached ones included.
+    pub input_tokens: u64,
+    /// Prompt tokens that the provider had cached.
+    pub cached_input_tokens: u64,
+    /// Completion tokens.
+    pub output_tokens: u64,
+    /// US dollars of this run.
+    pub cost_usd: f64,
+    /// US dollars of the whole conversation, this run included.
+    pub session_cost_usd: f64,
+}
+
+impl AnswerUsage {
+    /// A run's usage, with the nano-USD of its whole conversation.
+    pub fn new(run: Usage, session_cost_nano_usd: u64) -> Self {
+        Self {
+            llm_calls: run.calls,
+            input_tokens: run.input_tokens,
+            cached_input_tokens: run.cached_input_tokens,
+            output_tokens: run.output_tokens,
+            cost_usd: usd(run.cost_nano_usd),
+            session_cost_usd: usd(session_cost_nano_usd),
+        }
+    }
+}
+
+impl Answer {
+    /// The document of a run that ended: `session_cost_nano_usd` is the conversation's, this run
+    /// included; `total` runs from the request's arrival.
+    pub(crate) fn new(
+        state: &RunState,
+        session: &SessionId,
+        session_cost_nano_usd: u64,
+        total: Duration,
+        overhead: Duration,
+    ) -> Self {
+        let steps: Vec<AnswerStep> = state.steps.iter().map(|(number, step)| step_of(state, *number, step)).collect();
+        let last = state.plan().map(|made| &made.plan);
+        let ended = state.steps.values().filter(|s| s.status.is_terminal() && s.status != StepStatus::Blocked);
+        Self {
+            run_id: state.run,
+            session_id: session.clone(),
+            task_id: state.queued.as_ref().map_or(TaskId(state.run.0), |q| q.task),
+            status: state.status,
+            answer: state.answer.as_ref().map(|a| a.text.clone()).unwrap_or_default(),
+            plan: state.plans.first().map(|first| Plan {
+                needs_execution: state.plans.iter().any(|made| made.plan.needs_execution),
+                reasoning: last.map_or_else(|| first.plan.reasoning.clone(), |plan| plan.reasoning.clone()),
+                steps: state.steps.values().map(|s| s.step.clone()).collect(),
+            }),
+            metadata: Metadata {
+                planned_execution_path: state.steps.values().map(|s| s.step.scene_name.clone()).collect(),
+                current_path_index: ended.count(),
+            },
+            steps,
+            usage: AnswerUsage::new(state.usage, session_cost_nano_usd),
+            timings: Timings { total_ms: millis(total), overhead_ms: millis(overhead) },
+            error: state.error.clone(),
+        }
+    }
+}
+
+fn step_of(state: &RunState, number: u32, step: &StepState) -> AnswerStep {
+    AnswerStep {
+        step_number: number,
+        scene_name: step.step.scene_name.clone(),
+        status: step.status,
+        result: step.result.clone(),
+        tool_calls: step.calls.iter().filter_map(|call| call_of(state, *call)).collect(),
+        error: step.error.clone(),
+    }
+}
+
+/// `None` for a call that never ended.
+fn call_of(state: &RunState, number: u32) -> Option<AnswerCall> {
+    let call = state.calls.get(&number)?;
+    let (mut outcome, result, error) = match state.outcome(number)? {
+        Outcome::Ok { result, .. } => (CallOutcome::Ok, Some(result.clone()), None),
+        Outcome::Refused { error } => (CallOutcome::Refused, None, Some(error.clone())),
+        Outcome::Failed { error } => (CallOutcome::Failed, None, Some(error.clone())),
+        Outcome::Unknown { error } => (CallOutcome::Unknown, None, Some(error.clone())),
+    };
+    if matches!(call.status, CallStatus::Skipped { .. }) {
+        outcome = CallOutcome::Skipped;
+    }
+    Some(AnswerCall {
+        tool: call.requested.tool.clone(),
+        arguments: call.requested.arguments.clone(),
+        outcome,
+        result,
+        error,
+    })
+}
+
+/// To the microsecond: what lies below is noise.
+fn millis(time: Duration) -> f64 {
+    time.as_micros() as f64 / 1e3
+}
+
+fn usd(nano: u64) -> f64 {
+    nano as f64 / 1e9
+}
+
+/// How long the run took, in milliseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Timings {
+    /// From the request's acceptance to its answer.
+    pub total_ms: f64,
+    /// Of that, the time in which neither a model nor a tool was awaited.
+    pub overhead_ms: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The document as it is published: names, order and shapes are a promise to clients.
+    const DOCUMENT: &str = r#"{
+  "run_id": "01976c8e-0000-7000-8000-000000000001",
+  "session_id": "s-1",
+  "task_id": "01976c8e-0000-7000-8000-000000000002",
+  "status": "completed",
+  "answer": "Fatto.",
+  "plan": {
+    "needs_execution": true,
+    "reasoning": "Weather is asked for",
+    "steps": [
+      {
+        "step_number": 1,
+        "scene_name": "Weather",
+        "purpose": "Get the weather",
+        "expected_tools": [
+          "WeatherForecast_Get"
+        ],
+        "depends_on_step": null
+      }
+    ]
+  },
+  "steps": [
+    {
+      "step_number": 1,
+      "scene_name": "Weather",
+      "status": "completed",
+      "result": "Sole.",
+      "tool_calls": [
+        {
+          "tool": "WeatherForecast_Get",
+          "arguments": {
+            "city": "Milan"
+          },
+          "outcome": "ok",
+          "result": {
+            "max_c": 24
+          }
+        }
+      ]
+    }
+  ],
+  "metadata": {
+    "planned_execution_path": [
+      "Weather"
+    ],
+    "current_path_index": 1
+  },
+  "usage": {
+    "llm_calls": 3,
+    "input_tokens": 1200,
+    "cached_input_tokens": 200,
+    "output_tokens": 90,
+    "cost_usd": 0.0006,
+    "session_cost_usd": 0.001
+  },
+  "timings": {
+    "total_ms": 12.5,
+    "overhead_ms": 2.5
+  }
+}"#;
+
+    #[test]
+    fn the_document_keeps_its_names_and_their_order() {
+        let answer: Answer = serde_json::from_str(DOCUMENT).unwrap();
+        assert_eq!(serde_json::to_string_pretty(&answer).unwrap(), DOCUMENT);
+    }
+
+    #[test]
+    fn money_is_told_in_dollars() {
+        let usage = Usage { calls: 2, cost_nano_usd: 600_000, ..Usage::default() };
+        let told = AnswerUsage::new(usage, 1_000_000);
+        assert_eq!((told.cost_usd, told.session_cost_usd), (0.0006, 0.001));
+    }
+}

@@ -1,0 +1,165 @@
+//! The command line's words.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+/// Answers requests over several scenes: plans them, carries the plan out once, and answers.
+#[derive(Debug, Parser)]
+#[command(name = "proscenium", version, about, after_help = EXIT_STATUS, disable_help_subcommand = true)]
+pub struct Cli {
+    /// What holds for every command.
+    #[command(flatten)]
+    pub global: Global,
+    /// The command.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const EXIT_STATUS: &str = "\
+Exit status: 0 completed, 1 failed, 2 bad usage or configuration, 3 needs input from you.
+With no key and no address configured (OPENAI_API_KEY, OPENAI_BASE_URL, OPENAI_MODEL, or
+[[llm.models]] in a configuration file) the embedded offline model serves.";
+
+/// What holds for every command.
+#[derive(Debug, Clone, Default, Args)]
+pub struct Global {
+    /// A configuration file (TOML), laid over the built-in defaults
+    #[arg(long, global = true, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// A directory with a folder a scene, beside the built-in scenes
+    #[arg(long, global = true, value_name = "DIR")]
+    pub scenes: Option<PathBuf>,
+    /// The directory of everything that lasts
+    #[arg(long, global = true, value_name = "DIR")]
+    pub data_dir: Option<PathBuf>,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Answers a message; without one, an interactive prompt, or each line of a pipe
+    Chat(Chat),
+    /// Makes a plan and shows it, without carrying it out
+    Plan(Plan),
+    /// Checks the configuration and the scenes, and tells every fault at once
+    Check(Check),
+    /// Shows what was run
+    Runs(Runs),
+}
+
+/// `chat`
+#[derive(Debug, Clone, Default, Args)]
+pub struct Chat {
+    /// The message
+    #[arg(value_parser = message)]
+    pub message: Option<String>,
+    /// Print the answer document and nothing else (a line each where several lines are piped)
+    #[arg(long)]
+    pub json: bool,
+    /// Go on with this conversation, or begin one of this name
+    #[arg(long, value_name = "ID", value_parser = session)]
+    pub session: Option<proscenium::run::SessionId>,
+    /// Who asks, in place of auth.default_user
+    #[arg(long, value_name = "NAME")]
+    pub user: Option<String>,
+}
+
+/// `plan`
+#[derive(Debug, Clone, Args)]
+pub struct Plan {
+    /// The message
+    #[arg(value_parser = message)]
+    pub message: String,
+    /// Print the plan as JSON and nothing else
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `check`
+#[derive(Debug, Clone, Default, Args)]
+pub struct Check {
+    /// Also ask each configured model, to learn how it can be forced to call a function
+    #[arg(long)]
+    pub live: bool,
+}
+
+/// `runs`
+#[derive(Debug, Clone, Default, Args)]
+pub struct Runs {
+    /// What to show; `list` where nothing is said
+    #[command(subcommand)]
+    pub what: Option<RunsCommand>,
+}
+
+/// `runs list` and `runs show`
+#[derive(Debug, Clone, Subcommand)]
+pub enum RunsCommand {
+    /// The last runs, the newest first
+    List {
+        /// Most runs to list
+        #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+        limit: u32,
+    },
+    /// One run: its plan, its calls, its answer
+    Show {
+        /// The run's id
+        run: proscenium::run::RunId,
+        /// Also every event of its journal
+        #[arg(long, conflicts_with = "mermaid")]
+        events: bool,
+        /// Only the plan, as a Mermaid flowchart
+        #[arg(long)]
+        mermaid: bool,
+    },
+}
+
+fn message(given: &str) -> Result<String, String> {
+    match given.trim() {
+        "" => Err("a message has at least one word".to_owned()),
+        text => Ok(text.to_owned()),
+    }
+}
+
+fn session(given: &str) -> Result<proscenium::run::SessionId, proscenium::run::InvalidId> {
+    proscenium::run::SessionId::new(given)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_holds_together() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn flags_for_every_command_stand_before_or_behind_it() {
+        for line in [
+            ["proscenium", "--data-dir", "d", "chat", "Ciao"],
+            ["proscenium", "chat", "Ciao", "--data-dir", "d"],
+        ] {
+            let cli = Cli::try_parse_from(line).unwrap();
+            assert_eq!(cli.global.data_dir, Some(PathBuf::from("d")));
+            assert!(matches!(cli.command, Command::Chat(Chat { message: Some(m), .. }) if m == "Ciao"));
+        }
+    }
+
+    #[test]
+    fn bad_usage_is_refused_with_status_2() {
+        for line in [
+            &["proscenium"][..],
+            &["proscenium", "chat", "  "],
+            &["proscenium", "plan"],
+            &["proscenium", "chat", "hi", "--session", "no spaces allowed"],
+            &["proscenium", "runs", "show", "not-an-id"],
+            &["proscenium", "runs", "list", "--limit", "0"],
+            &["proscenium", "serve"],
+        ] {
+            assert_eq!(Cli::try_parse_from(line).unwrap_err().exit_code(), 2, "{line:?}");
+        }
+    }
+}

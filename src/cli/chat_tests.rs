@@ -1,0 +1,160 @@
+use std::cell::RefCell;
+use std::collections::VecDeque;
+
+use async_trait::async_trait;
+use proscenium::Answer;
+use proscenium::run::{Envelope, Event, RunId, RunStatus};
+
+use super::super::assistant::{Draft, Ticket};
+use super::super::recorded;
+use super::super::table::RunRow;
+use super::*;
+
+/// Answers with what was written down; `None` refuses the message.
+struct Scripted {
+    script: RefCell<VecDeque<Option<RunStatus>>>,
+    heard: RefCell<Vec<(String, Option<String>)>>,
+}
+
+impl Scripted {
+    fn new(script: &[Option<RunStatus>]) -> Self {
+        Self { script: RefCell::new(script.iter().copied().collect()), heard: RefCell::default() }
+    }
+}
+
+struct Played {
+    events: VecDeque<Envelope<Event>>,
+    status: RunStatus,
+}
+
+#[async_trait(?Send)]
+impl Assistant for Scripted {
+    async fn ask(&self, message: &str, session: Option<SessionId>) -> Result<Box<dyn Ticket>, Failure> {
+        self.heard.borrow_mut().push((message.to_owned(), session.map(|s| s.to_string())));
+        match self.script.borrow_mut().pop_front().flatten() {
+            Some(status) => Ok(Box::new(Played { events: recorded::needs_input().into(), status })),
+            None => {
+                Err(Failure::new("session.full", "the conversation has 32 requests waiting")
+                    .help("try later"))
+            }
+        }
+    }
+
+    async fn draft(&self, _: &str) -> Result<Draft, Failure> {
+        Err(Failure::new("none", "no script"))
+    }
+
+    async fn stop(self: Box<Self>) -> Result<(), Failure> {
+        Ok(())
+    }
+}
+
+#[async_trait(?Send)]
+impl Ticket for Played {
+    fn session(&self) -> SessionId {
+        recorded::session()
+    }
+
+    async fn next(&mut self) -> Option<Envelope<Event>> {
+        self.events.pop_front()
+    }
+
+    async fn answer(self: Box<Self>) -> Result<Answer, Failure> {
+        Ok(recorded::answer(self.status, "From which day?"))
+    }
+}
+
+struct Said(VecDeque<Turn>, bool);
+
+#[async_trait(?Send)]
+impl Turns for Said {
+    fn is_interactive(&self) -> bool {
+        self.1
+    }
+
+    async fn next(&mut self) -> Result<Turn, Failure> {
+        Ok(self.0.pop_front().unwrap_or(Turn::End))
+    }
+}
+
+fn said(turns: &[&str], interactive: bool) -> Said {
+    let turn = |text: &&str| match *text {
+        "/new" => Turn::New,
+        text => Turn::Message(text.to_owned()),
+    };
+    Said(turns.iter().map(turn).collect(), interactive)
+}
+
+async fn hold(
+    script: &[Option<RunStatus>],
+    turns: &[&str],
+    interactive: bool,
+) -> (Exit, Scripted, String, String) {
+    let assistant = Scripted::new(script);
+    let (mut out, mut errors) = (Output::new(Vec::new()), Vec::new());
+    let mut turns = said(turns, interactive);
+    let exit =
+        conversation(&assistant, &mut turns, None, Show::JsonLine, &mut out, &mut errors).await.unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (exit, assistant, text(out.into_inner()), text(errors))
+}
+
+#[tokio::test]
+async fn json_is_the_answer_document_and_nothing_else() {
+    let assistant = Scripted::new(&[Some(RunStatus::NeedsInput)]);
+    let mut out = Output::new(Vec::new());
+    let (exit, session) = once(&assistant, "Three days off", None, Show::Json, &mut out).await.unwrap();
+    assert_eq!((exit, session), (Exit::NeedsInput, recorded::session()));
+    let read: Answer = serde_json::from_slice(&out.into_inner()).unwrap();
+    assert_eq!(read, recorded::answer(RunStatus::NeedsInput, "From which day?"));
+}
+
+#[tokio::test]
+async fn plain_output_is_the_run_then_the_answer_then_the_figures() {
+    let assistant = Scripted::new(&[Some(RunStatus::NeedsInput)]);
+    let mut out = Output::new(Vec::new());
+    once(&assistant, "Three days off", None, Show::Plain, &mut out).await.unwrap();
+    insta::assert_snapshot!(String::from_utf8(out.into_inner()).unwrap(), @r"
+    plan: 1 step: Vacation
+      1. VacationManagement: Ask for three days off [MakeRequest]
+    step 1 VacationManagement: started
+    step 1 VacationManagement: needs input: From which day to which day?
+    check: only the user can say what is missing: the dates
+
+    From which day?
+
+    5 model calls, 2100 tokens in (400 cached), 180 out, $0.0012, 1.23 s (overhead 3.4 ms)
+    ");
+}
+
+#[tokio::test]
+async fn the_turns_of_a_conversation_share_a_session_until_a_new_one_is_wanted() {
+    let completed = [Some(RunStatus::Completed); 3];
+    let (exit, assistant, out, errors) = hold(&completed, &["a", "b", "/new", "c"], true).await;
+    assert_eq!((exit, errors.as_str()), (Exit::Completed, ""));
+    assert_eq!(out.lines().filter(|line| line.starts_with('{')).count(), 3);
+    let sessions: Vec<Option<String>> = assistant.heard.into_inner().into_iter().map(|(_, s)| s).collect();
+    assert_eq!(sessions, [None, Some("s-1".to_owned()), None]);
+}
+
+#[tokio::test]
+async fn a_pipe_ends_with_the_status_of_its_last_turn_unless_one_failed() {
+    use RunStatus::{Completed, Failed, NeedsInput};
+    let (exit, ..) = hold(&[Some(NeedsInput), Some(Completed)], &["a", "b"], false).await;
+    assert_eq!(exit, Exit::Completed);
+    let (exit, ..) = hold(&[Some(Completed), Some(NeedsInput)], &["a", "b"], false).await;
+    assert_eq!(exit, Exit::NeedsInput);
+    let (exit, ..) = hold(&[Some(Failed), Some(Completed)], &["a", "b"], false).await;
+    assert_eq!(exit, Exit::Failed);
+}
+
+#[tokio::test]
+async fn a_refused_message_is_told_on_standard_error_and_the_conversation_goes_on() {
+    let (exit, _, out, errors) = hold(&[None, Some(RunStatus::Completed)], &["a", "b"], false).await;
+    assert_eq!(exit, Exit::Failed);
+    assert_eq!(out.lines().count(), 1);
+    insta::assert_snapshot!(errors, @r"
+    error[session.full]: the conversation has 32 requests waiting
+      help: try later
+    ");
+}

@@ -1,0 +1,254 @@
+//! `check`: every fault at once, and what was found.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use proscenium::config::{Config, Fault, Loaded, Origin};
+use proscenium::run::Effect;
+use proscenium::scene::Scene;
+
+use super::failure::Exit;
+use super::text::{clean, count, name, one_line};
+
+/// How bad a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Level {
+    /// Nothing can be run with it.
+    Error,
+    /// It works, and is probably not what was meant.
+    Warning,
+}
+
+/// One thing that is wrong, in the configuration, a scene or a model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// `file:line`, an environment variable, a flag, or the name of a model.
+    pub place: String,
+    /// How bad it is.
+    pub level: Level,
+    /// Stable, such as `scene.unknown_native`.
+    pub code: String,
+    /// What is wrong.
+    pub message: String,
+    /// What to do; empty where nothing can be said.
+    pub remedy: String,
+}
+
+impl Finding {
+    /// A fault or a warning of the configuration.
+    pub fn of(fault: &Fault, level: Level) -> Self {
+        Self {
+            place: fault.origin.to_string(),
+            level,
+            code: fault.code.to_owned(),
+            message: fault.message.clone(),
+            remedy: fault.remedy.clone(),
+        }
+    }
+}
+
+/// What was found in order.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Found {
+    /// Where the configuration comes from, and how many keys from each place.
+    pub sources: Vec<String>,
+    /// The data directory.
+    pub data_dir: String,
+    /// A line a model, with what asking it live has shown below it.
+    pub models: Vec<(String, Vec<String>)>,
+    /// A line a scene: its name and its tools.
+    pub scenes: Vec<String>,
+}
+
+impl Found {
+    /// What the configuration says; scenes and live answers are added by who has them.
+    pub fn of(loaded: &Loaded) -> Self {
+        Self {
+            sources: sources(&loaded.sources),
+            data_dir: loaded.config.store.data_dir.display().to_string(),
+            models: models(&loaded.config),
+            scenes: Vec::new(),
+        }
+    }
+}
+
+fn sources(keys: &BTreeMap<String, Origin>) -> Vec<String> {
+    let mut places: BTreeMap<Origin, usize> = BTreeMap::new();
+    for origin in keys.values() {
+        let place = match origin {
+            Origin::File { path, .. } => Origin::File { path: path.clone(), line: None },
+            other => other.clone(),
+        };
+        *places.entry(place).or_default() += 1;
+    }
+    let told = places.iter().map(|(place, keys)| match place {
+        Origin::File { .. } => format!("{place} ({})", count(*keys, "key")),
+        _ => place.to_string(),
+    });
+    std::iter::once(Origin::BuiltIn.to_string()).chain(told).collect()
+}
+
+fn models(config: &Config) -> Vec<(String, Vec<String>)> {
+    if config.llm.models.is_empty() {
+        return vec![("offline (embedded rules, no network)".to_owned(), Vec::new())];
+    }
+    let line = |model: &proscenium::llm::ModelOptions| {
+        let key = match &model.api_key_env {
+            Some(variable) => format!("key from {variable}"),
+            None => "no key".to_owned(),
+        };
+        format!(
+            "{}: {} at {}, forced by \"{}\", {key}",
+            model.name,
+            model.model.as_ref().unwrap_or(&model.name),
+            model.base_url,
+            name(&model.forcing)
+        )
+    };
+    config.llm.models.iter().map(|model| (line(model), Vec::new())).collect()
+}
+
+/// A scene and its tools on one line.
+pub fn scene(scene: &Scene) -> String {
+    let tools: Vec<String> = scene
+        .tools
+        .iter()
+        .map(|tool| match tool.effect {
+            Effect::Read => tool.name.clone(),
+            Effect::Write => format!("{} (write)", tool.name),
+        })
+        .collect();
+    format!("{}: {}", scene.name, tools.join(", "))
+}
+
+/// Writes the findings, what was found, and the sum. The status says whether there are errors.
+pub fn report(out: &mut impl Write, findings: &[Finding], found: Option<&Found>) -> io::Result<Exit> {
+    for finding in findings {
+        let level = match finding.level {
+            Level::Error => "error",
+            Level::Warning => "warning",
+        };
+        let (place, message) = (one_line(&finding.place), clean(&finding.message));
+        writeln!(out, "{place}: {level}[{}]: {message}", finding.code)?;
+        if !finding.remedy.is_empty() {
+            writeln!(out, "  help: {}", one_line(&finding.remedy))?;
+        }
+    }
+    if !findings.is_empty() {
+        writeln!(out)?;
+    }
+    if let Some(found) = found {
+        describe(out, found)?;
+    }
+    let of = |level| findings.iter().filter(|finding| finding.level == level).count();
+    let (errors, warnings) = (of(Level::Error), of(Level::Warning));
+    match (errors, warnings) {
+        (0, 0) => writeln!(out, "Nothing is wrong.")?,
+        (errors, warnings) => writeln!(out, "{}, {}", count(errors, "error"), count(warnings, "warning"))?,
+    }
+    out.flush()?;
+    Ok(if errors == 0 { Exit::Completed } else { Exit::Failed })
+}
+
+fn describe(out: &mut impl Write, found: &Found) -> io::Result<()> {
+    writeln!(out, "Configuration: {}", one_line(&found.sources.join(", ")))?;
+    writeln!(out, "Data directory: {}", one_line(&found.data_dir))?;
+    writeln!(out, "{}:", count(found.models.len(), "model"))?;
+    for (model, live) in &found.models {
+        writeln!(out, "  {}", one_line(model))?;
+        for line in live {
+            writeln!(out, "    {}", one_line(line))?;
+        }
+    }
+    let end = if found.scenes.is_empty() { "" } else { ":" };
+    writeln!(out, "{}{end}", count(found.scenes.len(), "scene"))?;
+    for scene in &found.scenes {
+        writeln!(out, "  {}", one_line(scene))?;
+    }
+    writeln!(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use proscenium::config::Flags;
+
+    use super::*;
+
+    fn load(pairs: &[(&str, &str)]) -> Result<Loaded, proscenium::config::Faults> {
+        let env: Vec<(String, String)> =
+            pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+        Config::load(None, env.into_iter(), Flags { data_dir: Some("d".into()), ..Flags::default() })
+    }
+
+    fn written(findings: &[Finding], found: Option<&Found>) -> (Exit, String) {
+        let mut out = Vec::new();
+        let exit = report(&mut out, findings, found).unwrap();
+        (exit, String::from_utf8(out).unwrap())
+    }
+
+    #[test]
+    fn what_is_fine_is_told_with_what_was_found() {
+        let mut found = Found::of(&load(&[]).unwrap());
+        found.scenes = vec!["Weather: WeatherForecast_Get, AddCity (write)".to_owned()];
+        let (exit, text) = written(&[], Some(&found));
+        assert_eq!(exit, Exit::Completed);
+        insta::assert_snapshot!(text, @r"
+        Configuration: built-in defaults, flag --data-dir
+        Data directory: d
+        1 model:
+          offline (embedded rules, no network)
+        1 scene:
+          Weather: WeatherForecast_Get, AddCity (write)
+
+        Nothing is wrong.
+        ");
+    }
+
+    #[test]
+    fn warnings_are_told_and_are_no_failure() {
+        let loaded = load(&[("OPENAI_BASE_URL", "http://models.example/v1"), ("OPENAI_MODEL", "m")]).unwrap();
+        let findings: Vec<Finding> = loaded.warnings.iter().map(|w| Finding::of(w, Level::Warning)).collect();
+        let mut found = Found::of(&loaded);
+        found.models[0].1 = vec!["named: called the function".to_owned(), "json_schema: refused".to_owned()];
+        let (exit, text) = written(&findings, Some(&found));
+        assert_eq!(exit, Exit::Completed);
+        insta::assert_snapshot!(text, @r#"
+        environment variable OPENAI_BASE_URL: warning[config.insecure]: model `m` is asked without encryption at http://models.example/v1
+          help: use https
+        environment variable OPENAI_MODEL: warning[config.price]: no prices are known of model `m`, so its cost is told as 0
+          help: set `input_usd_per_million` and `output_usd_per_million` of the model
+
+        Configuration: built-in defaults, environment variable OPENAI_BASE_URL, flag --data-dir
+        Data directory: d
+        1 model:
+          m: m at http://models.example/v1, forced by "named", no key
+            named: called the function
+            json_schema: refused
+        0 scenes
+
+        0 errors, 2 warnings
+        "#);
+    }
+
+    #[test]
+    fn errors_are_told_with_place_and_remedy_and_end_with_status_1() {
+        let faults = load(&[("PROSCENIUM__PLANNING__MAX_STEPS", "0")]).unwrap_err();
+        let mut findings: Vec<Finding> = faults.0.iter().map(|f| Finding::of(f, Level::Error)).collect();
+        findings.push(Finding {
+            place: "scenes/rooms/scene.toml:12".to_owned(),
+            level: Level::Error,
+            code: "scene.unknown_native".to_owned(),
+            message: "there is no native tool \"rooms.book\"".to_owned(),
+            remedy: String::new(),
+        });
+        let (exit, text) = written(&findings, None);
+        assert_eq!(exit, Exit::Failed);
+        insta::assert_snapshot!(text, @r#"
+        environment variable PROSCENIUM__PLANNING__MAX_STEPS: error[config.value]: `planning.max_steps` = `0` is out of range
+          help: set a value from 1 to 100
+        scenes/rooms/scene.toml:12: error[scene.unknown_native]: there is no native tool "rooms.book"
+
+        2 errors, 0 warnings
+        "#);
+    }
+}

@@ -1,0 +1,150 @@
+//! The engine behind the commands.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use proscenium::config::Loaded;
+use proscenium::llm::{Gateway, Probe, Worked, offline::Offline};
+use proscenium::run::{Envelope, Event, Fault, SessionId};
+use proscenium::{Answer, Builder, ChatRequest, Engine, StartError, scene};
+
+use super::assistant::{self, Assistant, Draft};
+use super::check::{self, Finding, Found, Level};
+use super::failure::Failure;
+use crate::shipped;
+
+/// The engine with the scenes that the program ships.
+fn builder(loaded: &Loaded) -> Builder {
+    Engine::builder(loaded.config.clone()).native_tools(shipped::tools()).builtin_scenes(&shipped::FOLDERS)
+}
+
+/// Starts an engine.
+pub async fn start(loaded: Loaded) -> Result<Box<dyn Assistant>, Failure> {
+    match builder(&loaded).start().await {
+        Ok(engine) => Ok(Box::new(Ready(engine))),
+        Err(StartError::Scenes(faults)) => {
+            let list: Vec<String> = faults.iter().map(ToString::to_string).collect();
+            Err(Failure::usage("scene.faults", list.join("\n")).help("`proscenium check` shows every fault with its remedy"))
+        }
+        Err(StartError::Store(error)) => Err(Failure::new(error.code(), error.to_string())),
+        Err(StartError::Other(fault)) => Err(failure(fault)),
+    }
+}
+
+/// Looks at the scenes, and with `live` asks the models.
+pub async fn inspect(loaded: &Loaded, live: bool) -> (Found, Vec<Finding>) {
+    let scenes = builder(loaded).load_scenes();
+    let mut findings: Vec<Finding> = scenes.faults.iter().map(finding).collect();
+    let mut found = Found::of(loaded);
+    found.scenes = scenes.scenes.iter().map(check::scene).collect();
+    if live {
+        match probe(loaded).await {
+            Ok(probes) => {
+                for (line, told) in &mut found.models {
+                    // A model's line begins with its name.
+                    let name = line.split_whitespace().next().unwrap_or_default().to_owned();
+                    let of = probes.iter().filter(|probe| probe.model == name);
+                    told.extend(of.flat_map(lines));
+                }
+            }
+            Err(fault) => findings.push(Finding {
+                place: "llm".to_owned(),
+                level: Level::Error,
+                code: fault.code,
+                message: fault.message,
+                remedy: String::new(),
+            }),
+        }
+    }
+    (found, findings)
+}
+
+async fn probe(loaded: &Loaded) -> Result<Vec<Probe>, Fault> {
+    let gateway = Gateway::new(loaded.config.llm.clone(), Arc::new(Offline))?;
+    Ok(gateway.probe().await?)
+}
+
+fn finding(fault: &scene::Fault) -> Finding {
+    Finding {
+        place: match fault.line {
+            Some(line) => format!("{}:{line}", fault.file),
+            None => fault.file.clone(),
+        },
+        level: match fault.severity {
+            scene::Severity::Error => Level::Error,
+            scene::Severity::Warning => Level::Warning,
+        },
+        code: fault.code.clone(),
+        message: fault.message.clone(),
+        remedy: fault.remedy.clone(),
+    }
+}
+
+fn failure(fault: Fault) -> Failure {
+    Failure::new(&fault.code, fault.message)
+}
+
+struct Ready(Engine);
+
+#[async_trait(?Send)]
+impl Assistant for Ready {
+    async fn ask(&self, message: &str, session: Option<SessionId>) -> Result<Box<dyn assistant::Ticket>, Failure> {
+        let ticket = self.0.submit(self.0.request(message, session)).await.map_err(failure)?;
+        Ok(Box::new(Waiting(ticket)))
+    }
+
+    async fn draft(&self, message: &str) -> Result<Draft, Failure> {
+        let request = ChatRequest { plan_only: true, ..self.0.request(message, None) };
+        let answer = self.0.chat(request).await.map_err(failure)?;
+        match (answer.plan, answer.error) {
+            (Some(plan), _) => {
+                let state = self.0.run(&self.0.request("", None).tenant, answer.run_id).await.map_err(failure)?;
+                Ok(Draft { task_id: answer.task_id, plan, usage: state.usage })
+            }
+            (None, Some(error)) => Err(failure(error)),
+            (None, None) => Err(Failure::new("plan.none", "no plan could be made")),
+        }
+    }
+
+    async fn stop(self: Box<Self>) -> Result<(), Failure> {
+        self.0.stop().await.map_err(|error| Failure::new(error.code(), error.to_string()))
+    }
+}
+
+struct Waiting(proscenium::Ticket);
+
+#[async_trait(?Send)]
+impl assistant::Ticket for Waiting {
+    fn session(&self) -> SessionId {
+        self.0.session.clone()
+    }
+
+    async fn next(&mut self) -> Option<Envelope<Event>> {
+        self.0.next().await.map(|told| told.as_ref().clone())
+    }
+
+    async fn answer(self: Box<Self>) -> Result<Answer, Failure> {
+        self.0.answer().await.map_err(failure)
+    }
+}
+
+/// What a probe found, a line each.
+fn lines(probe: &Probe) -> Vec<String> {
+    let mut lines: Vec<String> = probe
+        .tried
+        .iter()
+        .map(|tried| {
+            let went = match &tried.worked {
+                Worked::Exactly => "works".to_owned(),
+                Worked::Understood => "works, with liberties that are understood".to_owned(),
+                Worked::No(fault) => format!("does not work: {} ({})", fault.message, fault.code),
+            };
+            format!("forcing = \"{}\" {went} [{} ms]", tried.forcing, tried.millis)
+        })
+        .collect();
+    lines.push(match probe.recommended {
+        Some(forcing) => format!("use forcing = \"{forcing}\""),
+        None => "no way of forcing works: this model cannot plan".to_owned(),
+    });
+    lines
+}

@@ -1,0 +1,203 @@
+//! The command line. Standard output carries the plan, the steps and the answer, or with `--json`
+//! one document and nothing else; errors and logs go to standard error.
+
+mod args;
+mod assistant;
+mod chat;
+mod check;
+mod engine;
+mod failure;
+mod narrate;
+mod output;
+mod past;
+mod progress;
+#[cfg(test)]
+mod recorded;
+mod show;
+mod table;
+mod text;
+mod turns;
+
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+
+use clap::Parser;
+use proscenium::config::{Config, Faults, Flags, Loaded, LogFormat};
+use proscenium::plan::{self, PlanStatus};
+
+use args::{Cli, Command, RunsCommand};
+use chat::Show;
+use check::{Finding, Level};
+use failure::{Exit, Failure};
+use output::Output;
+use turns::{Lines, Prompt, Turns};
+
+/// Does what the command line says. The status is what the process ends with.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version are no errors, and a reader that has gone is none either.
+            let _ = error.print();
+            return u8::try_from(error.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from);
+        }
+    };
+    // Not locked: the spinners' own threads draw on it, too.
+    let mut out = Output::new(io::stdout());
+    let mut errors = Output::new(io::stderr());
+    let ended = actix::System::new().block_on(run(cli, &mut out, &mut errors));
+    let exit = ended.unwrap_or_else(|failure| {
+        // Nothing is left to be told to when standard error is gone.
+        let _ = failure.write(&mut errors);
+        failure.exit
+    });
+    exit.into()
+}
+
+async fn run<W: Write, E: Write>(
+    cli: Cli,
+    out: &mut Output<W>,
+    errors: &mut Output<E>,
+) -> Result<Exit, Failure> {
+    let loaded = load(&cli);
+    if let Command::Check(check) = &cli.command {
+        return self::check(loaded, check.live, out).await;
+    }
+    let loaded = match loaded {
+        Ok(loaded) => loaded,
+        Err(faults) => {
+            writeln!(errors, "{faults}")?;
+            return Ok(Exit::Usage);
+        }
+    };
+    log(&loaded.config)?;
+    for warning in &loaded.warnings {
+        let (code, origin, message) = (warning.code, &warning.origin, &warning.message);
+        match code {
+            // True of every run until somebody changes it: `check` tells it, a conversation need not.
+            "config.price" | "config.clock" => tracing::info!(code, %origin, "{message}"),
+            _ => tracing::warn!(code, %origin, "{message}"),
+        }
+    }
+    match cli.command {
+        Command::Chat(chat) => self::chat(chat, loaded, out, errors).await,
+        Command::Plan(plan) => self::plan(plan, loaded, out).await,
+        Command::Runs(runs) => self::runs(runs, loaded, out).await,
+        // Answered above.
+        Command::Check(_) => Ok(Exit::Completed),
+    }
+}
+
+fn load(cli: &Cli) -> Result<Loaded, Faults> {
+    let user = match &cli.command {
+        Command::Chat(chat) => chat.user.clone(),
+        _ => None,
+    };
+    let flags = Flags { scenes: cli.global.scenes.clone(), data_dir: cli.global.data_dir.clone(), user };
+    // A variable that is not text is none of ours.
+    let env = std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)));
+    Config::load(cli.global.config.as_deref(), env, flags)
+}
+
+fn log(config: &Config) -> Result<(), Failure> {
+    let filter = tracing_subscriber::EnvFilter::try_new(&config.telemetry.log)
+        .map_err(|error| Failure::usage("config.value", format!("`telemetry.log` is no filter: {error}")))?;
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(io::stderr)
+        .with_ansi(io::stderr().is_terminal())
+        .log_internal_errors(false);
+    let started = match config.telemetry.log_format {
+        LogFormat::Text => builder.try_init(),
+        LogFormat::Json => builder.json().try_init(),
+    };
+    started.map_err(|error| Failure::new("log.start", format!("the log cannot be written: {error}")))
+}
+
+async fn chat<W: Write, E: Write>(
+    chat: args::Chat,
+    loaded: Loaded,
+    out: &mut Output<W>,
+    errors: &mut Output<E>,
+) -> Result<Exit, Failure> {
+    let typed = chat.message.is_none() && io::stdin().is_terminal();
+    if typed && chat.json {
+        return Err(Failure::usage("usage.json", "--json needs a message")
+            .help("give the message on the command line, or pipe one a line"));
+    }
+    let show = Show::fitting(chat.json, chat.message.is_some());
+    let data_dir = loaded.config.store.data_dir.clone();
+    let assistant = engine::start(loaded).await?;
+    let exit = match &chat.message {
+        Some(message) => {
+            chat::once(assistant.as_ref(), message, chat.session, show, out).await.map(|(exit, _)| exit)
+        }
+        None => {
+            let mut turns: Box<dyn Turns> =
+                if typed { Box::new(Prompt::new(&data_dir)?) } else { Box::new(Lines::of_stdin()) };
+            chat::conversation(assistant.as_ref(), turns.as_mut(), chat.session, show, out, errors).await
+        }
+    };
+    let stopped = assistant.stop().await;
+    let exit = exit?;
+    stopped.map(|()| exit)
+}
+
+async fn plan<W: Write>(plan: args::Plan, loaded: Loaded, out: &mut Output<W>) -> Result<Exit, Failure> {
+    let assistant = engine::start(loaded).await?;
+    let draft = assistant.draft(&plan.message).await;
+    assistant.stop().await?;
+    let draft = draft?;
+    if plan.json {
+        output::document(out, &draft, false)?;
+    } else {
+        let steps = std::collections::BTreeMap::new();
+        let told = plan::text(&draft.plan, &plan.message, draft.task_id, PlanStatus::Draft, &steps);
+        let usage = draft.usage;
+        writeln!(
+            out,
+            "{}\n{}",
+            text::clean(&told),
+            output::tokens(usage.calls, usage.input_tokens, usage.cached_input_tokens, usage.output_tokens)
+        )?;
+        out.flush()?;
+    }
+    Ok(Exit::Completed)
+}
+
+async fn runs<W: Write>(runs: args::Runs, loaded: Loaded, out: &mut Output<W>) -> Result<Exit, Failure> {
+    let zone = loaded.config.execution.zone().unwrap_or(jiff::tz::TimeZone::UTC);
+    let past = past::open(&loaded).await?;
+    match runs.what.unwrap_or(RunsCommand::List { limit: 20 }) {
+        RunsCommand::List { limit } => {
+            let width = console::Term::stdout().size_checked().map(|(_, columns)| usize::from(columns));
+            table::runs(out, &past.runs(limit).await?, &zone, width)?;
+        }
+        RunsCommand::Show { run, events, mermaid } => {
+            let journal = past.journal(run).await?;
+            show::run(out, &journal, show::Parts { mermaid, events }, &zone)?;
+        }
+    }
+    Ok(Exit::Completed)
+}
+
+async fn check<W: Write>(
+    loaded: Result<Loaded, Faults>,
+    live: bool,
+    out: &mut Output<W>,
+) -> Result<Exit, Failure> {
+    match loaded {
+        Ok(loaded) => {
+            let mut findings: Vec<Finding> =
+                loaded.warnings.iter().map(|warning| Finding::of(warning, Level::Warning)).collect();
+            let (found, more) = engine::inspect(&loaded, live).await;
+            findings.extend(more);
+            Ok(check::report(out, &findings, Some(&found))?)
+        }
+        Err(faults) => {
+            let findings: Vec<Finding> =
+                faults.0.iter().map(|fault| Finding::of(fault, Level::Error)).collect();
+            Ok(check::report(out, &findings, None)?)
+        }
+    }
+}

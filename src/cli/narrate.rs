@@ -1,0 +1,289 @@
+//! Journal events as lines for people. Pure: what is told depends on the events alone.
+
+use std::collections::BTreeMap;
+
+use proscenium::plan::{Plan, StepStatus};
+use proscenium::run::{Cause, Event, Maker, Outcome, PlanMade, Question, RequestedCall, Verdict};
+use serde_json::Value;
+
+use super::text::{count, duration, json, one_line, short};
+
+/// Most columns of arguments and of a result within a line.
+const ARGUMENTS: usize = 120;
+const RESULT: usize = 160;
+const WORDS: usize = 300;
+
+/// What a line is about; a terminal shows it as a sign in front of the line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mark {
+    /// A plan, or a line of it.
+    Plan,
+    /// Something began.
+    Begun,
+    /// Something ended well.
+    Done,
+    /// Something did not work.
+    Failed,
+    /// Only the user can say what is missing.
+    Asks,
+    /// Something was left out, or is worth knowing.
+    Note,
+}
+
+/// One line worth telling.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line {
+    /// What it is about.
+    pub mark: Mark,
+    /// Its words, one line, without anything that steers a terminal.
+    pub text: String,
+}
+
+/// A tool call as a scene's model asked for it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Asked {
+    /// The step.
+    pub step: u32,
+    /// The tool.
+    pub tool: String,
+    /// Its arguments.
+    pub arguments: Value,
+    /// Told as never tried.
+    refused: bool,
+}
+
+/// Remembers of a run what later events refer to.
+#[derive(Debug, Clone, Default)]
+pub struct Narrator {
+    /// Scene and purpose of each step.
+    steps: BTreeMap<u32, (String, String)>,
+    calls: BTreeMap<u32, Asked>,
+    questions: BTreeMap<u32, String>,
+}
+
+impl Narrator {
+    /// The lines that `event` is worth, often none.
+    pub fn tell(&mut self, event: &Event) -> Vec<Line> {
+        let line = |mark, text| vec![Line { mark, text }];
+        match event {
+            Event::RunResumed { .. } => line(Mark::Note, "carried on after an interruption".to_owned()),
+            Event::ModelFailed { error, .. } => line(
+                Mark::Failed,
+                format!("model: failed [{}]: {}", error.code, short(&error.message, WORDS)),
+            ),
+            Event::ReplyRejected { problems, .. } => {
+                let first = problems.first().map(|p| short(&p.message, RESULT)).unwrap_or_default();
+                let more = match problems.len() {
+                    0 | 1 => String::new(),
+                    n => format!(" (and {})", count(n - 1, "more problem")),
+                };
+                line(Mark::Note, format!("model: a reply that cannot be used: {first}{more}"))
+            }
+            Event::PlanningFailed { version, error } => line(
+                Mark::Failed,
+                format!("plan {version}: none could be made [{}]{}", error.code, behind(&error.message)),
+            ),
+            Event::PlanCreated(made) | Event::Replanned(made) => self.plan(made),
+            Event::StepStarted { step } => line(Mark::Begun, format!("{}: started", self.step(*step))),
+            Event::SceneReplied { step, calls, question, .. } => self.reply(*step, calls, question.as_ref()),
+            Event::ToolStarted { call, attempt } if *attempt > 1 => {
+                line(Mark::Note, format!("{}: try {attempt}", self.called(*call)))
+            }
+            Event::ToolCompleted { call, outcome, millis } => self.outcome(*call, outcome, *millis),
+            Event::ToolSkipped { call, .. } => {
+                line(Mark::Note, format!("{}: skipped, the same call was already made", self.called(*call)))
+            }
+            Event::StepCompleted { step, result } => {
+                line(Mark::Done, format!("{}: completed{}", self.step(*step), behind(result)))
+            }
+            Event::StepFailed { step, status, error } => {
+                let (mark, how) = match status {
+                    StepStatus::NeedsInput => (Mark::Asks, "needs input"),
+                    StepStatus::Blocked => (Mark::Failed, "blocked"),
+                    StepStatus::Cancelled => (Mark::Note, "cancelled"),
+                    _ => (Mark::Failed, "failed"),
+                };
+                let step_words = self.step(*step);
+                match (status, self.questions.get(step)) {
+                    (StepStatus::NeedsInput, Some(question)) => {
+                        line(mark, format!("{step_words}: {how}: {question}"))
+                    }
+                    _ => {
+                        line(mark, format!("{step_words}: {how} [{}]{}", error.code, behind(&error.message)))
+                    }
+                }
+            }
+            Event::Continuation { round, verdict, degraded } => line_of(check(*round, verdict, *degraded)),
+            Event::Answered { degraded: true, .. } => {
+                line(Mark::Note, "answer: no model worded it, so it lists what was done".to_owned())
+            }
+            Event::CancelRequested { deadline: true, .. } => {
+                line(Mark::Note, "run: its time is over, it stops at the next safe point".to_owned())
+            }
+            Event::CancelRequested { by, .. } => {
+                line(Mark::Note, format!("run: {} stops it at the next safe point", one_line(by)))
+            }
+            Event::RunFailed { error } => {
+                line(Mark::Failed, format!("run: failed [{}]{}", error.code, behind(&error.message)))
+            }
+            Event::RunCancelled { by } => line(Mark::Note, format!("run: cancelled by {}", one_line(by))),
+            Event::RunQueued(_)
+            | Event::RunStarted(_)
+            | Event::Planning { .. }
+            | Event::ModelAsked { .. }
+            | Event::ModelReplied { .. }
+            | Event::ToolStarted { .. }
+            | Event::Answered { .. }
+            | Event::RunCompleted { .. } => Vec::new(),
+        }
+    }
+
+    /// `step 1 Weather`
+    pub fn step(&self, step: u32) -> String {
+        match self.steps.get(&step) {
+            Some((scene, _)) => format!("step {step} {}", one_line(scene)),
+            None => format!("step {step}"),
+        }
+    }
+
+    /// What a step is for.
+    pub fn purpose(&self, step: u32) -> &str {
+        self.steps.get(&step).map_or("", |(_, purpose)| purpose)
+    }
+
+    /// The call with this ordinal.
+    pub fn call(&self, call: u32) -> Option<&Asked> {
+        self.calls.get(&call)
+    }
+
+    /// `step 1 Weather: WeatherForecast_Get {"city":"Milan"}`
+    fn called(&self, call: u32) -> String {
+        match self.calls.get(&call) {
+            Some(asked) => format!(
+                "{}: {} {}",
+                self.step(asked.step),
+                one_line(&asked.tool),
+                json(&asked.arguments, ARGUMENTS)
+            ),
+            None => format!("call {call}"),
+        }
+    }
+
+    fn plan(&mut self, made: &PlanMade) -> Vec<Line> {
+        let PlanMade { version, cause, maker, plan } = made;
+        let which = match (version, cause) {
+            (1, _) => "plan".to_owned(),
+            (n, Cause::Continuation) => format!("plan {n}, for what is missing"),
+            (n, Cause::Request) => format!("plan {n}"),
+        };
+        let by = match maker {
+            Maker::Deterministic => "",
+            Maker::Fallback => " (degraded: by the embedded rules, since no model gave one)",
+        };
+        let steps = if plan.steps.is_empty() {
+            "no scene is needed".to_owned()
+        } else {
+            count(plan.steps.len(), "step")
+        };
+        let head = format!("{which}: {steps}{by}{}", behind(&plan.reasoning));
+        let mut lines = vec![Line { mark: Mark::Plan, text: head }];
+        for step in &plan.steps {
+            self.steps.insert(step.step_number, (step.scene_name.clone(), one_line(&step.purpose)));
+        }
+        lines.extend(steps_of(plan).into_iter().map(|text| Line { mark: Mark::Plan, text }));
+        lines
+    }
+
+    fn reply(&mut self, step: u32, calls: &[RequestedCall], question: Option<&Question>) -> Vec<Line> {
+        let mut lines = Vec::new();
+        for call in calls {
+            let refused = call.problem.is_some();
+            let (tool, arguments) = (call.tool.clone(), call.arguments.clone());
+            self.calls.insert(call.call, Asked { step, tool, arguments, refused });
+            if let Some(problem) = &call.problem {
+                let text = format!(
+                    "{}: not called [{}]{}",
+                    self.called(call.call),
+                    problem.code,
+                    behind(&problem.message)
+                );
+                lines.push(Line { mark: Mark::Failed, text });
+            }
+        }
+        if let Some(question) = question {
+            self.questions.insert(step, short(&question.text, WORDS));
+        }
+        lines
+    }
+
+    fn outcome(&self, call: u32, outcome: &Outcome, millis: u64) -> Vec<Line> {
+        if self.calls.get(&call).is_some_and(|asked| asked.refused) {
+            return Vec::new();
+        }
+        let took = duration(millis as f64);
+        let (mark, how) = match outcome {
+            Outcome::Ok { result, .. } => (Mark::Done, format!("ok {} ({took})", json(result, RESULT))),
+            Outcome::Refused { error } => {
+                (Mark::Failed, format!("refused [{}]{} ({took})", error.code, behind(&error.message)))
+            }
+            Outcome::Failed { error } => {
+                (Mark::Failed, format!("failed [{}]{} ({took})", error.code, behind(&error.message)))
+            }
+            Outcome::Unknown { error } => (
+                Mark::Failed,
+                format!(
+                    "nobody knows whether it was done [{}]{} ({took})",
+                    error.code,
+                    behind(&error.message)
+                ),
+            ),
+        };
+        vec![Line { mark, text: format!("{}: {how}", self.called(call)) }]
+    }
+}
+
+/// The steps of a plan, a line each, indented.
+pub fn steps_of(plan: &Plan) -> Vec<String> {
+    plan.steps
+        .iter()
+        .map(|step| {
+            let tools = match step.expected_tools.as_slice() {
+                [] => String::new(),
+                tools => format!(" [{}]", one_line(&tools.join(", "))),
+            };
+            let after: Vec<String> = step.depends_on_step.iter().map(|d| d.to_string()).collect();
+            let after =
+                if after.is_empty() { String::new() } else { format!(", after {}", after.join(" and ")) };
+            let (scene, purpose) = (one_line(&step.scene_name), short(&step.purpose, WORDS));
+            format!("  {}. {scene}: {purpose}{tools}{after}", step.step_number)
+        })
+        .collect()
+}
+
+fn line_of(line: Line) -> Vec<Line> {
+    vec![line]
+}
+
+fn check(round: u32, verdict: &Verdict, degraded: bool) -> Line {
+    let check = if round == 1 { "check".to_owned() } else { format!("check {round}") };
+    let missing = verdict.missing_information.as_deref().filter(|text| !text.trim().is_empty());
+    let why = behind(missing.unwrap_or(&verdict.reasoning));
+    let (mark, text) = if degraded {
+        (
+            Mark::Note,
+            format!("{check}: it could not be made, so what was found is the answer (degraded){why}"),
+        )
+    } else if verdict.should_continue {
+        (Mark::Note, format!("{check}: more is needed{why}"))
+    } else if verdict.can_answer_now {
+        (Mark::Done, format!("{check}: the request is answered{}", behind(&verdict.reasoning)))
+    } else {
+        (Mark::Asks, format!("{check}: only the user can say what is missing{why}"))
+    };
+    Line { mark, text }
+}
+
+fn behind(text: &str) -> String {
+    let text = short(text, WORDS);
+    if text.is_empty() { text } else { format!(": {text}") }
+}

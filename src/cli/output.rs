@@ -1,0 +1,150 @@
+//! Standard output, and what is written there when a run has ended.
+
+use std::io::{self, Write};
+
+use proscenium::{Answer, AnswerUsage};
+use serde::Serialize;
+
+use super::text::{clean, count, dollars, duration};
+
+/// A writer whose reader may go away (`… | head`): from then on everything is dropped quietly, so
+/// that a run which has begun ends as it should.
+#[derive(Debug)]
+pub struct Output<W> {
+    inner: W,
+    gone: bool,
+}
+
+impl<W: Write> Output<W> {
+    /// Over `inner`.
+    pub fn new(inner: W) -> Self {
+        Self { inner, gone: false }
+    }
+
+    /// Whether nobody reads any more.
+    pub fn is_gone(&self) -> bool {
+        self.gone
+    }
+
+    /// What was written to.
+    #[cfg(test)]
+    pub fn into_inner(self) -> W {
+        self.inner
+    }
+
+    fn quiet<T>(&mut self, result: io::Result<T>, done: T) -> io::Result<T> {
+        match result {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                self.gone = true;
+                Ok(done)
+            }
+            other => other,
+        }
+    }
+}
+
+impl<W: Write> Write for Output<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.gone {
+            return Ok(bytes.len());
+        }
+        let result = self.inner.write(bytes);
+        self.quiet(result, bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if self.gone {
+            return Ok(());
+        }
+        let result = self.inner.flush();
+        self.quiet(result, ())
+    }
+}
+
+/// The answer's words, then one line of figures.
+pub fn answer(out: &mut impl Write, answer: &Answer) -> io::Result<()> {
+    if let Some(error) = &answer.error {
+        writeln!(out, "\nThe run failed [{}]: {}", error.code, clean(&error.message))?;
+    }
+    let words = clean(&answer.answer);
+    if !words.trim().is_empty() {
+        writeln!(out, "\n{}", words.trim())?;
+    }
+    writeln!(out, "\n{}", figures(&answer.usage, answer.timings.total_ms, answer.timings.overhead_ms))?;
+    out.flush()
+}
+
+/// `3 model calls, 1200 tokens in (200 cached), 90 out, $0.0006, 1.23 s (overhead 2.5 ms)`
+fn figures(usage: &AnswerUsage, total_ms: f64, overhead_ms: f64) -> String {
+    let session = if usage.session_cost_usd > usage.cost_usd {
+        format!(" (conversation {})", dollars(usage.session_cost_usd))
+    } else {
+        String::new()
+    };
+    format!(
+        "{}, {}{session}, {} (overhead {})",
+        tokens(usage.llm_calls, usage.input_tokens, usage.cached_input_tokens, usage.output_tokens),
+        dollars(usage.cost_usd),
+        duration(total_ms),
+        duration(overhead_ms),
+    )
+}
+
+/// `3 model calls, 1200 tokens in (200 cached), 90 out`
+pub fn tokens(calls: u32, input: u64, cached: u64, output: u64) -> String {
+    let calls = count(calls as usize, "model call");
+    format!("{calls}, {input} tokens in ({cached} cached), {output} out")
+}
+
+/// A document as JSON: over several lines, or on one.
+pub fn document(out: &mut impl Write, document: &impl Serialize, one_line: bool) -> io::Result<()> {
+    if one_line {
+        serde_json::to_writer(&mut *out, document)?;
+    } else {
+        serde_json::to_writer_pretty(&mut *out, document)?;
+    }
+    writeln!(out)?;
+    out.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A pipe whose reader has gone.
+    struct Closed;
+
+    impl Write for Closed {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(io::ErrorKind::BrokenPipe.into())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Err(io::ErrorKind::BrokenPipe.into())
+        }
+    }
+
+    #[test]
+    fn a_reader_that_goes_away_ends_nothing() {
+        let mut out = Output::new(Closed);
+        writeln!(out, "first").unwrap();
+        assert!(out.is_gone());
+        writeln!(out, "second").unwrap();
+        out.flush().unwrap();
+    }
+
+    #[test]
+    fn the_conversation_s_cost_is_told_once_it_is_more_than_the_run_s() {
+        let usage = AnswerUsage {
+            llm_calls: 3,
+            input_tokens: 1200,
+            cached_input_tokens: 200,
+            output_tokens: 90,
+            cost_usd: 0.0006,
+            session_cost_usd: 0.0006,
+        };
+        insta::assert_snapshot!(figures(&usage, 1234.0, 2.5), @"3 model calls, 1200 tokens in (200 cached), 90 out, $0.0006, 1.23 s (overhead 2.5 ms)");
+        let later = AnswerUsage { session_cost_usd: 0.0015, ..usage };
+        insta::assert_snapshot!(figures(&later, 61_000.0, 12.0), @"3 model calls, 1200 tokens in (200 cached), 90 out, $0.0006 (conversation $0.0015), 1 min 1 s (overhead 12 ms)");
+    }
+}

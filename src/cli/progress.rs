@@ -1,0 +1,164 @@
+//! Shows a run while it happens: plain lines in a pipe, a line and a spinner for each running step
+//! on a terminal.
+//!
+//! Lines go to the same stream as the answer (standard output), so that a pipe keeps their order.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::time::Duration;
+
+use console::Style;
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use proscenium::run::{Envelope, Event, Subject};
+
+use super::narrate::{Line, Mark, Narrator};
+use super::text::{one_line, short};
+
+/// Fed with the events of one run, in their order.
+pub struct Progress<W> {
+    out: W,
+    narrator: Narrator,
+    spinners: Option<Spinners>,
+}
+
+impl<W: Write> Progress<W> {
+    /// Plain lines: no escapes, one line an event worth telling.
+    pub fn plain(out: W) -> Self {
+        Self { out, narrator: Narrator::default(), spinners: None }
+    }
+
+    /// Lines with signs in front, and spinners below them drawn on `target`.
+    pub fn live(out: W, target: ProgressDrawTarget) -> Self {
+        Self { out, narrator: Narrator::default(), spinners: Some(Spinners::new(target)) }
+    }
+
+    /// Tells what `envelope` is worth telling.
+    pub fn show(&mut self, envelope: &Envelope<Event>) -> io::Result<()> {
+        let lines = self.narrator.tell(&envelope.body);
+        let Self { out, narrator, spinners } = self;
+        match spinners {
+            None => {
+                for line in &lines {
+                    writeln!(out, "{}", line.text)?;
+                }
+            }
+            Some(spinners) => {
+                spinners.all.suspend(|| {
+                    lines.iter().try_for_each(|line| writeln!(out, "{} {}", sign(line), line.text))
+                })?;
+                spinners.follow(&envelope.body, narrator);
+            }
+        }
+        // A reader sees each line when it happens, also through a pipe.
+        out.flush()
+    }
+
+    /// Takes the spinners away and gives the writer back.
+    pub fn finish(mut self) -> W {
+        if let Some(spinners) = self.spinners.take() {
+            spinners.clear();
+        }
+        self.out
+    }
+}
+
+fn sign(line: &Line) -> String {
+    // A plan's steps are indented already.
+    if line.text.starts_with(' ') {
+        return " ".to_owned();
+    }
+    let (sign, style) = match line.mark {
+        Mark::Plan => ("▸", Style::new().bold()),
+        Mark::Begun => ("·", Style::new().dim()),
+        Mark::Done => ("✓", Style::new().green()),
+        Mark::Failed => ("✗", Style::new().red()),
+        Mark::Asks => ("?", Style::new().yellow()),
+        Mark::Note => ("!", Style::new().yellow()),
+    };
+    style.apply_to(sign).to_string()
+}
+
+/// One spinner for the run itself, and one for each step at work.
+struct Spinners {
+    all: MultiProgress,
+    run: ProgressBar,
+    steps: BTreeMap<u32, ProgressBar>,
+}
+
+impl Spinners {
+    fn new(target: ProgressDrawTarget) -> Self {
+        let all = MultiProgress::with_draw_target(target);
+        let run = spinner(&all, "starting".to_owned());
+        Self { all, run, steps: BTreeMap::new() }
+    }
+
+    fn follow(&mut self, event: &Event, narrator: &Narrator) {
+        match event {
+            Event::RunQueued(_) => self.run.set_message("waiting for its turn"),
+            Event::Planning { .. } => self.run.set_message("planning"),
+            Event::ModelAsked { subject, attempt, fallback, .. } => {
+                let again = if *attempt > 0 { format!(" (try {})", attempt + 1) } else { String::new() };
+                let rules = if *fallback { " by the embedded rules" } else { "" };
+                match subject {
+                    Subject::Plan { .. } => self.run.set_message(format!("planning{rules}{again}")),
+                    Subject::Continuation { .. } => self.run.set_message(format!("checking{again}")),
+                    Subject::Answer => self.run.set_message("wording the answer"),
+                    Subject::Scene { step } => self.say(*step, narrator, narrator.purpose(*step)),
+                }
+            }
+            Event::PlanCreated(_) | Event::Replanned(_) => self.run.set_message("at work"),
+            Event::StepStarted { step } => {
+                let bar = spinner(&self.all, String::new());
+                if let Some(old) = self.steps.insert(*step, bar) {
+                    old.finish_and_clear();
+                }
+                self.say(*step, narrator, narrator.purpose(*step));
+            }
+            Event::ToolStarted { call, .. } => {
+                if let Some(asked) = narrator.call(*call) {
+                    self.say(asked.step, narrator, &asked.tool);
+                }
+            }
+            Event::StepCompleted { step, .. } | Event::StepFailed { step, .. } => {
+                if let Some(bar) = self.steps.remove(step) {
+                    bar.finish_and_clear();
+                    self.all.remove(&bar);
+                }
+            }
+            Event::Answered { .. }
+            | Event::RunCompleted { .. }
+            | Event::RunFailed { .. }
+            | Event::RunCancelled { .. } => self.run.set_message("done"),
+            _ => {}
+        }
+    }
+
+    fn say(&self, step: u32, narrator: &Narrator, what: &str) {
+        if let Some(bar) = self.steps.get(&step) {
+            bar.set_message(format!("{}: {}", narrator.step(step), short(&one_line(what), 100)));
+        }
+    }
+
+    fn clear(self) {
+        for bar in self.steps.values() {
+            bar.finish_and_clear();
+        }
+        self.run.finish_and_clear();
+        // A terminal that is gone has nothing to be cleared.
+        let _ = self.all.clear();
+    }
+}
+
+fn spinner(all: &MultiProgress, message: String) -> ProgressBar {
+    let bar = all.add(ProgressBar::new_spinner());
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg} {elapsed}") {
+        bar.set_style(style);
+    }
+    bar.set_message(message);
+    bar.enable_steady_tick(Duration::from_millis(100));
+    bar
+}
+
+#[cfg(test)]
+#[path = "progress_tests.rs"]
+mod tests;

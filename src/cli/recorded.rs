@@ -1,0 +1,308 @@
+//! Recorded runs for the tests of what is shown: envelopes written by hand.
+
+use proscenium::plan::{DependsOn, Plan, Problem, Step, StepStatus, TaskId};
+use proscenium::run::{
+    Cause, Context, Effect, Envelope, Event, Fault, Maker, Outcome, PlanMade, Question, Repeat, Reply,
+    RequestedCall, RunId, RunQueued, RunStarted, RunStatus, SCHEMA, SessionId, Settings, Subject, TenantId,
+    Usage, Verdict,
+};
+use proscenium::{Answer, AnswerUsage, Metadata, Timings};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+pub fn run_id() -> RunId {
+    RunId(Uuid::from_u128(0x0197_6c8e_0000_7000_8000_0000_0000_0001))
+}
+
+pub fn task_id() -> TaskId {
+    TaskId(Uuid::from_u128(0x0197_6c8e_0000_7000_8000_0000_0000_0002))
+}
+
+pub fn session() -> SessionId {
+    SessionId::new("s-1").unwrap()
+}
+
+/// The events as a journal, a quarter of a second apart.
+pub fn journal(events: Vec<Event>) -> Vec<Envelope<Event>> {
+    let start: jiff::Timestamp = "2026-05-04T07:00:00Z".parse().unwrap();
+    (0u32..)
+        .zip(events)
+        .map(|(index, body)| Envelope {
+            seq: u64::from(index) + 1,
+            run: Some(run_id()),
+            session: session(),
+            tenant: TenantId::new("local").unwrap(),
+            at: start + jiff::SignedDuration::from_millis(i64::from(index) * 250),
+            epoch: 1,
+            schema: SCHEMA,
+            body,
+        })
+        .collect()
+}
+
+pub fn step(number: u32, scene: &str, purpose: &str, tools: &[&str], after: &[u32]) -> Step {
+    Step {
+        step_number: number,
+        scene_name: scene.to_owned(),
+        purpose: purpose.to_owned(),
+        expected_tools: tools.iter().map(|t| (*t).to_owned()).collect(),
+        depends_on_step: DependsOn::from_iter(after.iter().copied()),
+    }
+}
+
+pub fn made(version: u32, maker: Maker, reasoning: &str, steps: Vec<Step>) -> PlanMade {
+    let plan = Plan { needs_execution: !steps.is_empty(), reasoning: reasoning.to_owned(), steps };
+    let cause = if version == 1 { Cause::Request } else { Cause::Continuation };
+    PlanMade { version, cause, maker, plan }
+}
+
+pub fn queued(request: &str) -> Vec<Event> {
+    vec![
+        Event::RunQueued(RunQueued {
+            request: request.to_owned(),
+            user: "keysersoze".to_owned(),
+            task: task_id(),
+        }),
+        Event::RunStarted(RunStarted {
+            now: "2026-05-04T09:00:00+02:00[Europe/Rome]".parse().unwrap(),
+            language: Some("it".to_owned()),
+            settings: Settings::default(),
+            catalogue: String::new(),
+            context: Context::default(),
+        }),
+        Event::Planning { version: 1, cause: Cause::Request },
+    ]
+}
+
+pub fn asked(call: u32, subject: Subject, fallback: bool) -> Event {
+    Event::ModelAsked { call, subject, attempt: 0, fallback, prompt_hash: String::new() }
+}
+
+pub fn replied(call: u32) -> Event {
+    let usage = Usage {
+        calls: 1,
+        input_tokens: 400,
+        cached_input_tokens: 100,
+        output_tokens: 30,
+        cost_nano_usd: 200_000,
+    };
+    Event::ModelReplied { call, reply: Reply::default(), usage }
+}
+
+pub fn calls(step: u32, call: u32, tool: &str, arguments: Value, effect: Effect) -> Event {
+    Event::SceneReplied {
+        step,
+        call,
+        text: String::new(),
+        calls: vec![RequestedCall {
+            call,
+            provider_id: "call_0".to_owned(),
+            tool: tool.to_owned(),
+            arguments,
+            key: String::new(),
+            effect,
+            repeat: Repeat::Never,
+            problem: None,
+        }],
+        question: None,
+    }
+}
+
+pub fn done(call: u32, result: Value) -> Event {
+    Event::ToolCompleted { call, outcome: Outcome::Ok { result, say: None }, millis: 12 }
+}
+
+fn completed(step: u32, result: &str) -> Event {
+    Event::StepCompleted { step, result: result.to_owned() }
+}
+
+fn verdict(round: u32, verdict: Verdict) -> Event {
+    Event::Continuation { round, verdict, degraded: false }
+}
+
+fn end(text: &str, status: RunStatus) -> Vec<Event> {
+    vec![Event::Answered { text: text.to_owned(), degraded: false }, Event::RunCompleted { status }]
+}
+
+/// The weather, then three days off, with an equal call skipped and a re-plan.
+pub fn two_scenes() -> Vec<Envelope<Event>> {
+    let mut events = queued("Voglio sapere il meteo a Milano e poi richiedere 3 giorni di ferie");
+    events.extend([
+        asked(1, Subject::Plan { version: 1 }, false),
+        replied(1),
+        Event::PlanCreated(made(
+            1,
+            Maker::Deterministic,
+            "User needs weather\nand vacation request",
+            vec![
+                step(1, "Weather", "Get weather information for Milan", &["WeatherForecast_Get", "AddCity"], &[]),
+                step(2, "VacationManagement", "Submit vacation request", &["MakeRequest"], &[1]),
+            ],
+        )),
+        Event::StepStarted { step: 1 },
+        calls(1, 1, "WeatherForecast_Get", json!({"city": "Milan"}), Effect::Read),
+        Event::ToolStarted { call: 1, attempt: 1 },
+        done(1, json!({"city": "Milan", "min_c": 12, "max_c": 24, "source": "bundled \u{1b}[31mclimate\u{1b}[0m values"})),
+        calls(1, 2, "WeatherForecast_Get", json!({"city": "Milan"}), Effect::Read),
+        Event::ToolSkipped { call: 2, first: 1 },
+        completed(1, "A Milano da 12 a 24 °C."),
+        Event::StepStarted { step: 2 },
+        calls(2, 3, "MakeRequest", json!({"from": "2026-06-15", "to": "2026-06-17"}), Effect::Write),
+        Event::ToolStarted { call: 3, attempt: 1 },
+        done(3, json!({"id": 7, "days": 3})),
+        completed(2, "Richiesta 7 inviata."),
+        asked(2, Subject::Continuation { round: 1 }, false),
+        replied(2),
+        verdict(
+            1,
+            Verdict {
+                should_continue: true,
+                missing_information: Some("who approves it".to_owned()),
+                ..Verdict::default()
+            },
+        ),
+        Event::Planning { version: 2, cause: Cause::Continuation },
+        Event::Replanned(made(
+            2,
+            Maker::Deterministic,
+            "Approvers are missing",
+            vec![step(3, "VacationManagement", "Find the approvers", &["GetApprovers"], &[2])],
+        )),
+        Event::StepStarted { step: 3 },
+        completed(3, "Approva Verbal Kint."),
+        verdict(
+            2,
+            Verdict { can_answer_now: true, reasoning: "Everything was done".to_owned(), ..Verdict::default() },
+        ),
+    ]);
+    events.extend(end("A Milano da 12 a 24 °C. Ferie chieste dal 15 al 17 giugno.", RunStatus::Completed));
+    journal(events)
+}
+
+/// A tool that fails, and a step that waits for it in vain.
+pub fn failed_step() -> Vec<Envelope<Event>> {
+    let mut events = queued("Meteo a Milano, poi ferie");
+    events.extend([
+        Event::PlanCreated(made(
+            1,
+            Maker::Deterministic,
+            "",
+            vec![step(1, "Weather", "Weather", &[], &[]), step(2, "VacationManagement", "Ask", &[], &[1])],
+        )),
+        Event::StepStarted { step: 1 },
+        calls(1, 1, "WeatherForecast_Get", json!({"city": "Milan", "note": "x".repeat(300)}), Effect::Read),
+        Event::ToolStarted { call: 1, attempt: 1 },
+        Event::ToolCompleted {
+            call: 1,
+            outcome: Outcome::Failed { error: Fault::new("tool.timeout", "no reply within 5000 ms") },
+            millis: 5000,
+        },
+        Event::ModelFailed {
+            call: 2,
+            error: Fault::new("llm.unavailable", "connection refused"),
+            usage: Usage::default(),
+        },
+        Event::StepFailed {
+            step: 1,
+            status: StepStatus::Failed,
+            error: Fault::new("step.model", "the scene's model gave no reply"),
+        },
+        Event::StepFailed {
+            step: 2,
+            status: StepStatus::Blocked,
+            error: Fault::new("step.blocked", "step 1 did not complete"),
+        },
+        Event::Continuation { round: 1, verdict: Verdict::default(), degraded: true },
+        Event::Answered { text: "Nothing was done.".to_owned(), degraded: true },
+        Event::RunFailed { error: Fault::new("run.nothing_done", "no step completed") },
+    ]);
+    journal(events)
+}
+
+/// Dates that only the user can say.
+pub fn needs_input() -> Vec<Envelope<Event>> {
+    let mut events = queued("Ask for three days off");
+    events.extend([
+        Event::PlanCreated(made(
+            1,
+            Maker::Deterministic,
+            "Vacation",
+            vec![step(1, "VacationManagement", "Ask for three days off", &["MakeRequest"], &[])],
+        )),
+        Event::StepStarted { step: 1 },
+        Event::SceneReplied {
+            step: 1,
+            call: 1,
+            text: String::new(),
+            calls: Vec::new(),
+            question: Some(Question {
+                text: "From which day to which day?".to_owned(),
+                tool: Some("MakeRequest".to_owned()),
+                missing: vec!["from".to_owned(), "to".to_owned()],
+                known: Value::Null,
+            }),
+        },
+        Event::StepFailed {
+            step: 1,
+            status: StepStatus::NeedsInput,
+            error: Fault::new("step.needs_input", "From which day to which day?"),
+        },
+        verdict(1, Verdict { missing_information: Some("the dates".to_owned()), ..Verdict::default() }),
+    ]);
+    events.extend(end("From which day to which day?", RunStatus::NeedsInput));
+    journal(events)
+}
+
+/// A plan by the embedded rules after replies that could not be used.
+pub fn degraded_plan() -> Vec<Envelope<Event>> {
+    let mut events = queued("Che tempo fa a Milano?");
+    events.extend([
+        Event::ReplyRejected {
+            call: 1,
+            problems: vec![
+                Problem::new(
+                    "plan.unknown_scene",
+                    "step 1: there is no scene \"Wether\"; scenes are Weather",
+                ),
+                Problem::new("plan.circle", "steps 1 and 2 wait for each other"),
+            ],
+        },
+        asked(2, Subject::Plan { version: 1 }, true),
+        Event::PlanCreated(made(
+            1,
+            Maker::Fallback,
+            "",
+            vec![step(1, "Weather", "Weather in Milan", &[], &[])],
+        )),
+        Event::StepStarted { step: 1 },
+        completed(1, "Sunny."),
+    ]);
+    events.extend(end("Sunny.", RunStatus::Completed));
+    journal(events)
+}
+
+/// A document with the given end.
+pub fn answer(status: RunStatus, words: &str) -> Answer {
+    Answer {
+        run_id: run_id(),
+        session_id: session(),
+        task_id: task_id(),
+        status,
+        answer: words.to_owned(),
+        plan: None,
+        steps: Vec::new(),
+        metadata: Metadata::default(),
+        usage: AnswerUsage::new(
+            Usage {
+                calls: 5,
+                input_tokens: 2100,
+                cached_input_tokens: 400,
+                output_tokens: 180,
+                cost_nano_usd: 1_200_000,
+            },
+            1_200_000,
+        ),
+        timings: Timings { total_ms: 1234.0, overhead_ms: 3.4 },
+        error: None,
+    }
+}

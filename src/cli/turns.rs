@@ -1,0 +1,210 @@
+//! Where the turns of a conversation come from: a prompt on a terminal, or the lines of a pipe.
+
+use std::io::{self, BufRead, BufReader, Read, Stdin};
+use std::path::{Path, PathBuf};
+
+use async_trait::async_trait;
+use rustyline::DefaultEditor;
+use rustyline::error::ReadlineError;
+
+use super::failure::Failure;
+use super::text::clean;
+
+/// Longest line of a pipe, in bytes.
+const LONGEST: u64 = 256 * 1024;
+/// Most lines that the prompt remembers.
+const REMEMBERED: usize = 1_000;
+
+/// What comes next in a conversation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Turn {
+    /// A request.
+    Message(String),
+    /// `/new`: a new conversation.
+    New,
+    /// `/help`
+    Help,
+    /// A command that there is not.
+    Unknown(String),
+    /// Nothing more.
+    End,
+}
+
+/// A source of turns.
+#[async_trait(?Send)]
+pub trait Turns {
+    /// Whether a person sits there.
+    fn is_interactive(&self) -> bool;
+    /// The next turn.
+    async fn next(&mut self) -> Result<Turn, Failure>;
+}
+
+/// Each line that is not empty is a request; commands are for people.
+#[derive(Debug)]
+pub struct Lines<R> {
+    // Taken while a thread waits for a line.
+    reader: Option<BufReader<R>>,
+}
+
+impl Lines<Stdin> {
+    /// The lines of standard input.
+    pub fn of_stdin() -> Self {
+        Self::new(io::stdin())
+    }
+}
+
+impl<R: Read> Lines<R> {
+    /// The lines of `reader`.
+    pub fn new(reader: R) -> Self {
+        Self { reader: Some(BufReader::new(reader)) }
+    }
+}
+
+#[async_trait(?Send)]
+impl<R: Read + Send + 'static> Turns for Lines<R> {
+    fn is_interactive(&self) -> bool {
+        false
+    }
+
+    async fn next(&mut self) -> Result<Turn, Failure> {
+        let Some(mut reader) = self.reader.take() else { return Ok(Turn::End) };
+        // Waiting for a line blocks its thread, which must not be one that actors live on.
+        let (reader, line) = tokio::task::spawn_blocking(move || {
+            let line = line(&mut reader);
+            (reader, line)
+        })
+        .await
+        .map_err(|error| Failure::new("input.read", format!("the input cannot be read: {error}")))?;
+        self.reader = Some(reader);
+        Ok(line?.map_or(Turn::End, Turn::Message))
+    }
+}
+
+/// The next line that is not empty.
+fn line(reader: &mut impl BufRead) -> Result<Option<String>, Failure> {
+    loop {
+        let mut line = String::new();
+        let read = reader
+            .take(LONGEST + 1)
+            .read_line(&mut line)
+            .map_err(|error| Failure::usage("input.read", format!("the input cannot be read: {error}")))?;
+        if read == 0 {
+            return Ok(None);
+        }
+        if line.len() as u64 > LONGEST {
+            let message = format!("a line of the input has more than {LONGEST} bytes");
+            return Err(Failure::usage("input.too_long", message).help("split it into several requests"));
+        }
+        if !line.trim().is_empty() {
+            return Ok(Some(line.trim().to_owned()));
+        }
+    }
+}
+
+/// An interactive prompt with a history.
+pub struct Prompt {
+    // Taken while a thread waits for a line.
+    editor: Option<DefaultEditor>,
+    history: PathBuf,
+}
+
+impl Prompt {
+    /// A prompt whose history is in `data_dir`.
+    pub fn new(data_dir: &Path) -> Result<Self, Failure> {
+        let settings = rustyline::Config::builder()
+            .max_history_size(REMEMBERED)
+            .map_err(unusable)?
+            .auto_add_history(true)
+            .build();
+        let mut editor = DefaultEditor::with_config(settings).map_err(unusable)?;
+        let history = data_dir.join("chat_history");
+        // The first time there is none; without one the prompt works all the same.
+        if let Err(error) = editor.load_history(&history) {
+            tracing::debug!(%error, path = %history.display(), "no history of the prompt");
+        }
+        Ok(Self { editor: Some(editor), history })
+    }
+}
+
+fn unusable(error: ReadlineError) -> Failure {
+    Failure::new("input.terminal", format!("the terminal cannot be used for a prompt: {error}"))
+        .help("give the message on the command line: proscenium chat \"…\"")
+}
+
+#[async_trait(?Send)]
+impl Turns for Prompt {
+    fn is_interactive(&self) -> bool {
+        true
+    }
+
+    async fn next(&mut self) -> Result<Turn, Failure> {
+        loop {
+            let Some(mut editor) = self.editor.take() else { return Ok(Turn::End) };
+            let (editor, read) = tokio::task::spawn_blocking(move || {
+                let read = editor.readline("> ");
+                (editor, read)
+            })
+            .await
+            .map_err(|error| Failure::new("input.read", format!("the prompt stopped: {error}")))?;
+            let editor = self.editor.insert(editor);
+            match read {
+                Ok(line) if line.trim().is_empty() => {}
+                Ok(line) => {
+                    if let Err(error) = editor.save_history(&self.history) {
+                        tracing::debug!(%error, path = %self.history.display(), "the history was not saved");
+                    }
+                    return Ok(turn(&line));
+                }
+                // Ctrl-C drops the line; Ctrl-D ends.
+                Err(ReadlineError::Interrupted) => {}
+                Err(ReadlineError::Eof) => return Ok(Turn::End),
+                Err(error) => return Err(unusable(error)),
+            }
+        }
+    }
+}
+
+/// What a line of the prompt says.
+fn turn(line: &str) -> Turn {
+    match line.trim() {
+        "/new" => Turn::New,
+        "/help" | "/?" => Turn::Help,
+        "/quit" | "/exit" => Turn::End,
+        command if command.starts_with('/') && !command.contains(' ') => Turn::Unknown(clean(command)),
+        message => Turn::Message(message.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn each_line_of_a_pipe_is_a_turn_and_empty_ones_are_none() {
+        let mut lines = Lines::new(&b"Che tempo fa?\n\n  \n/new\nE a Roma?"[..]);
+        let mut turns = Vec::new();
+        loop {
+            match lines.next().await.unwrap() {
+                Turn::End => break,
+                turn => turns.push(turn),
+            }
+        }
+        let said = ["Che tempo fa?", "/new", "E a Roma?"];
+        assert_eq!(turns, said.map(|line| Turn::Message(line.to_owned())));
+    }
+
+    #[tokio::test]
+    async fn a_line_without_end_is_refused() {
+        let mut lines = Lines::new(io::repeat(b'a'));
+        let failure = lines.next().await.unwrap_err();
+        assert_eq!(failure.code, "input.too_long");
+    }
+
+    #[test]
+    fn a_slash_begins_a_command_of_the_prompt() {
+        assert_eq!(turn(" /new "), Turn::New);
+        assert_eq!(turn("/quit"), Turn::End);
+        assert_eq!(turn("/nwe"), Turn::Unknown("/nwe".to_owned()));
+        assert_eq!(turn("/2 of the days"), Turn::Message("/2 of the days".to_owned()));
+    }
+}

@@ -1,0 +1,328 @@
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use super::*;
+
+fn env(pairs: &[(&str, &str)]) -> impl Iterator<Item = (String, String)> {
+    pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect::<Vec<_>>().into_iter()
+}
+
+fn none() -> impl Iterator<Item = (String, String)> {
+    std::iter::empty()
+}
+
+/// A file called `site.toml` in a directory that lasts as long as the first value.
+fn file(text: &str) -> (tempfile::TempDir, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("site.toml");
+    std::fs::write(&path, text).unwrap();
+    (dir, path)
+}
+
+/// The faults as text, without the directory of the test's file.
+fn told(text: &str, pairs: &[(&str, &str)], flags: Flags) -> String {
+    let (dir, path) = file(text);
+    let faults = Config::load(Some(&path), env(pairs), flags).unwrap_err();
+    faults.to_string().replace(&format!("{}/", dir.path().display()), "")
+}
+
+fn keys(value: &Value, at: &str, out: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(map) if !map.is_empty() => {
+            for (key, value) in map {
+                keys(value, &format!("{at}.{key}"), out);
+            }
+        }
+        Value::Array(items) if items.iter().any(Value::is_object) => {
+            for item in items {
+                keys(item, &format!("{at}[]"), out);
+            }
+        }
+        _ => {
+            out.insert(at.trim_start_matches('.').to_owned());
+        }
+    }
+}
+
+fn keys_of(value: &Value) -> BTreeSet<String> {
+    let mut out = BTreeSet::new();
+    keys(value, "", &mut out);
+    out
+}
+
+/// `default.toml` with the keys that have no default.
+fn with_optional_keys() -> String {
+    DEFAULT_TOML
+        .lines()
+        .map(|line| match line.strip_prefix('#') {
+            Some(rest) if !rest.starts_with(' ') && !rest.is_empty() => rest,
+            _ => line,
+        })
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+#[test]
+fn the_default_file_says_what_the_program_does() {
+    let config: Config = toml::from_str(DEFAULT_TOML).unwrap();
+    assert_eq!(config, Config::default());
+    let loaded = Config::load(None, none(), Flags::default()).unwrap();
+    assert_eq!(loaded.config, Config::default());
+    assert_eq!(loaded.warnings, []);
+    assert!(loaded.sources.is_empty());
+}
+
+#[test]
+fn the_default_file_names_every_key_and_no_other() {
+    let text = with_optional_keys();
+    let file: Value = toml::from_str(&text).unwrap();
+    let config: Config = toml::from_str(&text).unwrap();
+    assert_eq!(keys_of(&file), keys_of(&serde_json::to_value(&config).unwrap()));
+}
+
+#[test]
+fn every_key_of_the_default_file_has_a_comment() {
+    let mut before = "";
+    for line in DEFAULT_TOML.lines() {
+        let key = line.trim_start_matches('#');
+        let is_key = key.contains(" = ") && !line.starts_with("# ");
+        // The purposes share the comment of their table.
+        if is_key && !key.starts_with(|c: char| c.is_uppercase()) && !key.ends_with("[\"main\"]") {
+            assert!(before.starts_with("# "), "{line}");
+        }
+        before = line;
+    }
+}
+
+#[test]
+fn an_unknown_key_is_refused_in_every_section() {
+    let shape = serde_json::to_value(Config::default()).unwrap();
+    for section in shape.as_object().unwrap().keys() {
+        let told = told(&format!("[{section}]\nno_such_key = 1\n"), &[], Flags::default());
+        assert!(told.contains("error[config.unknown_key]"), "{section}: {told}");
+    }
+    let told = told(
+        "[[llm.models]]\nname='a'\nmodel='a'\nbase_url='http://[::1]/v1'\ntemperatur = 1",
+        &[],
+        Flags::default(),
+    );
+    assert!(told.contains("`llm.models.0.temperatur`"), "{told}");
+}
+
+#[test]
+fn the_production_file_is_valid() {
+    let path = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/config/production.toml"));
+    let loaded = Config::load(Some(&path), env(&[("OPENAI_API_KEY", "k")]), Flags::default()).unwrap();
+    assert_eq!(loaded.warnings, []);
+    assert_eq!(loaded.config.llm.models[0].name, "main");
+}
+
+#[test]
+fn later_layers_win_and_each_value_knows_its_place() {
+    let (_dir, path) = file("[planning]\nmax_steps = 5\nmax_replans = 1\n[store]\ndata_dir = 'a'\n");
+    let pairs = [
+        ("PROSCENIUM__PLANNING__MAX_STEPS", "7"),
+        ("PROSCENIUM__STORE__DATA_DIR", "b"),
+        ("PROSCENIUM__AUTH__DEFAULT_USER", "007"),
+        ("PROSCENIUM__SCENES__ALLOW_HOSTS", "[intranet.example, other.example]"),
+        ("PROSCENIUM__SCENES__SETTINGS__Weather__SOURCE", "bundled"),
+    ];
+    let flags = Flags { data_dir: Some("c".into()), ..Flags::default() };
+    let loaded = Config::load(Some(&path), env(&pairs), flags).unwrap();
+    let config = &loaded.config;
+    assert_eq!((config.planning.max_steps, config.planning.max_replans), (7, 1));
+    assert_eq!(config.store.data_dir, PathBuf::from("c"));
+    assert_eq!(config.auth.default_user, "007");
+    assert_eq!(config.scenes.allow_hosts, ["intranet.example", "other.example"]);
+    assert_eq!(config.scenes.settings["Weather"]["source"], "bundled");
+    assert_eq!(config.run_settings().max_steps, 7);
+    let sources: Vec<String> = loaded
+        .sources
+        .iter()
+        .map(|(key, origin)| format!("{key}: {origin}").replace(&path.display().to_string(), "site.toml"))
+        .collect();
+    insta::assert_snapshot!(sources.join("\n"), @r"
+    auth.default_user: environment variable PROSCENIUM__AUTH__DEFAULT_USER
+    planning.max_replans: site.toml:3
+    planning.max_steps: environment variable PROSCENIUM__PLANNING__MAX_STEPS
+    scenes.allow_hosts: environment variable PROSCENIUM__SCENES__ALLOW_HOSTS
+    scenes.settings.Weather.source: environment variable PROSCENIUM__SCENES__SETTINGS__Weather__SOURCE
+    store.data_dir: flag --data-dir
+    ");
+}
+
+#[test]
+fn all_problems_are_told_at_once_with_place_value_and_remedy() {
+    let text = r#"
+[planing]
+max_steps = 3
+
+[planning]
+max_stpes = 3
+max_rounds = 2
+max_retries = "three"
+temperature = 2.5
+out_of_scope = "refuse"
+reader = "tolerent"
+
+[server]
+port = 8080
+
+[execution]
+time_zone = "Europe/Roma"
+fixed_now = "yesterday"
+max_calls = 0
+
+[memory]
+keep_turns = 20
+
+[[llm.models]]
+name = "a"
+model = "a"
+base_url = "http://127.0.0.1:1/v1"
+
+[[llm.models]]
+name = 3
+model = "b"
+base_url = "ftp://example.org"
+forcing = "name"
+
+[[llm.models]]
+name = "a"
+model = "c"
+base_url = "https://example.org/v1"
+output_usd_per_million = -1
+
+[llm.purposes]
+plan = ["a", "bb"]
+dinner = ["a"]
+"#;
+    let pairs = [
+        ("PROSCENIUM__PLANNING__MAX_STEP", "3"),
+        ("PROSCENIUM__LLM__DEADLINE_MS", "-5"),
+        ("PROSCENIUM__AUTH__DEFAULT_TENANT", "a b"),
+        ("PROSCENIUM__TELEMETRY__LOG", "loud=="),
+    ];
+    let flags = Flags { user: Some(" ".to_owned()), ..Flags::default() };
+    insta::assert_snapshot!(told(text, &pairs, flags), @r#"
+    site.toml:2: error[config.unknown_key]: there is no key `planing`
+      help: did you mean `planning`?
+    site.toml:6: error[config.unknown_key]: there is no key `planning.max_stpes`
+      help: did you mean `planning.max_steps`?
+    site.toml:7: error[config.unknown_key]: there is no key `planning.max_rounds`
+      help: did you mean `execution.max_rounds`?
+    site.toml:8: error[config.type]: `planning.max_retries` = `three` is text, and must be a whole number, not negative
+      help: mend it, or leave it out for the default `3`
+    site.toml:9: error[config.value]: `planning.temperature` = `2.5` is out of range
+      help: set a value from 0 to 2
+    site.toml:10: error[config.value]: `planning.out_of_scope` = `refuse` is not one of its choices
+      help: the choices are "answer", "decline"
+    site.toml:11: error[config.value]: `planning.reader` = `tolerent` is not one of its choices
+      help: did you mean "tolerant"? The choices are "tolerant", "strict"
+    site.toml:13: error[config.unknown_key]: there is no key `server`
+      help: remove it; sections are auth, execution, llm, memory, planning, scenes, store, telemetry
+    site.toml:17: error[config.value]: `execution.time_zone` = `Europe/Roma` is no time zone: failed to find time zone `Europe/Roma` in time zone database
+      help: did you mean `Europe/Rome`?
+    site.toml:18: error[config.value]: `execution.fixed_now` = `yesterday` does not fit: failed to parse four digit integer as year: invalid digit, expected 0-9 but got y
+      help: mend it, or leave `fixed_now` out
+    site.toml:19: error[config.value]: `execution.max_calls` = `0` is out of range
+      help: set a value from 1 to 256
+    site.toml:22: error[config.value]: `memory.max_turns_in_prompt` = `20` is not more than `memory.keep_turns` = `20`
+      help: raise the one or lower the other
+    site.toml:30: error[config.type]: `llm.models.1.name` = `3` is a whole number, and must be text
+      help: mend it, or leave `name` out
+    site.toml:32: error[config.value]: `llm.models.1.base_url` = `ftp://example.org` is no http or https address
+      help: write the API's address, such as `https://api.openai.com/v1`
+    site.toml:33: error[config.value]: `llm.models.1.forcing` = `name` is not one of its choices
+      help: did you mean "named"? The choices are "named", "required", "json_schema"
+    site.toml:36: error[config.value]: `llm.models.2.name` = `a` is the name of an earlier model, too
+      help: give each model a name of its own
+    site.toml:39: error[config.value]: `llm.models.2.output_usd_per_million` = `-1` is out of range
+      help: set a value from 0 to 100000
+    site.toml:42: error[config.value]: `llm.purposes.plan.1` = `bb` is the name of no model
+      help: the models are a, offline
+    site.toml:43: error[config.value]: `llm.purposes.dinner` = `dinner` is not one of its choices
+      help: the choices are "plan", "continuation", "scene", "answer", "summary"
+    environment variable PROSCENIUM__AUTH__DEFAULT_TENANT: error[config.value]: `auth.default_tenant` = `a b` does not fit: tenant "a b" is not allowed: use 1 to 128 characters from A-Z a-z 0-9 . _ : -
+      help: mend it, or leave it out for the default `local`
+    environment variable PROSCENIUM__LLM__DEADLINE_MS: error[config.value]: `llm.deadline_ms` = `-5` does not fit: it must be a whole number, not negative
+      help: mend it, or leave it out for the default `120000`
+    environment variable PROSCENIUM__PLANNING__MAX_STEP: error[config.unknown_key]: there is no key `planning.max_step`
+      help: did you mean `PROSCENIUM__PLANNING__MAX_STEPS`?
+    environment variable PROSCENIUM__TELEMETRY__LOG: error[config.value]: `telemetry.log` = `loud==` is no filter: error parsing level filter: expected one of "off", "error", "warn", "info", "debug", "trace", or a number 0-5
+      help: write a level (`warn`) or levels by module (`info,proscenium::llm=debug`)
+    flag --user: error[config.value]: `auth.default_user` must name somebody, in 1 to 128 printable characters
+      help: write the user's name in the directory
+    "#);
+}
+
+#[test]
+fn every_syntax_error_is_told_with_its_line() {
+    insta::assert_snapshot!(
+        told("[planning]\nmax_steps = \n\n[execution\nmax_calls = 0\n", &[], Flags::default()), @r"
+    site.toml:2: error[config.syntax]: this is not TOML: string values must be quoted, expected literal string
+      help: write `key = value` under `[section]`; text stands in double quotes
+    site.toml:4: error[config.syntax]: this is not TOML: unclosed table, expected `]`
+      help: write `key = value` under `[section]`; text stands in double quotes
+    "
+    );
+}
+
+#[test]
+fn a_missing_file_is_told_with_what_to_do() {
+    let faults = Config::load(Some(Path::new("no/such.toml")), none(), Flags::default()).unwrap_err();
+    insta::assert_snapshot!(faults, @r"
+    no/such.toml: error[config.file]: the configuration cannot be read: No such file or directory (os error 2)
+      help: give an existing TOML file with --config
+    ");
+}
+
+#[test]
+fn a_key_or_an_address_in_the_environment_makes_a_model() {
+    let model = |pairs: &[(&str, &str)]| {
+        let loaded = Config::load(None, env(pairs), Flags::default()).unwrap();
+        loaded.config.llm.models.into_iter().next()
+    };
+    assert_eq!(model(&[]), None);
+    assert_eq!(model(&[("OPENAI_API_KEY", "")]), None);
+    assert_eq!(model(&[("OPENAI_MODEL", "m")]), None);
+    let hosted = model(&[("OPENAI_API_KEY", "secret"), ("OPENAI_MODEL", "m")]).unwrap();
+    assert_eq!((hosted.name.as_str(), hosted.model), ("m", None));
+    assert_eq!(hosted.base_url, "https://api.openai.com/v1");
+    assert_eq!(hosted.api_key_env.as_deref(), Some("OPENAI_API_KEY"));
+    let local = model(&[("OPENAI_BASE_URL", "http://127.0.0.1:8090/v1")]).unwrap();
+    assert_eq!(local.base_url, "http://127.0.0.1:8090/v1");
+    assert_eq!(local.api_key_env, None);
+}
+
+#[test]
+fn what_works_but_was_hardly_meant_is_a_warning() {
+    let (_dir, path) = file(
+        "[[llm.models]]\nname='a'\nmodel='a'\nbase_url='http://models.example/v1'\napi_key_env='MY_KEY'\n",
+    );
+    let pairs = [
+        ("OPENAI_MODEL", "other"),
+        ("PROSCENIUM_PLANNING_MAX_STEPS", "3"),
+        ("PROSCENIUM__EXECUTION__FIXED_NOW", "2026-05-04T09:00:00+02:00"),
+    ];
+    let loaded = Config::load(Some(&path), env(&pairs), Flags::default()).unwrap();
+    let told: Vec<String> = loaded.warnings.iter().map(|w| format!("{}: {}", w.code, w.message)).collect();
+    insta::assert_snapshot!(told.join("\n"), @r"
+    config.unused: PROSCENIUM_PLANNING_MAX_STEPS is not read: section and key are set off by two underscores
+    config.unused: OPENAI_MODEL is not used: `llm.models` is configured
+    config.key: the key of model `a` is to be in MY_KEY, which is not set
+    config.insecure: model `a` is asked without encryption at http://models.example/v1
+    config.price: no prices are known of model `a`, so its cost is told as 0
+    config.clock: the clock stands still at 2026-05-04T07:00:00Z
+    ");
+}
+
+#[test]
+fn a_bad_address_from_the_environment_names_its_variable() {
+    let faults =
+        Config::load(None, env(&[("OPENAI_BASE_URL", "localhost:80")]), Flags::default()).unwrap_err();
+    assert_eq!(faults.0.len(), 1);
+    assert_eq!(faults.0[0].origin, Origin::Variable("OPENAI_BASE_URL".to_owned()));
+}

@@ -1,0 +1,430 @@
+//! The engine: everything together, as a library user and the command line see it.
+//!
+//! It owns an actix system on a thread of its own, so it can be started from any async runtime.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use actix::{Arbiter, ArbiterHandle};
+use tokio::sync::{broadcast, mpsc, oneshot};
+use uuid::Uuid;
+
+use crate::actors::clock::Clock;
+use crate::actors::driver::{CancelWish, Shared, Told};
+use crate::actors::journal::{self, Journal};
+use crate::actors::scene_manager::{self, Submit};
+use crate::actors::{scene as scene_actor, session_registry};
+use crate::answer::Answer;
+use crate::config::Config;
+use crate::llm::Gateway;
+use crate::run::{Envelope, Event, Fault, RunId, RunState, SessionId, TenantId, Turn};
+use crate::scene::{self, Catalogue, Folder, Scene};
+use crate::store::{self, DataDir, Store};
+use crate::tools::{NativeTools, SceneStore};
+
+/// Most characters of one request.
+const MAX_REQUEST_CHARS: usize = 32_000;
+/// Most conversations awake at once.
+const MAX_AWAKE: usize = 100_000;
+/// Most requests on their way to conversations.
+const REGISTRY_MAILBOX: usize = 4096;
+/// How long a conversation stays awake with nothing to do.
+const IDLE: Duration = Duration::from_secs(60);
+
+/// What an engine is made of.
+pub struct Builder {
+    config: Config,
+    native: NativeTools,
+    builtin: Option<&'static include_dir::Dir<'static>>,
+    scenes: Vec<Scene>,
+}
+
+impl Builder {
+    /// Tools written in Rust, by the names that `scene.toml` files use.
+    #[must_use]
+    pub fn native_tools(mut self, tools: NativeTools) -> Self {
+        self.native = tools;
+        self
+    }
+
+    /// Scene folders that are part of the program; used unless `scenes.builtin` is false.
+    #[must_use]
+    pub fn builtin_scenes(mut self, folders: &'static include_dir::Dir<'static>) -> Self {
+        self.builtin = Some(folders);
+        self
+    }
+
+    /// A scene made in Rust.
+    #[must_use]
+    pub fn scene(mut self, scene: Scene) -> Self {
+        self.scenes.push(scene);
+        self
+    }
+
+    /// Reads the scenes without starting anything: what `check` reports.
+    pub fn load_scenes(&self) -> scene::Loaded {
+        let mut loaded = scene::load(&self.config.scenes, self.builtin.map(|dir| Folder::embedded("scenes", dir)).unwrap_or_default(), &self.native);
+        loaded.scenes.extend(self.scenes.iter().cloned());
+        loaded
+    }
+
+    /// Opens the data directory, reads the scenes and starts the actors.
+    ///
+    /// # Errors
+    /// Every fault of the scenes, or why the data directory, the models or the threads could not be
+    /// had.
+    pub async fn start(self) -> Result<Engine, StartError> {
+        let loaded = self.load_scenes();
+        if loaded.failed() {
+            return Err(StartError::Scenes(loaded.faults));
+        }
+        let config = self.config;
+        let zone = config
+            .execution
+            .zone()
+            .map_err(|error| start_fault("config.time_zone", format!("execution.time_zone: {error}")))?;
+        let clock = Clock::new(zone, config.execution.fixed_now);
+        let http = crate::tools::guard::http_client(&config.scenes.network())
+            .map_err(|error| start_fault("http.client", format!("no HTTP client for tools: {error}")))?;
+        let gateway = Gateway::new(config.llm.clone(), Arc::new(crate::llm::offline::Offline))
+            .map_err(|error| StartError::Other(error.into()))?;
+        let dir = DataDir::open(&config.store.data_dir)?;
+        let store = Store::open(dir).await?;
+        for scene in &loaded.scenes {
+            if let Some(sql) = &scene.schema_sql {
+                store.apply_scene_schema(&scene.name, sql).await?;
+            }
+        }
+        let workers = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(threads())
+            .thread_name("tools")
+            .enable_all()
+            .build()
+            .map_err(|error| start_fault("engine.threads", format!("no threads for tools: {error}")))?;
+        let catalogue = Arc::new(Catalogue::new(loaded.scenes));
+        let parts = Parts { store, gateway, catalogue, clock, http, workers: workers.handle().clone(), config };
+        let system = System::start(parts.clone()).await;
+        let system = match system {
+            Ok(system) => system,
+            Err(error) => {
+                workers.shutdown_background();
+                return Err(error);
+            }
+        };
+        Ok(Engine { parts, system, workers: Some(workers) })
+    }
+}
+
+/// Why an engine did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The scenes have faults; all of them are here.
+    #[error("the scenes have faults")]
+    Scenes(Vec<scene::Fault>),
+    /// The data directory cannot be used.
+    #[error(transparent)]
+    Store(#[from] store::Error),
+    /// Something else.
+    #[error(transparent)]
+    Other(#[from] Fault),
+}
+
+fn start_fault(code: &str, message: impl Into<String>) -> StartError {
+    StartError::Other(Fault::new(code, message))
+}
+
+#[derive(Clone)]
+struct Parts {
+    store: Store,
+    gateway: Gateway,
+    catalogue: Arc<Catalogue>,
+    clock: Clock,
+    http: reqwest::Client,
+    workers: tokio::runtime::Handle,
+    config: Config,
+}
+
+/// A request to the engine.
+#[derive(Debug, Clone)]
+pub struct ChatRequest {
+    /// The user's words.
+    pub message: String,
+    /// The conversation; a new one where absent.
+    pub session: Option<SessionId>,
+    /// Who pays.
+    pub tenant: TenantId,
+    /// Who asks.
+    pub user: String,
+    /// The conversation so far, where the client keeps it; otherwise it is kept here.
+    pub history: Option<Vec<Turn>>,
+    /// Only make a plan.
+    pub plan_only: bool,
+}
+
+/// A request that was accepted: it will end in exactly one way, whether anybody waits or not.
+pub struct Ticket {
+    /// The run.
+    pub run: RunId,
+    /// The conversation.
+    pub session: SessionId,
+    events: broadcast::Receiver<Told>,
+    answer: oneshot::Receiver<Result<Answer, Fault>>,
+    cancel: mpsc::Sender<CancelWish>,
+}
+
+impl Ticket {
+    /// The next event of the run; `None` when there will be no more. A listener that lags more than
+    /// a thousand events behind loses the oldest; the journal has them.
+    pub async fn next(&mut self) -> Option<Arc<Envelope<Event>>> {
+        loop {
+            match self.events.recv().await {
+                Ok(told) => return Some(told),
+                Err(broadcast::error::RecvError::Lagged(_)) => {}
+                Err(broadcast::error::RecvError::Closed) => return None,
+            }
+        }
+    }
+
+    /// Asks the run to stop at its next safe point.
+    pub async fn cancel(&self, by: &str) {
+        // A run that has ended has nothing to stop.
+        let _ = self.cancel.send(CancelWish { by: by.to_owned() }).await;
+    }
+
+    /// Waits for the end.
+    ///
+    /// # Errors
+    /// Where the run could not go on, as when the disk is full: what it did is in its events.
+    pub async fn answer(self) -> Result<Answer, Fault> {
+        self.answer.await.unwrap_or_else(|_| {
+            Err(Fault::new("run.lost", format!("run {} stopped without an answer; its events tell how far it got", self.run)))
+        })
+    }
+}
+
+/// A running engine.
+pub struct Engine {
+    parts: Parts,
+    system: System,
+    workers: Option<tokio::runtime::Runtime>,
+}
+
+impl Engine {
+    /// An engine to be configured further.
+    pub fn builder(config: Config) -> Builder {
+        Builder { config, native: NativeTools::new(), builtin: None, scenes: Vec::new() }
+    }
+
+    /// Submits a request: when this returns, it is in the journal.
+    ///
+    /// # Errors
+    /// `request.empty`, `request.too_long`, a full queue, or the store's reason.
+    pub async fn submit(&self, request: ChatRequest) -> Result<Ticket, Fault> {
+        let received = Instant::now();
+        let length = request.message.chars().count();
+        if request.message.trim().is_empty() {
+            return Err(Fault::new("request.empty", "the message is empty: say what you want"));
+        }
+        if length > MAX_REQUEST_CHARS {
+            let message = format!("the message has {length} characters; at most {MAX_REQUEST_CHARS} are taken");
+            return Err(Fault::new("request.too_long", message));
+        }
+        let session = match request.session {
+            Some(session) => session,
+            None => new_session()?,
+        };
+        let (reply, accepted) = oneshot::channel();
+        let submit = Submit {
+            message: request.message,
+            user: request.user,
+            plan_only: request.plan_only,
+            history: request.history,
+            received,
+            reply,
+        };
+        self.system.registry.submit(request.tenant, session.clone(), submit)?;
+        let accepted = accepted
+            .await
+            .map_err(|_| Fault::new("engine.stopped", "the engine stopped before the request was accepted"))??;
+        Ok(Ticket {
+            run: accepted.run,
+            session,
+            events: accepted.events,
+            answer: accepted.answer,
+            cancel: accepted.cancel,
+        })
+    }
+
+    /// Submits a request and waits for its answer.
+    ///
+    /// # Errors
+    /// Those of [`Engine::submit`] and [`Ticket::answer`].
+    pub async fn chat(&self, request: ChatRequest) -> Result<Answer, Fault> {
+        self.submit(request).await?.answer().await
+    }
+
+    /// A request of the configured default user, as a terminal or a library user makes it.
+    pub fn request(&self, message: &str, session: Option<SessionId>) -> ChatRequest {
+        ChatRequest {
+            message: message.to_owned(),
+            session,
+            tenant: self.parts.config.auth.default_tenant.clone(),
+            user: self.parts.config.auth.default_user.clone(),
+            history: None,
+            plan_only: false,
+        }
+    }
+
+    /// The scenes there are.
+    pub fn catalogue(&self) -> &Catalogue {
+        &self.parts.catalogue
+    }
+
+    /// What lasts: runs, their events, conversations.
+    pub fn store(&self) -> &Store {
+        &self.parts.store
+    }
+
+    /// The way to models.
+    pub fn gateway(&self) -> &Gateway {
+        &self.parts.gateway
+    }
+
+    /// A run as the fold of its stored events.
+    ///
+    /// # Errors
+    /// The store's, or `run.illegal_event` where the events do not fold.
+    pub async fn run(&self, tenant: &TenantId, run: RunId) -> Result<RunState, Fault> {
+        let events = self
+            .parts
+            .store
+            .run_events(tenant, run)
+            .await
+            .map_err(|error| crate::actors::driver::store_fault(&error))?;
+        let mut state = RunState::new(run);
+        for event in &events {
+            state.apply(&event.body).map_err(|error| {
+                Fault::new("run.illegal_event", format!("event {} of run {run}: {error}", event.seq))
+            })?;
+        }
+        Ok(state)
+    }
+
+    /// Writes what is pending and ends every thread. Runs under way stop where they are; what they
+    /// did is in the journal.
+    ///
+    /// # Errors
+    /// The store's, where the last events could not be written.
+    pub async fn stop(mut self) -> Result<(), store::Error> {
+        let written = self.system.journal.stop().await;
+        self.system.end();
+        if let Some(workers) = self.workers.take() {
+            workers.shutdown_background();
+        }
+        self.parts.store.close().await;
+        written
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.system.end();
+        if let Some(workers) = self.workers.take() {
+            workers.shutdown_background();
+        }
+    }
+}
+
+/// The actix system on its thread.
+struct System {
+    registry: session_registry::Address,
+    journal: journal::Handle,
+    actix: actix::System,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl System {
+    async fn start(parts: Parts) -> Result<Self, StartError> {
+        let (tell, told) = oneshot::channel();
+        let thread = std::thread::Builder::new()
+            .name("actors".to_owned())
+            .spawn(move || {
+                let runner = actix::System::new();
+                let started = runner.block_on(cast(&parts));
+                let failed = started.is_err();
+                let _ = tell.send(started.map(|(registry, journal)| (registry, journal, actix::System::current())));
+                if failed {
+                    return;
+                }
+                if let Err(error) = runner.run() {
+                    tracing::error!(%error, "the actors' system ended with an error");
+                }
+            })
+            .map_err(|error| start_fault("engine.threads", format!("no thread for the actors: {error}")))?;
+        let (registry, journal, actix) = told
+            .await
+            .map_err(|_| start_fault("engine.start", "the actors' thread ended before they had started"))??;
+        Ok(Self { registry, journal, actix, thread: Some(thread) })
+    }
+
+    fn end(&mut self) {
+        self.actix.stop();
+        // The thread ends by itself; joining it here could block an async caller.
+        drop(self.thread.take());
+    }
+}
+
+/// Starts the whole cast.
+async fn cast(parts: &Parts) -> Result<(session_registry::Address, journal::Handle), StartError> {
+    let journal = Journal::start(parts.store.clone(), &parts.config.store).await?;
+    let mut handles = Vec::new();
+    for _ in 0..threads() {
+        let arbiter = Arbiter::try_new()
+            .map_err(|error| start_fault("engine.threads", format!("no thread for actors: {error}")))?;
+        handles.push(arbiter.handle());
+    }
+    let arbiters: Arc<[ArbiterHandle]> = handles.into();
+    let scenes: BTreeMap<String, scene_actor::Handle> = parts
+        .catalogue
+        .iter()
+        .enumerate()
+        .map(|(i, scene)| {
+            let options = scene_actor::Options {
+                gateway: parts.gateway.clone(),
+                store: SceneStore::new(parts.store.pool().clone()),
+                http: parts.http.clone(),
+                workers: parts.workers.clone(),
+                arbiter: arbiters[i % arbiters.len()].clone(),
+            };
+            (scene.name.clone(), scene_actor::Handle::start(scene.clone(), options))
+        })
+        .collect();
+    let shared = Shared {
+        gateway: parts.gateway.clone(),
+        journal: journal.clone(),
+        catalogue: parts.catalogue.clone(),
+        catalogue_hash: parts.catalogue.hash().into(),
+        scenes: Arc::new(scenes),
+        clock: parts.clock.clone(),
+        settings: parts.config.run_settings(),
+    };
+    let options = scene_manager::Options {
+        shared,
+        store: parts.store.clone(),
+        memory: parts.config.memory.clone(),
+        max_queued: parts.config.execution.max_queued_requests as usize,
+        idle: IDLE,
+    };
+    let registry =
+        session_registry::Address::start(&arbiters[0], arbiters.clone(), options, MAX_AWAKE, REGISTRY_MAILBOX);
+    Ok((registry, journal))
+}
+
+fn threads() -> usize {
+    std::thread::available_parallelism().map_or(2, usize::from)
+}
+
+fn new_session() -> Result<SessionId, Fault> {
+    SessionId::new(&Uuid::now_v7().to_string()).map_err(|error| Fault::new("session.id", error.to_string()))
+}

@@ -1,0 +1,218 @@
+//! Why no usable reply came from a model.
+
+use std::time::Duration;
+
+use crate::run::{Fault, Usage};
+
+/// Why a model gave no reply, which model it was, and what it cost all the same. Never carries a key.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("model {model:?}: {kind}")]
+pub struct Error {
+    model: String,
+    kind: Kind,
+    usage: Usage,
+}
+
+/// The closed set of reasons. `detail` is at most a few hundred characters of what the other side said.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Kind {
+    /// No connection: refused, unknown host, TLS, or not made in time. Nothing was sent.
+    #[error("could not be reached ({detail}): check `base_url` and that the server is up")]
+    Connect {
+        /// What the network said.
+        detail: String,
+    },
+    /// Connected, but nothing came for too long.
+    #[error("was silent for {millis} ms: the server may be overloaded; `{option}` sets the bound")]
+    Silence {
+        /// How long was waited.
+        millis: u64,
+        /// The option that sets the bound.
+        option: &'static str,
+    },
+    /// The deadline of the whole call, with its retries, passed.
+    #[error("gave no reply within {millis} ms: `llm.deadline_ms` sets the bound")]
+    Timeout {
+        /// The deadline, from the beginning of the call.
+        millis: u64,
+    },
+    /// Too many requests or tokens: 429.
+    #[error("limits the rate ({detail}): wait, or configure another model after it")]
+    RateLimited {
+        /// How long the server asks to wait.
+        retry_after: Option<Duration>,
+        /// What the server said.
+        detail: String,
+    },
+    /// The account has no money left; waiting does not help.
+    #[error("says that its quota is used up ({detail}): see to the account, or configure another model")]
+    Quota {
+        /// What the server said.
+        detail: String,
+    },
+    /// 401 or 403.
+    #[error("refused the key with status {status} ({detail}): check the variable named by `api_key_env`")]
+    Unauthorized {
+        /// The HTTP status.
+        status: u16,
+        /// What the server said.
+        detail: String,
+    },
+    /// Any other error status.
+    #[error("answered with status {status} ({detail})")]
+    Status {
+        /// The HTTP status.
+        status: u16,
+        /// How long the server asks to wait.
+        retry_after: Option<Duration>,
+        /// What the server said.
+        detail: String,
+    },
+    /// The request is longer than the model's window.
+    #[error("cannot take a request this long ({detail}): lower `context_window` to what the model has")]
+    ContextOverflow {
+        /// What the server said.
+        detail: String,
+    },
+    /// Status 200, but not a chat completion.
+    #[error(
+        "sent what is no chat completion ({detail}): check that `base_url` ends where /chat/completions begins"
+    )]
+    Malformed {
+        /// What was wrong.
+        detail: String,
+    },
+    /// A stream with status 200 that held nothing.
+    #[error("sent an empty stream: try again, or set `stream = false` for it")]
+    EmptyStream,
+    /// A stream that ended before the reply did.
+    #[error("broke off in the middle of its reply: try again")]
+    CutStream,
+    /// The reply is larger than is read.
+    #[error("sent more than {limit} bytes: lower `max_output_tokens`")]
+    TooLarge {
+        /// Most bytes that are read.
+        limit: usize,
+    },
+    /// The caller does not want the reply any more.
+    #[error("was not waited for: the request was cancelled")]
+    Cancelled,
+    /// The configuration does not allow the call.
+    #[error("cannot be used: {detail}")]
+    NotConfigured {
+        /// What is missing and where.
+        detail: String,
+    },
+    /// A fault of this program.
+    #[error("could not be asked because of an internal fault ({detail}): please report it")]
+    Internal {
+        /// What happened.
+        detail: String,
+    },
+}
+
+impl Kind {
+    /// The stable code.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Kind::Connect { .. } => "llm.connect",
+            Kind::Silence { .. } => "llm.silence",
+            Kind::Timeout { .. } => "llm.timeout",
+            Kind::RateLimited { .. } => "llm.rate_limited",
+            Kind::Quota { .. } => "llm.quota",
+            Kind::Unauthorized { .. } => "llm.unauthorized",
+            Kind::Status { .. } => "llm.status",
+            Kind::ContextOverflow { .. } => "llm.context_overflow",
+            Kind::Malformed { .. } => "llm.malformed",
+            Kind::EmptyStream => "llm.empty_stream",
+            Kind::CutStream => "llm.cut_stream",
+            Kind::TooLarge { .. } => "llm.too_large",
+            Kind::Cancelled => "llm.cancelled",
+            Kind::NotConfigured { .. } => "llm.not_configured",
+            Kind::Internal { .. } => "llm.internal",
+        }
+    }
+
+    /// Whether the model never began to work, so that the call is free.
+    pub fn is_free(&self) -> bool {
+        matches!(
+            self,
+            Kind::Connect { .. }
+                | Kind::RateLimited { .. }
+                | Kind::Quota { .. }
+                | Kind::Unauthorized { .. }
+                | Kind::Status { .. }
+                | Kind::ContextOverflow { .. }
+                | Kind::NotConfigured { .. }
+        )
+    }
+}
+
+impl Error {
+    /// An error of `model` (its configured name) that cost nothing.
+    pub fn new(model: &str, kind: Kind) -> Self {
+        Self { model: model.to_owned(), kind, usage: Usage::default() }
+    }
+
+    /// The same error, having cost `usage`.
+    #[must_use]
+    pub fn costing(mut self, usage: Usage) -> Self {
+        self.usage = usage;
+        self
+    }
+
+    /// The stable code, such as `llm.timeout`.
+    pub fn code(&self) -> &'static str {
+        self.kind.code()
+    }
+
+    /// The reason.
+    pub fn kind(&self) -> &Kind {
+        &self.kind
+    }
+
+    /// The configured name of the model.
+    pub fn model(&self) -> &str {
+        &self.model
+    }
+
+    /// What it cost all the same, failed attempts included.
+    pub fn usage(&self) -> Usage {
+        self.usage
+    }
+
+    /// Whether the same model may be asked again: the request did no harm and the fault may pass.
+    pub fn is_retryable(&self) -> bool {
+        match &self.kind {
+            Kind::Connect { .. }
+            | Kind::Silence { .. }
+            | Kind::RateLimited { .. }
+            | Kind::Malformed { .. }
+            | Kind::EmptyStream
+            | Kind::CutStream => true,
+            Kind::Status { status, .. } => {
+                matches!(status, 408 | 409 | 425) || (*status >= 500 && *status != 501)
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether another model may be asked in this one's place.
+    pub fn may_hand_over(&self) -> bool {
+        !matches!(self.kind, Kind::Cancelled | Kind::Timeout { .. } | Kind::Internal { .. })
+    }
+
+    /// How long the server asks to wait.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match &self.kind {
+            Kind::RateLimited { retry_after, .. } | Kind::Status { retry_after, .. } => *retry_after,
+            _ => None,
+        }
+    }
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        Fault::new(error.code(), error.to_string())
+    }
+}

@@ -1,0 +1,273 @@
+//! The only way from this program to a model.
+//!
+//! A call's way through the gateway, in this order:
+//!
+//! 1. *cache* (not built yet): an equal call that was answered costs nothing and passes no limit;
+//! 2. *budget* (not built yet): money is reserved before each attempt;
+//! 3. *rate limit* (not built yet): requests and tokens, by tenant and provider;
+//! 4. **models**: those of the purpose, in order; each is tried again where that is safe, and the next
+//!    one takes over when it is out ([`retry`]);
+//! 5. *settle, record, cache* (not built yet): what it really cost, and a reply that its reader found
+//!    valid.
+//!
+//! Steps 1 and 5 belong around `Core::ask`, 2 and 3 around each attempt in `Core::try_model`.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use futures::future::join_all;
+use tokio::runtime::{Builder, Runtime};
+use tokio::task::AbortHandle;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::error::{Error, Kind};
+use super::openai::OpenAi;
+use super::options::{OFFLINE, Options};
+use super::prices::Price;
+use super::probe::{self, Probe};
+use super::provider::{CallControl, Provider};
+use super::{Completion, Purpose, Request, retry, tokens};
+use crate::run::Usage;
+
+/// Threads of the runtime on which providers are called.
+const THREADS: usize = 2;
+
+/// A handle on the gateway; clones are the same gateway. Providers run on a runtime of its own, so
+/// that a caller on any runtime, or on none, can await it.
+#[derive(Clone)]
+pub struct Gateway {
+    core: Arc<Core>,
+    worker: Arc<Worker>,
+}
+
+struct Core {
+    options: Options,
+    models: Vec<Model>,
+    servers: Vec<OpenAi>,
+    offline: Model,
+}
+
+#[derive(Clone)]
+struct Model {
+    provider: Arc<dyn Provider>,
+    price: Price,
+    context_window: u32,
+}
+
+impl Gateway {
+    /// A gateway to the models of `options`; `offline` serves where none is configured, and where the
+    /// caller asks for the fallback. Keys are read from the environment once, here.
+    ///
+    /// Errors: `llm.not_configured` with every fault of the options; `llm.internal` if threads or an
+    /// HTTP client cannot be had. A missing key is told by the calls of its model.
+    pub fn new(options: Options, offline: Arc<dyn Provider>) -> Result<Self, Error> {
+        Self::with_keys(options, offline, |name| std::env::var(name).ok())
+    }
+
+    /// [`new`](Self::new) with another place to look up the variables that hold keys.
+    pub fn with_keys(
+        options: Options,
+        offline: Arc<dyn Provider>,
+        get: impl Fn(&str) -> Option<String>,
+    ) -> Result<Self, Error> {
+        let problems = options.validate();
+        if !problems.is_empty() {
+            let detail = problems.iter().map(|p| p.message.as_str()).collect::<Vec<_>>().join("; ");
+            return Err(Error::new("gateway", Kind::NotConfigured { detail }));
+        }
+        let mut servers = Vec::new();
+        let mut models = Vec::new();
+        for model in &options.models {
+            let server = OpenAi::new(model, &options, &get)?;
+            models.push(Model {
+                provider: Arc::new(server.clone()),
+                price: Price::of(model),
+                context_window: model.context_window,
+            });
+            servers.push(server);
+        }
+        let offline = Model {
+            provider: offline,
+            price: Price::default(),
+            context_window: options.offline_context_window,
+        };
+        let worker = Arc::new(Worker::start()?);
+        Ok(Self { core: Arc::new(Core { options, models, servers, offline }), worker })
+    }
+
+    /// Asks the models of the request's purpose until one replies. `fallback` asks the embedded rules
+    /// in their place. The usage tells of failed attempts too. Dropping the future ends the call.
+    pub async fn complete(
+        &self,
+        request: &Request,
+        fallback: bool,
+        cancelled: &CancellationToken,
+    ) -> Result<Completion, Error> {
+        let core = self.core.clone();
+        let request = request.clone();
+        let ctl = CallControl::new(cancelled.clone(), self.core.options.deadline_ms);
+        self.worker.run(async move { core.ask(&request, fallback, &ctl).await }).await?
+    }
+
+    /// Asks every configured model one small question in each way of forcing, all models at once:
+    /// which ways work, how fast, and which setting to use. For `check --live`.
+    pub async fn probe(&self) -> Result<Vec<Probe>, Error> {
+        let servers = self.core.servers.clone();
+        let deadline_ms = self.core.options.deadline_ms;
+        let probes =
+            async move { join_all(servers.iter().map(|server| probe::probe(server, deadline_ms))).await };
+        self.worker.run(probes).await
+    }
+
+    /// The smallest context window, in tokens, of the models that may answer for `purpose`.
+    pub fn context_window(&self, purpose: Purpose) -> u32 {
+        self.core.models_for(purpose).map(|model| model.context_window).min().unwrap_or(u32::MAX)
+    }
+
+    /// The models that answer for `purpose`, in the order in which they are asked.
+    pub fn model_names(&self, purpose: Purpose) -> Vec<String> {
+        self.core.models_for(purpose).map(|model| model.provider.name().to_owned()).collect()
+    }
+
+    /// Whether a model is configured, so that the embedded rules are the fallback and not the model.
+    pub fn has_models(&self) -> bool {
+        !self.core.models.is_empty()
+    }
+}
+
+impl std::fmt::Debug for Gateway {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Gateway").field("options", &self.core.options).finish_non_exhaustive()
+    }
+}
+
+impl Core {
+    fn models_for(&self, purpose: Purpose) -> impl Iterator<Item = &Model> {
+        let named = self.options.purposes.get(&purpose);
+        let listed = named.into_iter().flatten().filter_map(|name| match name.as_str() {
+            OFFLINE => Some(&self.offline),
+            name => self.models.iter().find(|model| model.provider.name() == name),
+        });
+        let all = self.models.iter().filter(move |_| named.is_none());
+        let rules = (named.is_none() && self.models.is_empty()).then_some(&self.offline);
+        listed.chain(all).chain(rules)
+    }
+
+    async fn ask(&self, request: &Request, fallback: bool, ctl: &CallControl) -> Result<Completion, Error> {
+        let models: Vec<&Model> =
+            if fallback { vec![&self.offline] } else { self.models_for(request.purpose).collect() };
+        let mut spent = Usage::default();
+        let mut failed = None;
+        for (i, model) in models.iter().enumerate() {
+            let another = i + 1 < models.len();
+            match self.try_model(model, another, request, ctl, &mut spent).await {
+                Ok(mut completion) => {
+                    completion.usage += spent;
+                    return Ok(completion);
+                }
+                Err(error) => {
+                    if *error.kind() != Kind::Cancelled {
+                        let (code, purpose) = (error.code(), request.purpose);
+                        tracing::warn!(code, %purpose, another, "{error}");
+                    }
+                    if !another || !error.may_hand_over() {
+                        return Err(error.costing(spent));
+                    }
+                    failed = Some(error);
+                }
+            }
+        }
+        let nobody = || {
+            let detail = format!("no model is configured for {}", request.purpose);
+            Error::new("gateway", Kind::NotConfigured { detail })
+        };
+        Err(failed.unwrap_or_else(nobody).costing(spent))
+    }
+
+    /// Asks one model, and again while that is safe and there is time. Adds what failed attempts cost
+    /// to `spent`.
+    async fn try_model(
+        &self,
+        model: &Model,
+        another: bool,
+        request: &Request,
+        ctl: &CallControl,
+        spent: &mut Usage,
+    ) -> Result<Completion, Error> {
+        let name = model.provider.name();
+        let mut attempt = 1;
+        loop {
+            let result = match ctl.within(model.provider.complete(request, ctl)).await {
+                Ok(result) => result,
+                // Ended from here: what the model did of it is not known, so its prompt is counted.
+                Err(kind) => {
+                    let usage = model.price.usage(tokens::request(request), 0, 0);
+                    Err(Error::new(name, kind).costing(usage))
+                }
+            };
+            let error = match result {
+                Ok(completion) => return Ok(completion),
+                Err(error) => error,
+            };
+            *spent += error.usage();
+            let jitter = rand::random::<f64>();
+            let Some(wait) = retry::wait(&error, attempt, another, &self.options, jitter) else {
+                return Err(error);
+            };
+            if Instant::now() + wait >= ctl.deadline {
+                return Err(error);
+            }
+            tracing::debug!(code = error.code(), attempt, wait_ms = wait.as_millis() as u64, "{error}");
+            ctl.within(tokio::time::sleep(wait)).await.map_err(|kind| Error::new(name, kind))?;
+            attempt += 1;
+        }
+    }
+}
+
+/// The runtime on which providers are called.
+struct Worker(Option<Runtime>);
+
+impl Worker {
+    fn start() -> Result<Self, Error> {
+        let next = AtomicUsize::new(1);
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(THREADS)
+            .thread_name_fn(move || format!("llm-{}", next.fetch_add(1, Ordering::Relaxed)))
+            .enable_all()
+            .build();
+        runtime.map(|runtime| Self(Some(runtime))).map_err(|e| internal(&e))
+    }
+
+    /// Runs `work` here; ends it when the caller no longer waits.
+    async fn run<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T, Error> {
+        let Some(runtime) = &self.0 else { return Err(internal(&"the gateway has stopped")) };
+        let task = runtime.spawn(work);
+        let _end = AbortOnDrop(task.abort_handle());
+        task.await.map_err(|e| internal(&e))
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        // A runtime that is simply dropped waits for its threads, and panics inside another runtime.
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+struct AbortOnDrop(AbortHandle);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+fn internal(detail: &dyn std::fmt::Display) -> Error {
+    Error::new("gateway", Kind::Internal { detail: detail.to_string() })
+}

@@ -1,0 +1,194 @@
+//! Answers: from the steps that ran, from the conversation, or what can be done instead.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::prompt::{Conversation, Executed, Lang, Prompt};
+use super::recap;
+use super::render;
+use super::talk::{self, Talk};
+use super::text;
+
+/// A scene as the answer may name it.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+struct Capability {
+    scene: String,
+    description: String,
+}
+
+/// The answer to a request.
+pub(super) fn answer(prompt: &Prompt) -> String {
+    let lang = prompt.language();
+    let executed: Vec<Executed> = prompt.lines("executed");
+    if prompt.get("mode").trim() == "answer" || !executed.is_empty() {
+        return from_steps(&executed, &prompt.request(), lang);
+    }
+    let conversation: Conversation = prompt.json("conversation");
+    let can = capabilities(prompt, lang);
+    match talk::of(&prompt.request()) {
+        Talk::Recap => recap::of(&conversation, lang),
+        Talk::Greeting => {
+            let hello = lang.pick(["Ciao!", "Hello!", "Bonjour !", "Hallo!", "¡Hola!"]);
+            format!("{hello} {can}").trim().to_owned()
+        }
+        Talk::Thanks => lang.pick(["Prego!", "You are welcome!", "Je vous en prie !", "Gern geschehen!", "¡De nada!"]).to_owned(),
+        Talk::Withdrawal => lang
+            .pick(["Va bene, non faccio nulla.", "All right, nothing was done.", "D'accord, je ne fais rien.", "In Ordnung, ich unternehme nichts.", "De acuerdo, no hago nada."])
+            .to_owned(),
+        Talk::Help => can,
+        Talk::Other => {
+            let sorry = lang.pick([
+                "Mi dispiace, non posso aiutarti con questa richiesta.",
+                "I am sorry, I cannot help with this request.",
+                "Désolé, je ne peux pas répondre à cette demande.",
+                "Es tut mir leid, dabei kann ich nicht helfen.",
+                "Lo siento, no puedo ayudar con esta petición.",
+            ]);
+            format!("{sorry} {can}").trim().to_owned()
+        }
+    }
+}
+
+/// What can be done, by the scenes' own descriptions.
+fn capabilities(prompt: &Prompt, lang: Lang) -> String {
+    let list: Vec<Capability> = prompt.lines("capabilities");
+    let lines: Vec<String> = list
+        .iter()
+        .filter(|c| !c.scene.is_empty())
+        .take(30)
+        .map(|c| {
+            let about = text::one_line(&c.description);
+            if about.is_empty() { format!("- {}", c.scene) } else { format!("- {}: {}", c.scene, text::shorten(&about, 200)) }
+        })
+        .collect();
+    if lines.is_empty() {
+        return String::new();
+    }
+    let lead = lang.pick(["Ecco che cosa posso fare:", "Here is what I can do:", "Voici ce que je peux faire :", "Das kann ich tun:", "Esto es lo que puedo hacer:"]);
+    format!("{lead}\n{}", lines.join("\n"))
+}
+
+fn words(value: Option<&Value>) -> String {
+    match value {
+        Some(Value::String(text)) => text.trim().to_owned(),
+        Some(Value::Object(map)) => ["message", "text", "question"]
+            .iter()
+            .find_map(|k| map.get(*k).and_then(Value::as_str))
+            .unwrap_or_default()
+            .trim()
+            .to_owned(),
+        _ => String::new(),
+    }
+}
+
+/// What the steps found and did, in their order; what could not be done, with its reason; questions
+/// last.
+pub(super) fn from_steps(executed: &[Executed], request: &str, lang: Lang) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    let mut questions: Vec<String> = Vec::new();
+    for step in executed {
+        let about = text::shorten(&text::one_line(&step.purpose), 160).to_owned();
+        let text = match step.status.as_str() {
+            "needs_input" => {
+                let question = words(step.question.as_ref());
+                let question = if question.is_empty() { words(step.error.as_ref()) } else { question };
+                if !question.is_empty() && !questions.contains(&question) {
+                    questions.push(question);
+                }
+                continue;
+            }
+            "completed" | "" => {
+                let said = words(step.result.as_ref());
+                if said.is_empty() { from_calls(step, lang) } else { said }
+            }
+            "blocked" => {
+                let not = lang.pick([
+                    "Non ho potuto procedere con",
+                    "I could not go on with",
+                    "Je n'ai pas pu poursuivre :",
+                    "Ich konnte nicht fortfahren mit",
+                    "No pude continuar con",
+                ]);
+                let why = lang.pick([
+                    "perché un passo precedente non è riuscito",
+                    "since an earlier step did not succeed",
+                    "car une étape précédente n'a pas réussi",
+                    "weil ein früherer Schritt nicht gelang",
+                    "porque un paso anterior no tuvo éxito",
+                ]);
+                format!("{not} «{about}», {why}.")
+            }
+            _ => {
+                let not = lang.pick([
+                    "Non è stato possibile completare",
+                    "It was not possible to complete",
+                    "Il n'a pas été possible de faire",
+                    "Es war nicht möglich:",
+                    "No fue posible completar",
+                ]);
+                let why = words(step.error.as_ref());
+                if why.is_empty() { format!("{not} «{about}».") } else { format!("{not} «{about}»: {why}") }
+            }
+        };
+        if !text.is_empty() && !parts.contains(&text) {
+            parts.push(text);
+        }
+    }
+    if let Some(rest) = unserved(executed, request) {
+        let not = lang.pick(["Non posso invece aiutarti con", "I cannot help with", "Je ne peux pas aider avec", "Nicht helfen kann ich mit", "No puedo ayudar con"]);
+        parts.push(format!("{not}: «{rest}»."));
+    }
+    parts.extend(questions);
+    if parts.is_empty() {
+        return lang
+            .pick(["Non ho trovato nulla da riferire.", "I found nothing to report.", "Je n'ai rien trouvé à signaler.", "Ich habe nichts gefunden.", "No encontré nada que informar."])
+            .to_owned();
+    }
+    parts.join("\n")
+}
+
+fn from_calls(step: &Executed, lang: Lang) -> String {
+    let done: Vec<render::Done> = step
+        .calls
+        .iter()
+        .map(|c| render::Done { name: c.tool.clone(), outcome: if c.outcome.is_empty() { "ok".to_owned() } else { c.outcome.clone() }, result: Some(c.result.clone()), ..render::Done::default() })
+        .collect();
+    if done.is_empty() { String::new() } else { render::tell(&done, lang) }
+}
+
+/// Sentences of the request of which nothing is in any step's purpose: what no scene was found for.
+fn unserved(executed: &[Executed], request: &str) -> Option<String> {
+    let planned: std::collections::HashSet<String> = executed
+        .iter()
+        .flat_map(|e| text::tokens(&e.purpose))
+        .filter(|t| t.word)
+        .map(|t| t.norm)
+        .collect();
+    struct Nothing;
+    impl super::clauses::Judge for Nothing {
+        fn tool(&self, _words: &str, _after: Option<usize>) -> Option<(usize, bool)> {
+            None
+        }
+        fn acts(&self, _words: &str) -> bool {
+            false
+        }
+    }
+    let clauses = super::clauses::split(request, &Nothing);
+    // One clause alone was planned in some other words.
+    if clauses.len() < 2 {
+        return None;
+    }
+    let own_words = clauses.iter().any(|c| text::tokens(&c.text).iter().filter(|t| t.word && t.norm.len() > 3).all(|t| planned.contains(&t.norm)));
+    let rest: Vec<String> = clauses
+        .into_iter()
+        .filter(|c| !talk::is_chat(&c.text))
+        .filter(|c| {
+            let tokens = text::tokens(&c.text);
+            let words: Vec<_> = tokens.iter().filter(|t| t.word && t.norm.len() > 2 && !super::lexicon::is_stop(&t.norm)).collect();
+            !words.is_empty() && !words.iter().any(|t| planned.contains(&t.norm))
+        })
+        .map(|c| c.text)
+        .collect();
+    (own_words && !rest.is_empty()).then(|| rest.join("; "))
+}

@@ -1,0 +1,426 @@
+//! Splits a request into the things it asks for, at words of sequence and addition; at a plain "e",
+//! "and" or comma only where both sides are requests by themselves.
+
+use super::entities::Entities;
+use super::text::{self, Token};
+
+/// Most clauses of one request; what is beyond stays with the last.
+const MAX_CLAUSES: usize = 12;
+
+/// How a clause follows the one before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Link {
+    /// It is the first, or a new sentence.
+    Next,
+    /// After it.
+    Then,
+    /// Beside it.
+    Also,
+}
+
+/// One thing that is asked for, or said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Clause {
+    /// Its words.
+    pub text: String,
+    /// How it follows the one before.
+    pub link: Link,
+}
+
+/// What a part of a sentence leads to: an opaque number of the tool, or nothing.
+pub(super) trait Judge {
+    /// The tool that serves these words, and whether that is beyond doubt. `after` is the tool of the
+    /// words before, to which they may point back.
+    fn tool(&self, words: &str, after: Option<usize>) -> Option<(usize, bool)>;
+    /// Whether the words have a verb or a question of their own.
+    fn acts(&self, words: &str) -> bool;
+}
+
+/// Words of sequence (`Then`) and addition (`Also`); longer ones first.
+const CONNECTIVES: &[(&[&str], Link)] = &[
+    (&["dopo", "di", "che"], Link::Then),
+    (&["una", "volta", "fatto"], Link::Then),
+    (&["after", "that"], Link::Then),
+    (&["once", "done"], Link::Then),
+    (&["fatto", "questo"], Link::Then),
+    (&["subito", "dopo"], Link::Then),
+    (&["in", "seguito"], Link::Then),
+    (&["per", "ultimo"], Link::Then),
+    (&["per", "finire"], Link::Then),
+    (&["e", "dopo"], Link::Then),
+    (&["dopodiche"], Link::Then),
+    (&["poi"], Link::Then),
+    (&["then"], Link::Then),
+    (&["afterwards"], Link::Then),
+    (&["successivamente"], Link::Then),
+    (&["infine"], Link::Then),
+    (&["finally"], Link::Then),
+    (&["lastly"], Link::Then),
+    (&["puis"], Link::Then),
+    (&["ensuite"], Link::Then),
+    (&["enfin"], Link::Then),
+    (&["danach"], Link::Then),
+    (&["dann"], Link::Then),
+    (&["luego"], Link::Then),
+    (&["despues"], Link::Then),
+    (&["depois"], Link::Then),
+    (&["in", "addition"], Link::Also),
+    (&["allo", "stesso", "tempo"], Link::Also),
+    (&["at", "the", "same", "time"], Link::Also),
+    (&["nel", "frattempo"], Link::Also),
+    (&["and", "also"], Link::Also),
+    (&["e", "anche"], Link::Also),
+    (&["ed", "anche"], Link::Also),
+    (&["e", "pure"], Link::Also),
+    (&["et", "aussi"], Link::Also),
+    (&["und", "auch"], Link::Also),
+    (&["y", "tambien"], Link::Also),
+    (&["inoltre"], Link::Also),
+    (&["additionally"], Link::Also),
+    (&["furthermore"], Link::Also),
+    (&["moreover"], Link::Also),
+    (&["meanwhile"], Link::Also),
+    (&["ausserdem"], Link::Also),
+    (&["nonche"], Link::Also),
+];
+
+/// Taken off the beginning of a clause.
+const OPENERS: &[&[&str]] = &[
+    &["prima", "di", "tutto"],
+    &["per", "prima", "cosa"],
+    &["per", "cominciare"],
+    &["first", "of", "all"],
+    &["to", "start", "with"],
+    &["innanzitutto"],
+    &["anzitutto"],
+    &["firstly"],
+    &["secondly"],
+    &["prima"],
+    &["first"],
+    &["d", "abord"],
+    &["zuerst"],
+    &["primero"],
+    &["quindi"],
+    &["so"],
+    &["e"],
+    &["ed"],
+    &["and"],
+    &["et"],
+    &["und"],
+    &["y"],
+    &["also"],
+    &["anche"],
+    &["poi"],
+    &["then"],
+    &["now"],
+    &["ora"],
+    &["adesso"],
+    &["in", "piu"],
+    &["plus"],
+    &["ma"],
+    &["but"],
+];
+
+/// The clauses of a request, in the order in which they are to be done.
+pub(super) fn split(request: &str, judge: &dyn Judge) -> Vec<Clause> {
+    let tokens = text::tokens(request);
+    let quoted = Entities::of(&tokens, jiff::civil::Date::constant(2026, 1, 1)).quoted;
+    let mut out: Vec<Clause> = Vec::new();
+    for (first, last, link, before) in hard(&tokens, &quoted) {
+        let part = Part { text: request, tokens: &tokens, quoted: &quoted };
+        let mut inner = part.sequence(first, last, judge);
+        if let Some(head) = inner.first_mut() {
+            head.link = link;
+        }
+        if before && let Some(mut earlier) = out.pop() {
+            // "…, but first …": this one goes before the one it follows.
+            if let Some(head) = inner.first_mut() {
+                head.link = earlier.link;
+            }
+            earlier.link = Link::Then;
+            inner.push(earlier);
+        }
+        out.extend(inner);
+    }
+    out.retain(|c| c.text.chars().any(char::is_alphanumeric));
+    if out.len() > MAX_CLAUSES {
+        let rest: Vec<String> = out.drain(MAX_CLAUSES..).map(|c| c.text).collect();
+        if let Some(last) = out.last_mut() {
+            last.text = format!("{}. {}", last.text, rest.join(". "));
+        }
+    }
+    out
+}
+
+/// Segments between sentence ends and connectives: first and last token, how it follows, and whether
+/// it goes before its predecessor.
+fn hard(tokens: &[Token], quoted: &[bool]) -> Vec<(usize, usize, Link, bool)> {
+    let mut out = Vec::new();
+    let mut start = 0;
+    let mut link = Link::Next;
+    let mut before = false;
+    let mut i = 0;
+    while i < tokens.len() {
+        if quoted[i] {
+            i += 1;
+            continue;
+        }
+        let found = if ends_sentence(tokens, i) {
+            Some((1, Link::Next, false))
+        } else if let Some(length) = reversal(tokens, i) {
+            Some((length, Link::Then, true))
+        } else {
+            connective(tokens, i).map(|(length, link)| (length, link, false))
+        };
+        match found {
+            Some((length, next, reverse)) => {
+                let blank = tokens[start..i].iter().all(|t| !t.word);
+                if !blank {
+                    out.push((start, i - 1, link, before));
+                    link = next;
+                } else if next != Link::Next {
+                    // "…. Poi …": the connective says more than the end of the sentence.
+                    link = next;
+                }
+                before = reverse || (blank && before && next == Link::Next);
+                i += length;
+                start = i;
+            }
+            None => i += 1,
+        }
+    }
+    if start < tokens.len() {
+        out.push((start, tokens.len() - 1, link, before));
+    }
+    out
+}
+
+fn ends_sentence(tokens: &[Token], i: usize) -> bool {
+    match tokens[i].raw.as_str() {
+        "!" | "?" | ";" | "\n" | "…" => true,
+        "." => {
+            let next = tokens.get(i + 1);
+            let before = if i > 0 { tokens[i - 1].norm.as_str() } else { "" };
+            let short = ["sig", "sigra", "dr", "dott", "ing", "mr", "mrs", "ms", "prof", "st", "no", "n", "avv", "p", "a"];
+            next.is_none_or(|t| !t.word || t.capital() || t.digit() || before.len() > 3) && !short.contains(&before)
+        }
+        _ => false,
+    }
+}
+
+fn connective(tokens: &[Token], i: usize) -> Option<(usize, Link)> {
+    // An "e" or "and" before the connective belongs to it.
+    let lead = usize::from(tokens[i].lower == "e" || tokens[i].is(&["ed", "and", "et", "und", "y"]) && tokens[i].lower != "è");
+    for skip in if lead == 1 { [0, 1] } else { [0, 0] } {
+        let at = i + skip;
+        for (words, link) in CONNECTIVES {
+            let fits = words.iter().enumerate().all(|(k, w)| {
+                tokens.get(at + k).is_some_and(|t| t.norm == *w && (*w != "e" || t.lower == "e"))
+            });
+            if fits && separates(tokens, at, words) {
+                return Some((skip + words.len(), *link));
+            }
+        }
+    }
+    // ", also …" and "… . Also, …"
+    let comma = i > 0 && tokens[i - 1].raw == ",";
+    if comma && tokens[i].is(&["also", "anche", "plus"]) {
+        return Some((1, Link::Also));
+    }
+    None
+}
+
+/// Whether the connective stands between clauses and is no part of another expression.
+fn separates(tokens: &[Token], at: usize, words: &[&str]) -> bool {
+    let before = at.checked_sub(1).and_then(|k| tokens.get(k));
+    let after = tokens.get(at + words.len());
+    match words {
+        ["then"] => !before.is_some_and(|t| t.is(&["back", "by", "since", "until", "till"])),
+        ["poi"] => !before.is_some_and(|t| t.is(&["o", "in", "da"])),
+        ["e", "dopo"] => !after.is_some_and(|t| t.is(&["domani"])),
+        _ => true,
+    }
+}
+
+/// "…, but first …", "ma prima …".
+fn reversal(tokens: &[Token], i: usize) -> Option<usize> {
+    let second = tokens.get(i + 1)?;
+    let opens = tokens[i].is(&["ma", "but", "pero", "mais", "aber"]);
+    if !opens || !second.is(&["prima", "first", "abord", "zuerst", "primero", "before"]) {
+        return None;
+    }
+    let of_all = tokens.get(i + 2).is_some_and(|t| t.is(&["di", "that", "of"])) && tokens.get(i + 3).is_some_and(|t| t.is(&["tutto", "all"]));
+    let that = tokens.get(i + 2).is_some_and(|t| t.is(&["that"]));
+    Some(if of_all { 4 } else if that { 3 } else { 2 })
+}
+
+struct Part<'a> {
+    text: &'a str,
+    tokens: &'a [Token],
+    quoted: &'a [bool],
+}
+
+impl Part<'_> {
+    fn clause(&self, first: usize, last: usize, link: Link) -> Clause {
+        let (first, last) = self.trim(first, last);
+        let mut text = text::span(self.text, self.tokens, first, last).trim().to_owned();
+        // The mark of a question is lost with the split; give back a closing quotation mark.
+        if self.tokens.get(last + 1).is_some_and(|t| matches!(t.raw.as_str(), "\"" | "»" | "”")) && self.quoted.get(last) == Some(&true) {
+            text = text::span(self.text, self.tokens, first, last + 1).trim().to_owned();
+        }
+        Clause { text, link }
+    }
+
+    /// Without marks at the ends and words that only open.
+    fn trim(&self, mut first: usize, mut last: usize) -> (usize, usize) {
+        while first < last && !self.tokens[last].word && !matches!(self.tokens[last].raw.as_str(), "\"" | "»" | "”" | "'") {
+            last -= 1;
+        }
+        let mut again = true;
+        while again && first < last {
+            again = false;
+            let mark = &self.tokens[first];
+            if !mark.word && !matches!(mark.raw.as_str(), "\"" | "«" | "“" | "'" | "#" | "¿") {
+                first += 1;
+                again = true;
+                continue;
+            }
+            for opener in OPENERS {
+                let fits = opener.iter().enumerate().all(|(k, w)| {
+                    first + k < last && self.tokens[first + k].norm == *w && (*w != "e" || self.tokens[first + k].lower == "e")
+                });
+                let next = self.tokens.get(first + opener.len());
+                let kept = match opener {
+                    ["prima"] => next.is_some_and(|t| t.is(&["di", "classe", "che", "possibile"])),
+                    ["first"] => next.is_some_and(|t| t.is(&["class", "floor", "name", "of", "available", "day"]) || super::dates::month(&t.norm).is_some()),
+                    ["e"] | ["and"] | ["y"] | ["et"] | ["und"] | ["ed"] => false,
+                    _ => false,
+                };
+                if fits && !kept {
+                    first += opener.len();
+                    again = true;
+                    break;
+                }
+            }
+        }
+        (first, last)
+    }
+
+    /// The clauses of one segment, in the order in which they are to be done.
+    fn sequence(&self, first: usize, last: usize, judge: &dyn Judge) -> Vec<Clause> {
+        let word = |i: usize, words: &[&str]| self.tokens.get(i).is_some_and(|t| t.is(words));
+        let (start, _) = self.trim(first, last);
+        // "Prima di X, Y" and "after X, Y" at the beginning.
+        let before = (word(start, &["prima"]) && word(start + 1, &["di", "che"])) || word(start, &["before"]);
+        let after = (word(start, &["dopo"]) && !word(start + 1, &["domani"])) || word(start, &["after", "once"]) || (word(start, &["una"]) && word(start + 1, &["volta"]));
+        if (before || after)
+            && let Some(comma) = (start..=last).find(|i| self.tokens[*i].raw == "," && !self.quoted[*i])
+            && comma < last
+        {
+            let from = start + if word(start + 1, &["di", "che", "aver", "avere", "volta", "having"]) { 2 } else { 1 };
+            let (x, y) = (self.words(from, comma - 1), self.words(comma + 1, last));
+            if judge.tool(&x, None).is_some() && judge.tool(&y, None).is_some() {
+                let mut inner = self.soft(from, comma - 1, judge);
+                let mut main = self.soft(comma + 1, last, judge);
+                let (a, b) = if before { (&mut main, &mut inner) } else { (&mut inner, &mut main) };
+                if let Some(head) = b.first_mut() {
+                    head.link = Link::Then;
+                }
+                a.append(b);
+                return std::mem::take(a);
+            }
+        }
+        // "Y prima di X", "Y after X" in the middle.
+        for i in start + 1..last {
+            if self.quoted[i] {
+                continue;
+            }
+            let before = (word(i, &["prima"]) && word(i + 1, &["di"])) || word(i, &["before"]);
+            let after = (word(i, &["dopo"]) && word(i + 1, &["aver", "avere", "che"])) || word(i, &["after"]);
+            if !(before || after) {
+                continue;
+            }
+            let from = i + if word(i + 1, &["di", "aver", "avere", "che", "having"]) { 2 } else { 1 };
+            if from > last {
+                continue;
+            }
+            let (y, x) = (self.words(start, i - 1), self.words(from, last));
+            if let (Some(a), Some(b)) = (judge.tool(&y, None), judge.tool(&x, None))
+                && (a.0 != b.0)
+                && b.1
+            {
+                let (one, two) = if before { ((start, i - 1), (from, last)) } else { ((from, last), (start, i - 1)) };
+                let mut out = self.soft(one.0, one.1, judge);
+                let mut rest = self.soft(two.0, two.1, judge);
+                if let Some(head) = rest.first_mut() {
+                    head.link = Link::Then;
+                }
+                out.append(&mut rest);
+                return out;
+            }
+        }
+        self.soft(first, last, judge)
+    }
+
+    fn words(&self, first: usize, last: usize) -> String {
+        if first > last {
+            return String::new();
+        }
+        self.clause(first, last, Link::Next).text
+    }
+
+    /// Whether a part begins with a preposition and so belongs to what stands before it ("a nome X").
+    fn leans(&self, first: usize) -> bool {
+        let words = ["a", "ad", "al", "con", "per", "di", "da", "in", "su", "nel", "nella", "at", "with", "for", "under", "by", "on", "to", "of", "from"];
+        self.tokens[first..].iter().find(|t| t.word).is_some_and(|t| t.is(&words))
+    }
+
+    /// Splits at "e", "and" and commas where both sides lead somewhere by themselves.
+    fn soft(&self, first: usize, last: usize, judge: &dyn Judge) -> Vec<Clause> {
+        let mut pieces: Vec<(usize, usize)> = Vec::new();
+        let mut start = first;
+        let mut account = false;
+        for i in first..=last.min(self.tokens.len().saturating_sub(1)) {
+            let token = &self.tokens[i];
+            // What follows a colon is one account, whatever it joins.
+            account |= token.raw == ":";
+            let joins = token.raw == "," || token.lower == "e" || (token.is(&["ed", "and", "et", "und", "y", "plus"]));
+            let as_well = token.is(&["as"]) && self.tokens.get(i + 1).is_some_and(|t| t.is(&["well"]));
+            let as_well = as_well && self.tokens.get(i + 2).is_some_and(|t| t.is(&["as"]));
+            let oltre = token.is(&["oltre"]) && self.tokens.get(i + 1).is_some_and(|t| t.is(&["a", "al", "alla"]));
+            if (joins || as_well || oltre) && !self.quoted[i] && !account && i > start && i < last {
+                pieces.push((start, i - 1));
+                start = i + if as_well { 3 } else if oltre { 2 } else { 1 };
+            }
+        }
+        if start <= last {
+            pieces.push((start, last));
+        }
+        let mut out: Vec<(usize, usize)> = Vec::new();
+        for (a, b) in pieces.into_iter().take(40) {
+            let Some(current) = out.last_mut() else {
+                out.push((a, b));
+                continue;
+            };
+            let left = judge.tool(&self.words(current.0, current.1), None);
+            let words = self.words(a, b);
+            let right = judge.tool(&words, left.map(|l| l.0));
+            let apart = match (left, right) {
+                (Some((l, _)), Some((r, sure))) if l != r => (sure && !self.leans(a)) || judge.acts(&words),
+                (Some(_), Some((_, sure))) => sure && judge.acts(&words),
+                // "Il mio username è X e vorrei …", "Devo partire, dimmi …"
+                (None, Some((_, sure))) => sure && judge.acts(&words),
+                _ => false,
+            };
+            if apart {
+                out.push((a, b));
+            } else {
+                current.1 = b;
+            }
+        }
+        out.into_iter()
+            .enumerate()
+            .map(|(n, (a, b))| self.clause(a, b, if n == 0 { Link::Next } else { Link::Also }))
+            .collect()
+    }
+}

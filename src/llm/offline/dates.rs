@@ -1,0 +1,439 @@
+//! Dates as people say them, resolved against today: single days, ranges, weekdays, relative days.
+
+use jiff::ToSpan;
+use jiff::civil::{Date, Weekday};
+
+use super::text::Token;
+
+/// Which end of a range something is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// Neither was said.
+    Single,
+    /// The beginning.
+    From,
+    /// The end.
+    To,
+}
+
+/// A date with its place in the text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Day {
+    /// Index of its first token, the preposition of a range included.
+    pub first: usize,
+    /// Index of its last token.
+    pub last: usize,
+    /// The day.
+    pub date: Date,
+    /// Which end it is.
+    pub role: Role,
+}
+
+/// A date as written, before what was left out is added.
+#[derive(Debug, Clone, Copy)]
+enum Said {
+    Exactly(Date),
+    Parts { day: i8, month: Option<i8>, year: Option<i16> },
+    Week(Weekday),
+    /// First and last day.
+    Between(Date, Date),
+}
+
+const MONTHS: &[&[&str]] = &[
+    &["gennaio", "january", "jan", "gen", "janvier", "januar", "enero", "janeiro"],
+    &["febbraio", "february", "feb", "fevrier", "februar", "febrero", "fevereiro"],
+    &["marzo", "march", "mar", "mars", "marz", "marco"],
+    &["aprile", "april", "apr", "avril", "abril"],
+    &["maggio", "may", "mag", "mai", "mayo", "maio"],
+    &["giugno", "june", "jun", "giu", "juin", "juni", "junio", "junho"],
+    &["luglio", "july", "jul", "lug", "juillet", "juli", "julio", "julho"],
+    &["agosto", "august", "aug", "ago", "aout"],
+    &["settembre", "september", "sep", "sept", "septembre", "septiembre", "setembro"],
+    &["ottobre", "october", "oct", "ott", "octobre", "oktober", "octubre", "outubro"],
+    &["novembre", "november", "nov", "noviembre", "novembro"],
+    &["dicembre", "december", "dec", "dic", "decembre", "dezember", "diciembre", "dezembro"],
+];
+
+const WEEKDAYS: &[(&[&str], Weekday)] = &[
+    (&["lunedi", "monday", "montag", "lundi", "lunes"], Weekday::Monday),
+    (&["martedi", "tuesday", "dienstag", "mardi", "martes"], Weekday::Tuesday),
+    (&["mercoledi", "wednesday", "mittwoch", "mercredi", "miercoles"], Weekday::Wednesday),
+    (&["giovedi", "thursday", "donnerstag", "jeudi", "jueves"], Weekday::Thursday),
+    (&["venerdi", "friday", "freitag", "vendredi", "viernes"], Weekday::Friday),
+    (&["sabato", "saturday", "samstag", "samedi"], Weekday::Saturday),
+    (&["domenica", "sunday", "sonntag", "dimanche", "domingo"], Weekday::Sunday),
+];
+
+const FROM: &[&str] = &["dal", "dall", "dalla", "da", "from", "between", "tra", "fra", "du", "vom", "von", "del", "desde", "starting", "entre"];
+const BETWEEN: &[&str] = &["between", "tra", "fra", "entre"];
+const TO: &[&str] = &["al", "all", "alla", "a", "ad", "to", "until", "till", "til", "through", "thru", "fino", "au", "bis", "hasta", "ate"];
+const FILLER: &[&str] = &["il", "lo", "l", "the", "giorno", "day", "di", "of", "le", "el", "al", "a", "all", "alla", "on", "e", "including"];
+
+/// The month a word names, from 1.
+pub(super) fn month(norm: &str) -> Option<i8> {
+    let at = MONTHS.iter().position(|names| names.contains(&norm))?;
+    i8::try_from(at + 1).ok()
+}
+
+fn weekday(norm: &str) -> Option<Weekday> {
+    let norm = norm.strip_suffix("-feira").unwrap_or(norm);
+    WEEKDAYS.iter().find(|(names, _)| names.contains(&norm)).map(|(_, day)| *day)
+}
+
+/// Whether the word belongs to the calendar by itself: a month or a weekday.
+pub(super) fn is_calendar(norm: &str) -> bool {
+    month(norm).is_some() || weekday(norm).is_some()
+}
+
+/// All dates of a text, in order. Tokens in `taken` (times) are passed over.
+pub(super) fn find(tokens: &[Token], today: Date, taken: &[bool]) -> Vec<Day> {
+    let reader = Reader { tokens, today, taken };
+    let mut out = Vec::new();
+    let mut i = 0;
+    while i < tokens.len() {
+        if let Some((days, next)) = reader.range(i).or_else(|| reader.single(i)) {
+            out.extend(days);
+            i = next.max(i + 1);
+        } else {
+            i += 1;
+        }
+    }
+    out
+}
+
+struct Reader<'a> {
+    tokens: &'a [Token],
+    today: Date,
+    taken: &'a [bool],
+}
+
+impl Reader<'_> {
+    fn at(&self, i: usize) -> Option<&Token> {
+        if self.taken.get(i).copied().unwrap_or(false) { None } else { self.tokens.get(i) }
+    }
+
+    fn is(&self, i: usize, words: &[&str]) -> bool {
+        self.at(i).is_some_and(|t| t.is(words))
+    }
+
+    /// Two dates with a beginning and an end.
+    fn range(&self, i: usize) -> Option<(Vec<Day>, usize)> {
+        if let Some(found) = self.dashed(i) {
+            return Some(found);
+        }
+        let opens = self.is(i, FROM);
+        let between = self.is(i, BETWEEN);
+        let mut at = if opens { self.skip(i + 1) } else { i };
+        let (a, next) = self.date_at(at, opens)?;
+        if let Said::Between(..) = a {
+            return None;
+        }
+        at = next;
+        if self.at(at).is_some_and(|t| t.raw == ",") {
+            at += 1;
+        }
+        let dash = self.at(at).is_some_and(|t| matches!(t.raw.as_str(), "-" | "–" | "—"));
+        let joined = self.is(at, TO) || dash || (between && self.is(at, &["e", "ed", "and", "y", "et"]));
+        let up_to = self.is(at, &["up"]) && self.is(at + 1, &["to"]);
+        if !(joined || up_to || (self.is(at, &["e", "and"]) && self.is(at + 1, &["fino", "until"]))) {
+            return None;
+        }
+        at = self.skip(at + if up_to { 2 } else { 1 });
+        let (b, next) = self.date_at(at, true)?;
+        let bare = |s: &Said| matches!(s, Said::Parts { month: None, .. });
+        // "10 to 12" alone is no range of dates.
+        if bare(&a) && bare(&b) && !opens {
+            return None;
+        }
+        let (from, to) = self.resolve_range(a, b)?;
+        let middle = at.saturating_sub(1).max(i);
+        Some((
+            vec![
+                Day { first: i, last: middle.saturating_sub(1).max(i), date: from, role: Role::From },
+                Day { first: middle, last: next - 1, date: to, role: Role::To },
+            ],
+            next,
+        ))
+    }
+
+    /// `15-17 June`, `June 15-17`, `15/06-17/06`.
+    fn dashed(&self, i: usize) -> Option<(Vec<Day>, usize)> {
+        let start = if self.is(i, FROM) { i + 1 } else { i };
+        let month_first = self.at(start).and_then(|t| month(&t.norm));
+        let at = if month_first.is_some() { start + 1 } else { start };
+        let token = self.at(at)?;
+        let (left, right) = token.norm.split_once('-')?;
+        let (a, b) = (day_number(left)?, day_number(right)?);
+        let mut next = at + 1;
+        let month = match month_first {
+            Some(m) => m,
+            None => {
+                if self.is(next, &["di", "of", "de"]) {
+                    next += 1;
+                }
+                let m = self.at(next).and_then(|t| month(&t.norm))?;
+                next += 1;
+                m
+            }
+        };
+        let (year, next) = self.year(next);
+        let said = |day| Said::Parts { day, month: Some(month), year };
+        let (from, to) = self.resolve_range(said(a), said(b))?;
+        let day = |date, role| Day { first: i, last: next - 1, date, role };
+        Some((vec![day(from, Role::From), day(to, Role::To)], next))
+    }
+
+    /// One date, perhaps with a word that makes it a beginning or an end.
+    fn single(&self, i: usize) -> Option<(Vec<Day>, usize)> {
+        let opens = self.is(i, FROM) && !self.is(i, &["del", "du", "von"]);
+        let ends = self.is(i, &["until", "till", "til", "fino", "entro", "by", "bis", "hasta", "through"]);
+        let dal = self.is(i, &["dal", "dall", "from", "starting"]);
+        if let Some((Said::Exactly(date), next)) = self.relative(i) {
+            return Some((vec![Day { first: i, last: next - 1, date, role: Role::Single }], next));
+        }
+        let start = if opens || ends { self.skip(i + 1) } else { i };
+        let (said, next) = self.date_at(start, (dal || ends) && !self.counts(start))?;
+        if let Said::Between(from, to) = said {
+            let day = |date, role| Day { first: i, last: next - 1, date, role };
+            return Some((vec![day(from, Role::From), day(to, Role::To)], next));
+        }
+        let date = self.resolve(self.month_of_next(said, next), self.today, false)?;
+        let role = if ends {
+            Role::To
+        } else if opens && !self.is(i, BETWEEN) {
+            Role::From
+        } else {
+            Role::Single
+        };
+        Some((vec![Day { first: i, last: next - 1, date, role }], next))
+    }
+
+    /// "il 3 e il 4 agosto": the month that a day without one shares with the day joined to it.
+    fn month_of_next(&self, said: Said, mut at: usize) -> Said {
+        let Said::Parts { day, month: None, year: None } = said else { return said };
+        for _ in 0..4 {
+            if !self.at(at).is_some_and(|t| t.raw == "," || t.is(&["e", "ed", "and", "o", "or"])) {
+                break;
+            }
+            match self.date_at(self.skip(at + 1), true) {
+                Some((Said::Parts { month: Some(month), year, .. }, _)) => return Said::Parts { day, month: Some(month), year },
+                Some((Said::Parts { .. }, next)) => at = next,
+                _ => break,
+            }
+        }
+        said
+    }
+
+    /// Whether the number here counts something ("from 15 people"), which makes it no day.
+    fn counts(&self, i: usize) -> bool {
+        self.tokens.get(i + 1).is_some_and(|t| t.word && !super::lexicon::is_stop(&t.norm) && month(&t.norm).is_none())
+    }
+
+    fn skip(&self, mut i: usize) -> usize {
+        let mut steps = 0;
+        while steps < 3 && self.is(i, FILLER) {
+            i += 1;
+            steps += 1;
+        }
+        i
+    }
+
+    fn year(&self, i: usize) -> (Option<i16>, usize) {
+        let mut at = i;
+        if self.at(at).is_some_and(|t| t.raw == ",") || self.is(at, &["del", "of", "de", "dell"]) {
+            at += 1;
+        }
+        match self.at(at).filter(|t| t.norm.len() == 4).and_then(|t| t.norm.parse::<i16>().ok()) {
+            Some(year) if (1900..2200).contains(&year) => (Some(year), at + 1),
+            _ => (None, i),
+        }
+    }
+
+    /// A date at `i`; `bare` allows a day's number alone.
+    fn date_at(&self, i: usize, bare: bool) -> Option<(Said, usize)> {
+        let token = self.at(i)?;
+        if let Some(said) = numeric(&token.norm) {
+            return Some((said, i + 1));
+        }
+        if let Some(found) = self.relative(i) {
+            return Some(found);
+        }
+        if let Some(day) = weekday(&token.norm) {
+            return Some(self.weekday_at(i, day));
+        }
+        if self.is(i, &["next", "this", "prossimo", "prossima", "questo", "questa", "coming", "on"])
+            && let Some(day) = self.at(i + 1).and_then(|t| weekday(&t.norm))
+        {
+            return Some(self.weekday_at(i + 1, day));
+        }
+        // June 15th, 2026
+        if let Some(month) = month(&token.norm) {
+            let at = if self.is(i + 1, &["the"]) { i + 2 } else { i + 1 };
+            let day = self.at(at).and_then(|t| day_number(&t.norm))?;
+            let (year, next) = self.year(at + 1);
+            return Some((Said::Parts { day, month: Some(month), year }, next));
+        }
+        let leads = self.is(i, &["il", "the", "giorno", "day", "l", "el", "le", "den"]);
+        let at = if leads { self.skip(i + 1) } else { i };
+        let number = self.at(at)?;
+        let day = day_number(&number.norm).or(match number.norm.as_str() {
+            "primo" | "first" => Some(1),
+            _ => None,
+        })?;
+        let mut next = at + 1;
+        if self.is(next, &["di", "of", "de", "."]) {
+            next += 1;
+        }
+        if let Some(month) = self.at(next).and_then(|t| month(&t.norm)) {
+            let (year, next) = self.year(next + 1);
+            return Some((Said::Parts { day, month: Some(month), year }, next));
+        }
+        let ordinal = number.norm.len() > 2 && number.digit();
+        let named = self.is(i, &["giorno", "day"]) || (leads && self.is(i + 1, &["giorno", "day"]));
+        let lone = named || (leads && self.is(i, &["il"])) || ordinal;
+        let follows = self.tokens.get(at + 1);
+        let followed = !named
+            && follows.is_some_and(|t| {
+                (t.word && !super::lexicon::is_stop(&t.norm) && !is_calendar(&t.norm)) || matches!(t.raw.as_str(), "%" | "€")
+            });
+        let word = number.is(&["primo", "first"]);
+        ((bare || lone) && !followed && !word).then_some((Said::Parts { day, month: None, year: None }, at + 1))
+    }
+
+    /// A weekday, and the date behind it where one follows ("venerdì 12 giugno").
+    fn weekday_at(&self, i: usize, day: Weekday) -> (Said, usize) {
+        let mut next = i + 1;
+        if self.at(next).is_some_and(|t| t.raw == ",") {
+            next += 1;
+        }
+        if self.is(next, &["il", "the"]) {
+            next += 1;
+        }
+        if self.at(next).is_some_and(|t| t.digit() || month(&t.norm).is_some())
+            && let Some((said @ (Said::Parts { .. } | Said::Exactly(_)), end)) = self.date_at(next, !self.counts(next))
+        {
+            return (said, end);
+        }
+        let end = if self.is(i + 1, &["prossimo", "prossima", "next"]) { i + 2 } else { i + 1 };
+        (Said::Week(day), end)
+    }
+
+    fn relative(&self, i: usize) -> Option<(Said, usize)> {
+        let token = self.at(i)?;
+        let exactly = |days: i64, next: usize| Some((Said::Exactly(self.today.saturating_add(days.days())), next));
+        match token.norm.as_str() {
+            "oggi" | "stasera" | "stanotte" | "stamattina" | "today" | "tonight" | "heute" | "hoy" | "hoje"
+            | "aujourd" => return exactly(0, i + 1),
+            "domani" | "tomorrow" | "demain" | "manana" | "amanha" => return exactly(1, i + 1),
+            "dopodomani" | "ubermorgen" => return exactly(2, i + 1),
+            "ieri" | "yesterday" | "hier" | "gestern" | "ayer" | "ontem" => return exactly(-1, i + 1),
+            "weekend" | "week-end" => return Some(self.weekend(i + 1)),
+            "fine" if self.is(i + 1, &["settimana"]) => return Some(self.weekend(i + 2)),
+            _ => {}
+        }
+        if self.is(i, &["the"]) && self.is(i + 1, &["day"]) && self.is(i + 2, &["after"]) && self.is(i + 3, &["tomorrow"]) {
+            return exactly(2, i + 4);
+        }
+        if self.is(i, &["day"]) && self.is(i + 1, &["after"]) && self.is(i + 2, &["tomorrow"]) {
+            return exactly(2, i + 3);
+        }
+        if (self.is(i, &["next", "prossima"]) && self.is(i + 1, &["week", "settimana"]))
+            || (self.is(i, &["settimana"]) && self.is(i + 1, &["prossima"]))
+        {
+            let monday = self.resolve(Said::Week(Weekday::Monday), self.today, true)?;
+            return Some((Said::Between(monday, monday.saturating_add(6.days())), i + 2));
+        }
+        if self.is(i, &["tra", "fra", "in", "within"]) {
+            let count = self.at(i + 1).and_then(|t| {
+                super::numbers::digits(&t.norm)
+                    .or_else(|| super::numbers::word(&t.norm))
+                    .or_else(|| t.is(&["un", "una", "a"]).then_some(1.0))
+            })?;
+            let count = if (0.0..=999.0).contains(&count) { count as i64 } else { return None };
+            if self.is(i + 2, &["giorni", "giorno", "days", "day"]) {
+                return exactly(count, i + 3);
+            }
+            if self.is(i + 2, &["settimane", "settimana", "weeks", "week"]) {
+                return exactly(count * 7, i + 3);
+            }
+        }
+        None
+    }
+
+    fn weekend(&self, next: usize) -> (Said, usize) {
+        let saturday = match self.today.weekday() {
+            Weekday::Sunday => self.today.saturating_sub(1.days()),
+            _ => self.resolve(Said::Week(Weekday::Saturday), self.today, false).unwrap_or(self.today),
+        };
+        (Said::Between(saturday, saturday.saturating_add(1.days())), next)
+    }
+
+    fn resolve_range(&self, a: Said, b: Said) -> Option<(Date, Date)> {
+        let a = match (a, b) {
+            (Said::Parts { day, month: None, year: None }, Said::Parts { month: Some(m), year, day: end }) => {
+                // "from 28 to 3 July" begins in the month before.
+                let m = if day > end { if m == 1 { 12 } else { m - 1 } } else { m };
+                Said::Parts { day, month: Some(m), year }
+            }
+            (Said::Parts { day, month, year: None }, Said::Parts { month: Some(_), year, .. }) => {
+                Said::Parts { day, month, year }
+            }
+            (a, _) => a,
+        };
+        let from = self.resolve(a, self.today, false)?;
+        let to = self.resolve(b, from, matches!(b, Said::Week(_)))?;
+        (to >= from).then_some((from, to))
+    }
+
+    /// The first such date from `since` on (after it, for a weekday of today and where `after`).
+    fn resolve(&self, said: Said, since: Date, after: bool) -> Option<Date> {
+        match said {
+            Said::Exactly(date) => Some(date),
+            Said::Between(date, _) => Some(date),
+            Said::Parts { day, month: Some(month), year: Some(year) } => Date::new(year, month, day).ok(),
+            Said::Parts { day, month: Some(month), year: None } => (0..8)
+                .filter_map(|ahead| Date::new(since.year() + ahead, month, day).ok())
+                .find(|date| *date >= since),
+            Said::Parts { day, month: None, .. } => (0..14)
+                .filter_map(|ahead: i32| since.first_of_month().checked_add(ahead.months()).ok())
+                .filter_map(|month| Date::new(month.year(), month.month(), day).ok())
+                .find(|date| *date >= since),
+            Said::Week(day) => {
+                let ahead = i64::from((day.to_monday_zero_offset() - since.weekday().to_monday_zero_offset()).rem_euclid(7));
+                let ahead = if ahead == 0 && (after || since == self.today) { 7 } else { ahead };
+                since.checked_add(ahead.days()).ok()
+            }
+        }
+    }
+}
+
+/// `15`, `15th`, `1°`: a day of a month.
+fn day_number(norm: &str) -> Option<i8> {
+    let digits = norm.trim_end_matches(|c: char| !c.is_ascii_digit());
+    let tail = &norm[digits.len()..];
+    if !matches!(tail, "" | "st" | "nd" | "rd" | "th" | "deg" | "o" | "er" | "°") || digits.len() > 2 {
+        return None;
+    }
+    digits.parse().ok().filter(|day| (1..=31).contains(day))
+}
+
+/// `2026-06-15`, `15/06`, `15/06/2026`, `15-06-2026`, `15.06.2026`.
+fn numeric(norm: &str) -> Option<Said> {
+    let parts: Vec<&str> = norm.split(['-', '/', '.']).collect();
+    if !parts.iter().all(|p| !p.is_empty() && p.len() <= 4 && p.chars().all(|c| c.is_ascii_digit())) {
+        return None;
+    }
+    let number = |s: &str| s.parse::<i16>().ok();
+    let small = |s: &str| s.parse::<i8>().ok();
+    let fit = |day: i8, month: i8, year: Option<i16>| {
+        let (day, month) = if month > 12 && (1..=12).contains(&day) { (month, day) } else { (day, month) };
+        let year = year.map(|y| if y < 100 { 2000 + y } else { y });
+        ((1..=31).contains(&day) && (1..=12).contains(&month)).then_some(Said::Parts { day, month: Some(month), year })
+    };
+    match parts.as_slice() {
+        [y, m, d] if y.len() == 4 => Date::new(number(y)?, small(m)?, small(d)?).ok().map(Said::Exactly),
+        [d, m, y] => fit(small(d)?, small(m)?, Some(number(y)?)),
+        [d, m] if norm.contains('/') && d.len() <= 2 => fit(small(d)?, small(m)?, None),
+        _ => None,
+    }
+}

@@ -1,0 +1,95 @@
+//! What a text speaks of besides words: days, times, numbers and quoted passages, with their places.
+
+use jiff::civil::Date;
+
+use super::dates::{self, Day};
+use super::numbers::{self, Number};
+use super::text::Token;
+use super::times::{self, Hour};
+
+/// The days, times, numbers and quotations of a text.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Entities {
+    /// Days, in order.
+    pub days: Vec<Day>,
+    /// Times, in order.
+    pub hours: Vec<Hour>,
+    /// Numbers that are no part of a day or a time.
+    pub numbers: Vec<Number>,
+    /// First and last token inside quotation marks.
+    pub quotes: Vec<(usize, usize)>,
+    /// By token: whether it is part of a day or a time.
+    pub taken: Vec<bool>,
+    /// By token: whether it is inside quotation marks.
+    pub quoted: Vec<bool>,
+}
+
+impl Entities {
+    /// Everything found in these tokens.
+    pub fn of(tokens: &[Token], today: Date) -> Self {
+        let mut taken = vec![false; tokens.len()];
+        let mut quoted = vec![false; tokens.len()];
+        let quotes = quotes(tokens);
+        for (a, b) in &quotes {
+            quoted[*a..=*b].fill(true);
+        }
+        let probe = dates::find(tokens, today, &quoted);
+        let hours: Vec<Hour> = times::find(tokens, !probe.is_empty())
+            .into_iter()
+            .filter(|h| !quoted[h.first])
+            // "from 15 to 17 June" are days; what reads both ways is a day.
+            .filter(|h| {
+                let clock = tokens[h.first..=h.last].iter().any(|t| t.norm.contains(':'));
+                clock || !probe.iter().any(|d| d.first <= h.last && h.first <= d.last && d.last > d.first && has_month(tokens, d))
+            })
+            .collect();
+        for hour in &hours {
+            taken[hour.first..=hour.last].fill(true);
+        }
+        let mut blocked = taken.clone();
+        for (b, q) in blocked.iter_mut().zip(&quoted) {
+            *b |= *q;
+        }
+        let days = dates::find(tokens, today, &blocked);
+        for day in &days {
+            taken[day.first..=day.last].fill(true);
+        }
+        let numbers = numbers::find(tokens).into_iter().filter(|n| !taken[n.first] && !quoted[n.first]).collect();
+        Self { days, hours, numbers, quotes, taken, quoted }
+    }
+}
+
+fn has_month(tokens: &[Token], day: &Day) -> bool {
+    // The month of a range's beginning stands at its end.
+    let end = (day.last + 4).min(tokens.len().saturating_sub(1));
+    tokens[day.first..=end].iter().any(|t| dates::month(&t.norm).is_some())
+}
+
+/// What stands between quotation marks; an apostrophe is none.
+pub(super) fn quotes(tokens: &[Token]) -> Vec<(usize, usize)> {
+    let mut out = Vec::new();
+    let mut open: Option<(usize, char)> = None;
+    for (i, token) in tokens.iter().enumerate() {
+        let Some(mark) = token.raw.chars().next().filter(|_| !token.word) else { continue };
+        match open {
+            Some((start, close)) if mark == close => {
+                if i > start + 1 {
+                    out.push((start + 1, i - 1));
+                }
+                open = None;
+            }
+            Some(_) => {}
+            None => {
+                let close = match mark {
+                    '"' => '"',
+                    '“' | '„' => '”',
+                    '«' => '»',
+                    '\'' | '‘' => if mark == '‘' { '’' } else { '\'' },
+                    _ => continue,
+                };
+                open = Some((i, close));
+            }
+        }
+    }
+    out
+}

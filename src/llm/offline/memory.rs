@@ -1,0 +1,153 @@
+//! What was said or found before: values for arguments from earlier results, earlier turns and the
+//! conversation's words.
+
+use jiff::Zoned;
+use serde_json::{Value, json};
+
+use super::prompt::{Conversation, Executed, Prompt};
+use super::schema::{Field, Kind};
+use super::slots;
+use super::text::{self, fold, name_words};
+use crate::llm::ToolSpec;
+
+/// Most values of a result that are looked at.
+const MAX_NODES: usize = 2000;
+
+/// Whether a tool may change something, as far as its texts tell: a scene's model is not told effects.
+pub(super) fn may_write(tool: &ToolSpec) -> bool {
+    const READS: &[&str] = &["get", "list", "find", "search", "show", "read", "check", "lookup", "forecast", "status", "track", "view", "fetch", "query", "count", "balance", "describe", "calculate", "compute", "convert"];
+    !name_words(&tool.name).iter().any(|w| READS.contains(&w.as_str()))
+}
+
+/// A value for a required argument from earlier steps and turns. Days, numbers and free text are
+/// taken over only where the words point back; names and identifiers also without.
+pub(super) fn recall(field: &Field, tool: &ToolSpec, prompt: &Prompt, purpose: &str, writes: bool, back: bool) -> Option<Value> {
+    let naming = field.identifies() || matches!(field.kind, Kind::Person | Kind::Place | Kind::Email | Kind::Thing);
+    let earlier: Vec<Executed> = prompt.lines("earlier");
+    let conversation: Conversation = prompt.json("conversation");
+    let now = prompt.now();
+    let steady = field.identifies() || matches!(field.kind, Kind::Person | Kind::Email);
+    if !(back || (naming && !writes) || (steady && writes)) {
+        return None;
+    }
+    for step in earlier.iter().rev() {
+        for call in step.calls.iter().rev() {
+            if let Some(value) = by_name(&call.arguments, field).or_else(|| pick(&call.result, field, purpose, &now)) {
+                return Some(value);
+            }
+        }
+    }
+    let scene = prompt.get("scene");
+    for turn in conversation.turns.iter().rev().take(20) {
+        for call in turn.calls.iter().rev() {
+            let same = call.scene == scene.trim() || call.tool == tool.name;
+            // A city of the weather is no city to deliver to, unless the words point back.
+            if !(same || steady || back) || (field.identifies() && !same) {
+                continue;
+            }
+            if let Some(value) = by_name(&call.arguments, field) {
+                return Some(value);
+            }
+            if field.identifies() && same && let Some(value) = pick(&call.result, field, purpose, &now) {
+                return Some(value);
+            }
+        }
+        if steady {
+            // "Il mio username è …" said in words, in a turn that called nothing.
+            let mut probe = field.clone();
+            probe.required = false;
+            let said = slots::fill(std::slice::from_ref(&probe), &turn.request, &now, &[], false);
+            if let Some(value) = said.values.get(&field.name) {
+                return Some(value.clone());
+            }
+        }
+    }
+    None
+}
+
+/// An argument of an earlier call under the same name.
+fn by_name(arguments: &Value, field: &Field) -> Option<Value> {
+    arguments.get(&field.name).filter(|v| !v.is_null() && !v.is_object() && !v.is_array()).cloned()
+}
+
+/// Whether the argument is the asking user's own name, by its description or by a "my" with nothing
+/// else known.
+pub(super) fn is_own_name(field: &Field, tool: &ToolSpec, purpose: &str, request: &str) -> bool {
+    if field.kind != Kind::Person && !(field.kind == Kind::Id && field.says(&["username", "user", "employee", "utente", "dipendente"])) {
+        return false;
+    }
+    let about = fold(&field.description);
+    let own = ["own", "who asks", "asking", "your", "caller", "current user", "requester", "chi chiede", "proprio", "logged"];
+    if own.iter().any(|w| about.contains(w)) {
+        return true;
+    }
+    let user = field.says(&["user", "username", "employee", "utente", "dipendente", "login", "member", "socio"]);
+    let mine = text::tokens(&format!("{purpose} {request}"))
+        .iter()
+        .any(|t| t.is(&["mio", "mia", "miei", "mie", "my", "mine", "mi", "mon", "ma", "mein", "meine", "i", "io"]));
+    user && mine && !may_write(tool)
+}
+
+/// The value for an argument from a result: a field of its name, or the identifier of the one entry
+/// that the words fit.
+pub(super) fn pick(result: &Value, field: &Field, purpose: &str, now: &Zoned) -> Option<Value> {
+    let mut entries: Vec<&Value> = Vec::new();
+    collect(result, &mut entries);
+    let keys = |entry: &Value| -> Option<Value> {
+        let object = entry.as_object()?;
+        let exact = object.get(&field.name);
+        let parts = name_words(&field.name);
+        let id = ["id", "code", "number", "reference", "codice"];
+        let is_id = parts.iter().any(|p| id.contains(&p.as_str()));
+        let tail = parts.iter().rev().find(|p| id.contains(&p.as_str()));
+        let loose = tail
+            .and_then(|t| object.get(t))
+            .or_else(|| object.get("id").filter(|_| is_id))
+            .or_else(|| object.iter().find(|(k, _)| is_id && k.ends_with("_id")).map(|(_, v)| v));
+        exact.or(loose).filter(|v| v.is_string() || v.is_number()).cloned()
+    };
+    let mut fitting: Vec<(usize, Value)> = Vec::new();
+    let tokens = text::tokens(purpose);
+    let days: Vec<String> = super::entities::Entities::of(&tokens, now.date()).days.iter().map(|d| d.date.to_string()).collect();
+    for entry in entries {
+        let Some(value) = keys(entry) else { continue };
+        let said: Vec<String> = entry
+            .as_object()
+            .into_iter()
+            .flatten()
+            .filter_map(|(_, v)| v.as_str())
+            .map(fold)
+            .collect();
+        let fits = tokens.iter().filter(|t| t.norm.len() > 3 && said.iter().any(|s| s.contains(&t.norm))).count()
+            + days.iter().filter(|d| said.iter().any(|s| s.starts_with(d.as_str()))).count() * 2;
+        if !fitting.iter().any(|(_, v)| *v == value) {
+            fitting.push((fits, value));
+        }
+    }
+    let best = fitting.iter().map(|f| f.0).max()?;
+    let mut top = fitting.into_iter().filter(|f| f.0 == best);
+    let one = top.next()?;
+    // Several that fit equally: only the user can say which.
+    if top.next().is_some() {
+        return None;
+    }
+    Some(match (&field.kind, one.1) {
+        (Kind::Number(_), value) => value,
+        (_, Value::Number(n)) => json!(n.to_string()),
+        (_, value) => value,
+    })
+}
+
+fn collect<'a>(value: &'a Value, out: &mut Vec<&'a Value>) {
+    if out.len() >= MAX_NODES {
+        return;
+    }
+    match value {
+        Value::Array(list) => list.iter().for_each(|v| collect(v, out)),
+        Value::Object(map) => {
+            out.push(value);
+            map.values().for_each(|v| collect(v, out));
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,106 @@
+//! The embedded model: rules without weights and without a network, under the same prompts and forced
+//! tools as any other model.
+//!
+//! It routes by likeness to the scenes' own examples and descriptions, plans by the connecting words
+//! of the request, fills arguments by what their schemas say of them, and words answers from results.
+//!
+//! **Invariant:** it holds no answers and knows no scene by name; it has no clock (now comes with the
+//! prompt) and no state that changes what it says.
+
+mod answer;
+mod ask;
+mod clauses;
+mod dates;
+mod entities;
+mod followup;
+mod freetext;
+mod lexicon;
+mod memory;
+mod names;
+mod numbers;
+mod options;
+mod plan;
+mod prompt;
+mod recap;
+mod render;
+mod routing;
+mod scene;
+mod schema;
+mod slots;
+mod source;
+mod talk;
+mod text;
+mod times;
+mod verdict;
+
+#[cfg(test)]
+mod tests;
+
+use prompt::Prompt;
+use serde_json::Value;
+
+use super::{Choice, Completion, Message, Purpose, Request};
+use crate::run::{Reply, ReplyCall, Usage};
+
+/// The name under which its replies appear.
+pub const NAME: &str = "offline";
+
+/// The embedded model.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Offline;
+
+impl Offline {
+    /// The reply to a request. The same request always gets the same reply; what is missing or broken
+    /// in its prompt is read as empty.
+    pub fn complete(&self, request: &Request) -> Completion {
+        let prompt = Prompt::of(request);
+        let (text, calls) = match (request.purpose, &request.choice) {
+            (Purpose::Plan, _) => (String::new(), vec![forced(request, "CreateExecutionPlan", plan::create(request, &prompt))]),
+            (Purpose::Continuation, _) => (String::new(), vec![forced(request, "CheckContinuation", verdict::check(request, &prompt))]),
+            (Purpose::Scene, choice) => match scene::next(request, &prompt) {
+                scene::Move::Calls(calls) if *choice != Choice::None => (String::new(), scene::with_ids(request, calls)),
+                scene::Move::Calls(_) => (ask::cannot(prompt.language()), Vec::new()),
+                scene::Move::Say(text) => (text, Vec::new()),
+            },
+            (Purpose::Answer, _) => (answer::answer(&prompt), Vec::new()),
+            (Purpose::Summary, _) => (recap::summary(&prompt), Vec::new()),
+        };
+        let finish = if calls.is_empty() { "stop" } else { "tool_calls" };
+        let usage = Usage {
+            calls: 1,
+            input_tokens: tokens(input(request)),
+            cached_input_tokens: 0,
+            output_tokens: tokens(text.chars().count() + calls.iter().map(|c| c.name.len() + c.arguments.chars().count()).sum::<usize>()),
+            cost_nano_usd: 0,
+        };
+        let reply = Reply { text, calls, finish_reason: Some(finish.to_owned()), model: NAME.to_owned() };
+        Completion { reply, usage }
+    }
+}
+
+fn forced(request: &Request, usual: &str, arguments: Value) -> ReplyCall {
+    let name = match &request.choice {
+        Choice::Forced(name) => name.clone(),
+        _ => request.tools.first().map_or_else(|| usual.to_owned(), |t| t.name.clone()),
+    };
+    ReplyCall { id: "offline-1".to_owned(), name, arguments: arguments.to_string() }
+}
+
+/// Characters of everything that is sent.
+fn input(request: &Request) -> usize {
+    let messages: usize = request
+        .messages
+        .iter()
+        .map(|m| match m {
+            Message::System { text } | Message::User { text } | Message::Tool { text, .. } => text.len(),
+            Message::Assistant { text, calls } => text.len() + calls.iter().map(|c| c.arguments.len()).sum::<usize>(),
+        })
+        .sum();
+    let tools: usize = request.tools.iter().map(|t| t.name.len() + t.description.len() + t.parameters.to_string().len()).sum();
+    messages + tools
+}
+
+/// About four characters are a token.
+fn tokens(characters: usize) -> u64 {
+    u64::try_from(characters.div_ceil(4)).unwrap_or(u64::MAX)
+}

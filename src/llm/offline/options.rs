@@ -1,0 +1,147 @@
+//! Arguments with given values: enumerations and yes or no.
+
+use serde_json::{Value, json};
+
+use super::lexicon;
+use super::schema::{Choice, Field, Kind};
+use super::slots::Filled;
+use super::source::Source;
+use super::text::{Token, features};
+
+const NOT: &[&str] = &["non", "not", "no", "senza", "without", "nessun", "nessuna", "never", "mai", "don", "doesn"];
+
+/// Enumerations, single and in lists.
+pub(super) fn choices(fields: &[Field], source: &mut Source, out: &mut Filled, alone: bool) {
+    for field in fields {
+        match &field.kind {
+            Kind::Enum(choices) => {
+                if let Some((choice, first, last)) = best(field, choices, source, alone) {
+                    out.values.insert(field.name.clone(), choice);
+                    source.take(first, last);
+                }
+            }
+            Kind::List(inner) => {
+                if let Kind::Enum(choices) = &inner.kind {
+                    let all: Vec<Value> = choices
+                        .iter()
+                        .filter_map(|c| best(field, std::slice::from_ref(c), source, alone).map(|b| b.0))
+                        .collect();
+                    if !all.is_empty() {
+                        out.values.insert(field.name.clone(), Value::Array(all));
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The value that the words mean, with the place of the words.
+fn best(field: &Field, choices: &[Choice], source: &Source, alone: bool) -> Option<(Value, usize, usize)> {
+    let mut best: Option<(f64, Value, usize, usize)> = None;
+    for choice in choices {
+        for (n, words) in choice.words.iter().enumerate() {
+            let Some((mut score, first, last)) = said(words, source) else { continue };
+            score -= if n == 0 { 0.0 } else { 0.03 };
+            // Longer expressions are surer; the argument's own name beside it is surer still.
+            score += 0.02 * words.len().min(3) as f64;
+            let beside = [first.checked_sub(1), first.checked_sub(2), Some(last + 1)];
+            let near = beside.iter().flatten().filter_map(|i| source.tokens.get(*i)).any(|t| t.word && field.speaks_of(&t.features()) > 0.8);
+            score += if near { 0.2 } else { 0.0 };
+            if best.as_ref().is_none_or(|b| score > b.0 + 1e-9) {
+                best = Some((score, choice.value.clone(), first, last));
+            }
+        }
+    }
+    if let Some((score, value, first, last)) = best
+        && score >= if alone { 0.7 } else { 0.8 }
+    {
+        return Some((value, first, last));
+    }
+    // "urgente" where the values are low, normal, high.
+    if field.says(&["priority", "urgency", "priorita", "urgenza", "severity"]) {
+        let urgent = features("urgent");
+        let at = source.tokens.iter().position(|t| t.word && t.features().similarity(&urgent) > 0.8)?;
+        if negated(&source.tokens, at) {
+            return None;
+        }
+        let high = features("high");
+        let top = choices.iter().find(|c| c.words.iter().flatten().any(|w| features(w).similarity(&high) > 0.8))?;
+        return Some((top.value.clone(), at, at));
+    }
+    None
+}
+
+/// Where these words stand in the text together, and how exactly.
+fn said(words: &[String], source: &Source) -> Option<(f64, usize, usize)> {
+    let mut first = usize::MAX;
+    let mut last = 0;
+    let mut total = 0.0;
+    for word in words {
+        let wanted = features(word);
+        let mut found: Option<(f64, usize)> = None;
+        for (i, token) in source.tokens.iter().enumerate() {
+            if !token.word || source.gone(i) || source.found.quoted[i] || negated(&source.tokens, i) {
+                continue;
+            }
+            let exact = token.norm == wanted.norm;
+            if !exact && (lexicon::is_stop(&token.norm) || wanted.norm.len() < 3) {
+                continue;
+            }
+            let mut sim = token.features().similarity(&wanted);
+            if sim == 0.0 && token.norm.contains('-') {
+                sim = token.norm.split('-').map(|p| features(p).similarity(&wanted)).fold(0.0, f64::max);
+            }
+            if sim == 0.0 && token.norm.len() >= 5 && wanted.norm.len() >= 5 && strsim::jaro_winkler(&token.norm, &wanted.norm) > 0.93 {
+                sim = 0.82;
+            }
+            if sim > 0.0 && found.is_none_or(|f| sim > f.0) {
+                found = Some((sim, i));
+            }
+        }
+        let (sim, at) = found?;
+        total += sim;
+        first = first.min(at);
+        last = last.max(at);
+    }
+    (last.saturating_sub(first) <= words.len() + 1).then(|| (total / words.len().max(1) as f64, first, last))
+}
+
+fn negated(tokens: &[Token], at: usize) -> bool {
+    (at.saturating_sub(2)..at).any(|i| tokens[i].is(NOT))
+}
+
+/// Yes or no: said by the argument's own words, denied by a "without" or "not" before them.
+pub(super) fn flags(fields: &[Field], source: &Source, out: &mut Filled, alone: bool) {
+    for field in fields.iter().filter(|f| f.kind == Kind::Bool && !out.values.contains_key(&f.name)).collect::<Vec<_>>() {
+        let general = ["is", "has", "with", "include", "needs", "need", "want", "wants", "required", "con", "is", "use", "requires"];
+        let words: Vec<_> = field
+            .cues
+            .iter()
+            .filter(|f| !general.contains(&f.norm.as_str()) && f.norm.len() > 2)
+            .collect();
+        // The joined form of the name stands beside its parts; the parts are enough.
+        let words: Vec<_> = words
+            .iter()
+            .filter(|f| words.iter().filter(|o| o.norm != f.norm && f.norm.contains(&o.norm)).count() < 2)
+            .collect();
+        let places: Option<Vec<usize>> = words
+            .iter()
+            .map(|w| source.tokens.iter().position(|t| t.word && t.features().similarity(w) > 0.8))
+            .collect();
+        match places {
+            Some(places) if !places.is_empty() => {
+                let first = places.iter().copied().min().unwrap_or(0);
+                out.values.insert(field.name.clone(), json!(!negated(&source.tokens, first)));
+            }
+            _ if alone && field.required => {
+                let yes = source.tokens.iter().any(|t| t.is(&["si", "yes", "certo", "sure", "ok", "oui", "ja"]));
+                let no = source.tokens.iter().any(|t| t.is(NOT));
+                if yes != no {
+                    out.values.insert(field.name.clone(), json!(yes));
+                }
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,355 @@
+//! Plans: the clauses of a request, each with the tool that serves it, in the order in which they
+//! need one another.
+
+use std::rc::Rc;
+
+use jiff::Zoned;
+use serde_json::{Value, json};
+
+use super::clauses::{self, Clause, Judge, Link};
+use super::entities::Entities;
+use super::followup;
+use super::lexicon;
+use super::prompt::{Conversation, Executed, Pending, Prompt};
+use super::routing::{Hit, Index, STRONG};
+use super::slots;
+use super::talk::{self, Talk};
+use super::text;
+use crate::llm::Request;
+
+/// Most steps, whatever the prompt allows.
+const MAX_STEPS: usize = 10;
+
+/// A step before it has a number.
+struct Draft {
+    hit: Hit,
+    purpose: String,
+    link: Link,
+    points_back: bool,
+}
+
+/// The arguments of `CreateExecutionPlan` for a request.
+pub(super) fn create(request: &Request, prompt: &Prompt) -> Value {
+    let section = prompt.get("scenes");
+    let index = Index::of(&section, || prompt.lines("scenes"));
+    let now = prompt.now();
+    let executed: Vec<Executed> = prompt.lines("executed");
+    let missing = prompt.get("missing");
+    let words = if missing.trim().is_empty() { prompt.request() } else { missing };
+    let words = text::cut(words.trim()).to_owned();
+    let planner = Planner {
+        index,
+        now,
+        conversation: prompt.json("conversation"),
+        pending: prompt.pending().filter(|_| executed.is_empty()),
+    };
+    let (drafts, unserved) = planner.drafts(&words, &executed);
+    let first = prompt.get("number_from").trim().parse::<u32>().unwrap_or(1).max(1);
+    planner.plan(drafts, &unserved, first, most_steps(request))
+}
+
+/// How many steps the schema or an earlier objection allows.
+fn most_steps(request: &Request) -> usize {
+    let schema = request.tools.first().and_then(|t| t.parameters.pointer("/properties/steps/maxItems"));
+    let allowed = schema.and_then(Value::as_u64).and_then(|n| usize::try_from(n).ok()).unwrap_or(MAX_STEPS);
+    let objection = request.messages.iter().rev().find_map(|m| {
+        let (crate::llm::Message::Tool { text, .. } | crate::llm::Message::User { text }) = m else { return None };
+        let rest = text.split("at most ").nth(1).filter(|_| text.contains("steps"))?;
+        rest.split_whitespace().next()?.parse::<usize>().ok()
+    });
+    allowed.min(objection.unwrap_or(MAX_STEPS)).clamp(1, MAX_STEPS)
+}
+
+struct Planner {
+    index: Rc<Index>,
+    now: Zoned,
+    conversation: Conversation,
+    pending: Option<Pending>,
+}
+
+impl Judge for Planner {
+    fn tool(&self, words: &str, after: Option<usize>) -> Option<(usize, bool)> {
+        let hit = self.index.route(words, self.now.date(), after.map(|a| a / 1000))?;
+        Some((hit.scene * 1000 + hit.tool, hit.score >= STRONG))
+    }
+
+    fn acts(&self, words: &str) -> bool {
+        let tokens = text::tokens(words);
+        let start: Vec<_> = tokens.iter().filter(|t| t.word).take(5).collect();
+        start.iter().any(|t| {
+            lexicon::is_asking(&t.norm)
+                || lexicon::may_be_action(&t.features().concepts)
+                || t.is(&["vorrei", "voglio", "dimmi", "dammi", "fammi", "tell", "give", "want", "like", "need", "serve", "devo", "show", "let", "sapere", "che", "is", "do", "puoi", "can", "get", "check"])
+        })
+    }
+}
+
+impl Planner {
+    fn today(&self) -> jiff::civil::Date {
+        self.now.date()
+    }
+
+    /// The steps of a request, and clauses that ask for something that no tool serves.
+    fn drafts(&self, words: &str, executed: &[Executed]) -> (Vec<Draft>, Vec<String>) {
+        let kind = talk::of(words);
+        let withdrawn = kind == Talk::Withdrawal && (self.pending.is_some() || self.index.best(words, self.today(), None).is_none());
+        if withdrawn || matches!(kind, Talk::Greeting | Talk::Thanks | Talk::Help) {
+            return (Vec::new(), Vec::new());
+        }
+        if kind == Talk::Recap && self.index.best(words, self.today(), None).is_none_or(|h| h.score < 0.7) {
+            return (Vec::new(), Vec::new());
+        }
+        let mut drafts: Vec<Draft> = Vec::new();
+        let mut unserved: Vec<String> = Vec::new();
+        let mut said_before: Vec<String> = Vec::new();
+        // A question that leads nowhere by itself, and may be what the next one is about.
+        let mut dangling: Option<String> = None;
+        let mut replied = false;
+        let mut previous: Option<Clause> = None;
+        for clause in clauses::split(words, self) {
+            if talk::is_chat(&clause.text) {
+                continue;
+            }
+            let near = drafts.last().map(|d| d.hit.scene);
+            let hit = self.route(&clause, near, previous.as_ref());
+            if !replied
+                && let Some(draft) = self.reply(&clause, hit.as_ref().map(|h| h.0))
+            {
+                replied = true;
+                drafts.push(draft);
+                previous = Some(clause);
+                continue;
+            }
+            let tokens = text::tokens(&clause.text);
+            let tells = !self.acts(&clause.text) || declares(&tokens);
+            match hit {
+                Some((hit, purpose)) => {
+                    let writes = self.writes(hit);
+                    if let Some(open) = dangling.take() {
+                        if !self.brings(&purpose) && clause.link == Link::Next {
+                            said_before.push(open);
+                        } else {
+                            unserved.push(open);
+                        }
+                    }
+                    let refers = !self.brings(&purpose) && tokens.iter().any(|t| t.is(&["it", "its", "lo", "la", "li", "le", "ne", "them", "suo", "sua"]));
+                    if let Some(last) = drafts.last_mut()
+                        && last.hit.scene == hit.scene
+                        && last.hit.tool == hit.tool
+                        && (tells || refers || declares(&text::tokens(&last.purpose)))
+                        && (writes || tells || refers)
+                        && clause.link != Link::Then
+                        && !(self.repeats(&last.purpose) && self.repeats(&purpose))
+                    {
+                        last.purpose = format!("{}. {purpose}", last.purpose.trim_end_matches(['.', ' ']));
+                    } else {
+                        let mut purpose = purpose;
+                        if !said_before.is_empty() {
+                            purpose = format!("{}. {purpose}", said_before.join(". "));
+                            said_before.clear();
+                        }
+                        let points_back = tokens.iter().any(|t| t.is(&["it", "them", "lo", "la", "li", "le", "ne", "that", "those"]) && !t.first)
+                            && !drafts.is_empty();
+                        drafts.push(Draft { hit, purpose, link: clause.link, points_back });
+                    }
+                }
+                None => {
+                    if let Some((hit, purpose)) = followup::resolve(&clause.text, &self.conversation, &self.index, &self.now).filter(|_| drafts.is_empty()) {
+                        drafts.push(Draft { hit, purpose, link: clause.link, points_back: false });
+                    } else if tells && clause.link != Link::Then {
+                        match drafts.last_mut() {
+                            Some(last) => last.purpose = format!("{}. {}", last.purpose.trim_end_matches(['.', ' ']), clause.text),
+                            None => said_before.push(clause.text.clone()),
+                        }
+                    } else if self.brings(&clause.text) && drafts.is_empty() && dangling.is_none() {
+                        dangling = Some(clause.text.clone());
+                    } else {
+                        unserved.push(clause.text.clone());
+                    }
+                }
+            }
+            previous = Some(clause);
+        }
+        unserved.extend(dangling);
+        // A re-plan does not do again what was done.
+        drafts.retain(|d| {
+            let tool = self.tool_name(d.hit);
+            !executed.iter().any(|e| {
+                e.scene == self.index.scenes[d.hit.scene].scene
+                    && (e.purpose == d.purpose || (self.writes(d.hit) && e.calls.iter().any(|c| c.tool == tool && c.outcome == "ok")))
+            })
+        });
+        (drafts, unserved)
+    }
+
+    /// The tool of a clause and its purpose in words of its own.
+    fn route(&self, clause: &Clause, near: Option<usize>, previous: Option<&Clause>) -> Option<(Hit, String)> {
+        let found = self.index.route(&clause.text, self.today(), near).map(|hit| (hit, clause.text.clone()));
+        // "Prenota un tavolo e una sala": the second part borrows the verb of the first.
+        if clause.link == Link::Also
+            && !self.acts(&clause.text)
+            && let Some(verb) = previous.and_then(|p| leading_verb(&p.text))
+        {
+            let whole = format!("{verb} {}", clause.text);
+            if let Some(hit) = self.index.route(&whole, self.today(), near)
+                && found.as_ref().is_none_or(|(h, _)| h.scene == hit.scene)
+            {
+                return Some((hit, whole));
+            }
+        }
+        found
+    }
+
+    /// Whether words have a day, a name or a code.
+    fn brings(&self, words: &str) -> bool {
+        let tokens = text::tokens(words);
+        let found = Entities::of(&tokens, self.today());
+        !found.days.is_empty() || tokens.iter().any(|t| t.word && ((t.capital() && !t.first && t.norm != "i") || t.digit()))
+    }
+
+    /// Whether words have values of their own (days, times, numbers, names).
+    fn repeats(&self, words: &str) -> bool {
+        let tokens = text::tokens(words);
+        let found = Entities::of(&tokens, self.today());
+        !found.days.is_empty() || !found.hours.is_empty()
+    }
+
+    /// The step that a reply to a pending question carries on, where the clause is one.
+    fn reply(&self, clause: &Clause, hit: Option<Hit>) -> Option<Draft> {
+        let pending = self.pending.as_ref()?;
+        let scene = self.index.scenes.iter().position(|s| s.scene == pending.scene)?;
+        let tool = pending.question.tool.as_deref().and_then(|t| self.index.named(&pending.scene, t));
+        let target = tool
+            .or_else(|| self.index.best(&pending.purpose, self.today(), Some(scene)).filter(|h| h.scene == scene))
+            .or_else(|| self.index.scenes[scene].tools.first().map(|_| Hit { scene, tool: 0, score: 1.0, lead: 1.0 }))?;
+        let same = hit.is_some_and(|h| h.scene == target.scene && h.tool == target.tool);
+        if hit.is_some_and(|h| h.score >= STRONG && !same) || self.asks(&clause.text) && !same {
+            return None;
+        }
+        let fields = self.index.fields(target);
+        let wanted: Vec<_> = fields
+            .iter()
+            .filter(|f| pending.question.missing.is_empty() && f.required || pending.question.missing.contains(&f.name))
+            .cloned()
+            .collect();
+        let filled = slots::fill(&wanted, &clause.text, &self.now, &[], true);
+        if !same && !wanted.is_empty() && filled.values.is_empty() && hit.is_some() {
+            return None;
+        }
+        // Complete by itself: then the pending words add nothing.
+        let purpose = if same && slots::fill(fields, &clause.text, &self.now, &[], false).missing(fields).is_empty() {
+            clause.text.clone()
+        } else {
+            format!("{} {}", pending.purpose.trim_end_matches(['.', '?', '!', ' ']), clause.text)
+        };
+        Some(Draft { hit: target, purpose, link: clause.link, points_back: false })
+    }
+
+    fn asks(&self, words: &str) -> bool {
+        text::tokens(words).iter().take(3).any(|t| lexicon::is_asking(&t.norm))
+    }
+
+    fn writes(&self, hit: Hit) -> bool {
+        self.index.scenes[hit.scene].tools[hit.tool].writes()
+    }
+
+    fn tool_name(&self, hit: Hit) -> &str {
+        &self.index.scenes[hit.scene].tools[hit.tool].name
+    }
+
+    fn plan(&self, mut drafts: Vec<Draft>, unserved: &[String], first: u32, most: usize) -> Value {
+        drafts.truncate(most);
+        if drafts.is_empty() {
+            return json!({"needs_execution": false, "reasoning": "No scene serves this request.", "steps": []});
+        }
+        let mut depends: Vec<Vec<usize>> = Vec::new();
+        for (n, draft) in drafts.iter().enumerate() {
+            let mut on: Vec<usize> = match draft.link {
+                Link::Then if n > 0 => vec![n - 1],
+                // Beside the one before: after whatever that is after.
+                Link::Also if n > 0 && drafts[n - 1].link == Link::Then => depends[n - 1].clone(),
+                _ => Vec::new(),
+            };
+            if draft.points_back && n > 0 {
+                on.push(n - 1);
+            }
+            for (m, other) in drafts.iter().enumerate().take(n) {
+                if other.hit.scene == draft.hit.scene && (self.writes(other.hit) || self.writes(draft.hit)) {
+                    on.push(m);
+                }
+            }
+            on.sort_unstable();
+            on.dedup();
+            // What another dependency already waits for need not be named.
+            let reach = |m: usize| -> bool { on.iter().any(|o| *o != m && ancestors(&depends, *o).contains(&m)) };
+            let on: Vec<usize> = on.iter().copied().filter(|m| !reach(*m)).collect();
+            depends.push(on);
+        }
+        let number = |n: usize| first.saturating_add(u32::try_from(n).unwrap_or(0));
+        let steps: Vec<Value> = drafts
+            .iter()
+            .enumerate()
+            .map(|(n, draft)| {
+                let on: Vec<u32> = depends[n].iter().map(|m| number(*m)).collect();
+                json!({
+                    "step_number": number(n),
+                    "scene_name": self.index.scenes[draft.hit.scene].scene,
+                    "purpose": text::one_line(&draft.purpose),
+                    "expected_tools": self.expected(draft),
+                    "depends_on_step": match on.as_slice() { [] => Value::Null, [one] => json!(one), many => json!(many) },
+                })
+            })
+            .collect();
+        let named: Vec<String> = drafts
+            .iter()
+            .map(|d| format!("{} ({})", self.index.scenes[d.hit.scene].scene, self.tool_name(d.hit)))
+            .collect();
+        let mut reasoning = format!("The request asks for: {}.", named.join(", "));
+        if !unserved.is_empty() {
+            reasoning.push_str(&format!(" No scene serves: {}.", unserved.join("; ")));
+        }
+        json!({"needs_execution": true, "reasoning": reasoning, "steps": steps})
+    }
+
+    /// The tool, and those that can find an identifier it needs and the words do not give.
+    fn expected(&self, draft: &Draft) -> Vec<String> {
+        let fields = self.index.fields(draft.hit);
+        let mut names = vec![self.tool_name(draft.hit).to_owned()];
+        let filled = slots::fill(fields, &draft.purpose, &self.now, &[], false);
+        if filled.missing(fields).iter().any(|f| f.identifies()) {
+            let tools = &self.index.scenes[draft.hit.scene].tools;
+            names.extend(tools.iter().filter(|t| !t.writes() && t.name != names[0]).take(2).map(|t| t.name.clone()).collect::<Vec<_>>());
+        }
+        names
+    }
+}
+
+fn ancestors(depends: &[Vec<usize>], of: usize) -> Vec<usize> {
+    let mut all: Vec<usize> = Vec::new();
+    let mut open = depends.get(of).cloned().unwrap_or_default();
+    while let Some(next) = open.pop() {
+        if !all.contains(&next) {
+            all.push(next);
+            open.extend(depends.get(next).cloned().unwrap_or_default());
+        }
+    }
+    all
+}
+
+/// Whether the words state something ("la stampante è rotta", "we are four") and ask for nothing.
+fn declares(tokens: &[text::Token]) -> bool {
+    let words: Vec<_> = tokens.iter().filter(|t| t.word).collect();
+    let question = words.first().is_some_and(|t| lexicon::is_asking(&t.norm)) || tokens.iter().any(|t| t.raw == "?");
+    let wish = words.iter().take(6).any(|t| t.is(&["vorrei", "voglio", "dimmi", "dammi", "fammi", "puoi", "potresti", "can", "could", "please", "want", "like", "mostrami"]));
+    let verb = words.iter().any(|t| {
+        t.lower == "è" || t.is(&["is", "are", "am", "sono", "siamo", "non", "not", "was", "ho", "hanno", "ha", "have", "has", "it", "deve", "devo", "must", "mi", "we"])
+    });
+    let opens = words.first().is_some_and(|t| lexicon::is_action(&t.features().concepts));
+    !question && !wish && !opens && verb
+}
+
+/// The verb a clause begins with.
+fn leading_verb(clause: &str) -> Option<String> {
+    let tokens = text::tokens(clause);
+    tokens.iter().filter(|t| t.word).take(4).find(|t| lexicon::is_action(&t.features().concepts)).map(|t| t.raw.clone())
+}

@@ -1,0 +1,101 @@
+//! The conversation in short: for the user who asks for it, and for the memory that outgrows its
+//! window.
+
+use super::prompt::{Conversation, Lang, Prompt, Turn};
+use super::text;
+
+/// Longest summary, in characters.
+const MAX_SUMMARY: usize = 1600;
+
+/// What was asked and answered so far.
+pub(super) fn of(conversation: &Conversation, lang: Lang) -> String {
+    let mut lines: Vec<String> = Vec::new();
+    if let Some(summary) = conversation.summary.as_deref().map(str::trim).filter(|s| !s.is_empty()) {
+        lines.extend(summary.lines().map(str::to_owned));
+    }
+    lines.extend(conversation.turns.iter().map(|t| line(t, 220)));
+    if lines.is_empty() {
+        return lang
+            .pick(["Non abbiamo ancora parlato di nulla.", "We have not discussed anything yet.", "Nous n'avons encore parlé de rien.", "Wir haben noch nichts besprochen.", "Todavía no hemos hablado de nada."])
+            .to_owned();
+    }
+    let lead = lang.pick(["Finora abbiamo parlato di questo:", "So far we discussed this:", "Jusqu'ici, nous avons parlé de ceci :", "Bisher haben wir dies besprochen:", "Hasta ahora hemos hablado de esto:"]);
+    format!("{lead}\n{}", lines.join("\n"))
+}
+
+/// A summary of a summary and the turns after it, bounded: the oldest lose their answers first, then
+/// requests that differ in one word become one line.
+pub(super) fn summary(prompt: &Prompt) -> String {
+    let old = prompt.get("summary");
+    let turns: Vec<Turn> = prompt.lines("turns");
+    let mut lines: Vec<String> = old.lines().map(str::trim).filter(|l| !l.is_empty()).map(str::to_owned).collect();
+    lines.extend(turns.iter().map(|t| line(t, 120)));
+    let size = |lines: &[String]| lines.iter().map(|l| l.chars().count() + 1).sum::<usize>();
+    for i in 0..lines.len() {
+        if size(&lines) <= MAX_SUMMARY {
+            break;
+        }
+        if let Some((request, _)) = lines[i].split_once(" → ") {
+            lines[i] = request.to_owned();
+        }
+    }
+    if size(&lines) > MAX_SUMMARY {
+        lines = fold(lines);
+    }
+    while size(&lines) > MAX_SUMMARY && lines.len() > 1 {
+        lines.remove(0);
+    }
+    text::shorten(&lines.join("\n"), MAX_SUMMARY).to_owned()
+}
+
+fn line(turn: &Turn, max: usize) -> String {
+    let request = text::one_line(&turn.request);
+    let answer = text::one_line(&turn.answer);
+    let request = text::shorten(&request, 160);
+    if answer.is_empty() {
+        return format!("- {request}");
+    }
+    let short = text::shorten(&answer, max);
+    let cut = if short.len() < answer.len() { "…" } else { "" };
+    format!("- {request} → {short}{cut}")
+}
+
+/// Neighbouring lines that differ in one place become one line with both values there.
+fn fold(lines: Vec<String>) -> Vec<String> {
+    let mut out: Vec<String> = Vec::new();
+    for line in lines {
+        let merged = out.last().and_then(|last| merge(last, &line));
+        match (merged, out.last_mut()) {
+            (Some(merged), Some(last)) => *last = merged,
+            _ => out.push(line),
+        }
+    }
+    out
+}
+
+fn merge(a: &str, b: &str) -> Option<String> {
+    let x: Vec<&str> = a.split(' ').collect();
+    let y: Vec<&str> = b.split(' ').collect();
+    let start = x.iter().zip(&y).take_while(|(p, q)| p == q).count();
+    let rest_y = y.get(start..)?;
+    // The old line may already hold a list ("giorno 1, 2 e"): everything between the shared ends.
+    let [value, tail @ ..] = rest_y else { return None };
+    if start == 0 || start < y.len() / 2 {
+        return None;
+    }
+    let middle = x.get(start..x.len().checked_sub(tail.len())?)?;
+    if middle.is_empty() || !x.ends_with(tail) || middle.len() > 40 {
+        return None;
+    }
+    let listed = middle.len() == 1 || middle[..middle.len() - 1].iter().all(|w| w.ends_with(','));
+    let mark = middle.last()?.chars().next_back().filter(|c| matches!(c, '?' | '.' | '!'));
+    let old: Vec<String> = middle.iter().map(|w| w.trim_end_matches(['?', '.', '!']).to_owned()).collect();
+    let value = value.trim_end_matches(['?', '.', '!']);
+    let mark = mark.map(String::from).unwrap_or_default();
+    listed.then(|| {
+        let mut parts: Vec<String> = x[..start].iter().map(|w| (*w).to_owned()).collect();
+        parts.push(format!("{}, {value}{mark}", old.join(" ")));
+        parts.extend(tail.iter().map(|w| (*w).to_owned()));
+        parts.join(" ")
+    })
+}

@@ -1,0 +1,301 @@
+//! A step of a scene: which tool, with which arguments; a question where something required is only
+//! the user's to say; and the result in words.
+
+use std::collections::HashSet;
+
+use serde_json::{Map, Value, json};
+
+use super::ask;
+use super::lexicon;
+use super::memory;
+use super::names;
+use super::prompt::{Pending, Prompt};
+use super::render;
+use super::schema::{self, Field, Kind};
+use super::slots::{self, Filled};
+use super::text::{self, features, name_words};
+use crate::llm::{Choice, Message, Request, ToolSpec};
+use crate::run::ReplyCall;
+
+/// Most calls in one reply.
+const MAX_CALLS: usize = 5;
+
+/// What a scene's model says next.
+pub(super) enum Move {
+    /// Call these, by name and arguments.
+    Calls(Vec<(String, Value)>),
+    /// The result of the step, in words.
+    Say(String),
+}
+
+/// The next move of a step.
+pub(super) fn next(request: &Request, prompt: &Prompt) -> Move {
+    let lang = prompt.language();
+    let done = render::outcomes(&request.messages);
+    let tools: Vec<&ToolSpec> = request.tools.iter().filter(|t| t.name != "AskUser").collect();
+    if !done.is_empty() {
+        if let Some(step) = Step::read(request, prompt, &tools).and_then(|s| s.after(&done)) {
+            return step;
+        }
+        return Move::Say(render::tell(&done, lang));
+    }
+    if tools.is_empty() || request.choice == Choice::None {
+        return Move::Say(ask::cannot(lang));
+    }
+    match Step::read(request, prompt, &tools) {
+        Some(step) => step.begin(),
+        None => Move::Say(ask::cannot(lang)),
+    }
+}
+
+struct Step<'a> {
+    prompt: &'a Prompt,
+    tools: &'a [&'a ToolSpec],
+    tool: &'a ToolSpec,
+    fields: Vec<Field>,
+    purpose: String,
+    request: String,
+    pending: Option<Pending>,
+    now: jiff::Zoned,
+    verbs: Vec<String>,
+}
+
+impl<'a> Step<'a> {
+    fn read(_request: &Request, prompt: &'a Prompt, tools: &'a [&'a ToolSpec]) -> Option<Self> {
+        let words = prompt.request();
+        let purpose = Some(prompt.get("purpose")).filter(|p| !p.trim().is_empty()).unwrap_or_else(|| words.clone());
+        let purpose = text::cut(&purpose).to_owned();
+        let expected: Vec<String> = prompt.get("expected_tools").lines().map(|l| l.trim().to_owned()).collect();
+        let tool = choose(tools, &expected, &purpose, &words)?;
+        let scene = prompt.get("scene");
+        let pending = prompt.pending().filter(|p| p.scene == scene.trim() && p.question.tool.as_deref().is_none_or(|t| t == tool.name));
+        let mut verbs = name_words(&tool.name);
+        verbs.extend(name_words(&scene));
+        Some(Self {
+            prompt,
+            tools,
+            tool,
+            fields: schema::fields(&tool.parameters),
+            purpose,
+            request: words,
+            pending,
+            now: prompt.now(),
+            verbs,
+        })
+    }
+
+    fn begin(&self) -> Move {
+        let filled = self.filled(&[]);
+        let missing: Vec<&Field> = filled.missing(&self.fields);
+        if missing.is_empty() {
+            return Move::Calls(self.calls(&filled));
+        }
+        // Another read of the scene may find what is missing ("cancel my booking": which one?).
+        if missing.iter().all(|f| f.identifies())
+            && let Some(finder) = self.finder()
+        {
+            return Move::Calls(vec![finder]);
+        }
+        self.ask(&filled, &missing)
+    }
+
+    /// After the scene's calls: goes on where a look-up was made for the step's own tool.
+    fn after(&self, done: &[render::Done]) -> Option<Move> {
+        if done.iter().any(|d| d.name == self.tool.name) || self.prompt_is_last() {
+            return None;
+        }
+        let last = done.last()?;
+        let found = last.result.as_ref()?;
+        let mut filled = self.filled(&[]);
+        let missing: Vec<String> = filled.missing(&self.fields).iter().map(|f| f.name.clone()).collect();
+        for name in &missing {
+            let Some(field) = self.fields.iter().find(|f| &f.name == name) else { continue };
+            if let Some(value) = memory::pick(found, field, &self.purpose, &self.now) {
+                filled.values.insert(field.name.clone(), value);
+            }
+        }
+        let missing = filled.missing(&self.fields);
+        if missing.is_empty() {
+            return Some(Move::Calls(self.calls(&filled)));
+        }
+        let told = render::tell(done, self.prompt.language());
+        match self.ask(&filled, &missing) {
+            Move::Calls(mut calls) => {
+                if let Some((_, arguments)) = calls.first_mut()
+                    && let Some(question) = arguments.get("question").and_then(Value::as_str).map(|q| format!("{told}\n{q}"))
+                {
+                    arguments["question"] = json!(question);
+                }
+                Some(Move::Calls(calls))
+            }
+            Move::Say(text) => Some(Move::Say(text)),
+        }
+    }
+
+    fn prompt_is_last(&self) -> bool {
+        self.tools.is_empty()
+    }
+
+    /// Arguments from the purpose first; what is required and missing, from where else it was said.
+    fn filled(&self, _seen: &[Value]) -> Filled {
+        let fill = |words: &str, alone: bool| slots::fill(&self.fields, words, &self.now, &self.verbs, alone);
+        let mut filled = fill(&self.purpose, false);
+        let user = self.prompt.get("user");
+        if let Some(pending) = &self.pending {
+            self.reply(&mut filled, pending);
+        }
+        let writes = memory::may_write(self.tool);
+        let inherited = self.purpose_is_own_words();
+        let back = text::tokens(&self.purpose).iter().any(|t| t.is(lexicon::BACK) || t.is(&["allora"]));
+        if !filled.missing(&self.fields).is_empty() || !inherited {
+            // A purpose in a planner's words has its values in the request; one in the user's own
+            // words takes from the rest of the request only what it points back to.
+            let whole = fill(&self.request, false);
+            for field in &self.fields {
+                let personal = matches!(field.kind, Kind::Person | Kind::Place | Kind::Email);
+                let free = !matches!(field.kind, Kind::Text | Kind::Thing);
+                let may = !inherited || (back && free && field.required) || (field.required && personal && !writes) || (field.required && field.kind == Kind::Person);
+                if may && !filled.values.contains_key(&field.name) && let Some(value) = whole.values.get(&field.name) {
+                    filled.values.insert(field.name.clone(), value.clone());
+                }
+            }
+        }
+        // "Sono X. Chiedi … per me": the tool is told for whom it was asked.
+        for field in self.fields.iter().filter(|f| f.kind == Kind::Person && !f.required) {
+            if !filled.values.contains_key(&field.name)
+                && let Some(name) = names::introduced(&self.request, &self.now)
+            {
+                filled.values.insert(field.name.clone(), json!(name));
+            }
+        }
+        let missing: Vec<Field> = filled.missing(&self.fields).into_iter().cloned().collect();
+        for field in &missing {
+            if let Some(value) = memory::recall(field, self.tool, self.prompt, &self.purpose, writes, back) {
+                filled.values.insert(field.name.clone(), value);
+            } else if !user.trim().is_empty() && memory::is_own_name(field, self.tool, &self.purpose, &self.request) {
+                filled.values.insert(field.name.clone(), json!(user.trim()));
+            }
+        }
+        filled
+    }
+
+    /// Whether the purpose was cut from the user's words (and is no paraphrase).
+    fn purpose_is_own_words(&self) -> bool {
+        let words: HashSet<String> = text::tokens(&self.request).into_iter().filter(|t| t.word).map(|t| t.norm).collect();
+        let own: Vec<String> = text::tokens(&self.purpose).into_iter().filter(|t| t.word && !lexicon::is_stop(&t.norm)).map(|t| t.norm).collect();
+        let shared = own.iter().filter(|w| words.contains(*w)).count();
+        self.request.trim().is_empty() || shared * 5 >= own.len() * 3 || self.pending.is_some()
+    }
+
+    /// What was known when the question was asked, and what the reply adds.
+    fn reply(&self, filled: &mut Filled, pending: &Pending) {
+        let wanted: Vec<Field> = self
+            .fields
+            .iter()
+            .filter(|f| pending.question.missing.contains(&f.name) && !filled.values.contains_key(&f.name))
+            .cloned()
+            .collect();
+        if !wanted.is_empty() {
+            let said = slots::fill(&wanted, &self.request, &self.now, &self.verbs, true);
+            filled.values.extend(said.values);
+        }
+        for (name, value) in pending.question.known.as_object().into_iter().flatten() {
+            if self.fields.iter().any(|f| &f.name == name) && !value.is_null() {
+                filled.values.entry(name.clone()).or_insert_with(|| value.clone());
+            }
+        }
+    }
+
+    /// One call, or one for each of several values of a read.
+    fn calls(&self, filled: &Filled) -> Vec<(String, Value)> {
+        let one = |values: Map<String, Value>| (self.tool.name.clone(), Value::Object(values));
+        match &filled.several {
+            Some((name, all)) if !memory::may_write(self.tool) => all
+                .iter()
+                .take(MAX_CALLS)
+                .map(|value| {
+                    let mut values = filled.values.clone();
+                    values.insert(name.clone(), value.clone());
+                    one(values)
+                })
+                .collect(),
+            _ => vec![one(filled.values.clone())],
+        }
+    }
+
+    /// A read of the scene that may list what the tool needs the identifier of.
+    fn finder(&self) -> Option<(String, Value)> {
+        let own: Vec<_> = self.verbs.iter().map(|w| features(w)).collect();
+        let mut best: Option<(usize, (String, Value))> = None;
+        for tool in self.tools.iter().filter(|t| t.name != self.tool.name && !memory::may_write(t)) {
+            let words = name_words(&tool.name);
+            let says = |list: &[&str]| words.iter().any(|w| list.contains(&w.as_str()));
+            let fields = schema::fields(&tool.parameters);
+            let filled = slots::fill(&fields, &self.purpose, &self.now, &self.verbs, false);
+            if !filled.missing(&fields).is_empty() {
+                continue;
+            }
+            // What lists the same kind of thing that the tool works on.
+            let shared = words.iter().filter(|w| own.iter().any(|o| o.similarity(&features(w)) > 0.8)).count();
+            let rank = shared * 2 + if says(&["list", "search", "find"]) { 3 } else { 0 };
+            if rank > 0 && best.as_ref().is_none_or(|b| rank > b.0) {
+                best = Some((rank, (tool.name.clone(), Value::Object(filled.values))));
+            }
+        }
+        best.map(|b| b.1)
+    }
+
+    fn ask(&self, filled: &Filled, missing: &[&Field]) -> Move {
+        let names: Vec<&str> = missing.iter().map(|f| f.name.as_str()).collect();
+        let question = ask::question(missing, self.prompt.language());
+        Move::Calls(vec![(
+            "AskUser".to_owned(),
+            json!({"question": question, "tool": self.tool.name, "missing": names, "known": filled.values}),
+        )])
+    }
+}
+
+/// The offered tool that suits the purpose; the expected ones go before others, the first of them
+/// before the rest.
+fn choose<'a>(tools: &'a [&'a ToolSpec], expected: &[String], purpose: &str, request: &str) -> Option<&'a ToolSpec> {
+    let place = |tool: &ToolSpec| expected.iter().position(|e| *e == tool.name);
+    let any = tools.iter().any(|t| place(t).is_some());
+    let words: Vec<_> = text::tokens(&format!("{purpose} {request}"))
+        .into_iter()
+        .filter(|t| t.word && !lexicon::is_stop(&t.norm))
+        .map(|t| t.features())
+        .collect();
+    let mut best: Option<(f64, &ToolSpec)> = None;
+    for tool in tools.iter().filter(|t| !any || place(t).is_some()) {
+        let mut own: Vec<_> = name_words(&tool.name).iter().map(|w| features(w)).collect();
+        let named = own.len();
+        own.extend(text::tokens(&tool.description).iter().filter(|t| t.word && !lexicon::is_stop(&t.norm)).take(60).map(text::Token::features));
+        let mut score = 0.0;
+        for (n, f) in own.iter().enumerate() {
+            let like = words.iter().map(|w| w.similarity(f)).fold(0.0, f64::max);
+            score += like * if n < named { 1.0 } else { 0.3 };
+        }
+        score /= (named as f64).max(1.0);
+        if place(tool) == Some(0) {
+            score += 1.0;
+        }
+        if best.is_none_or(|b| score > b.0 + 1e-9) {
+            best = Some((score, tool));
+        }
+    }
+    best.map(|b| b.1)
+}
+
+/// Calls with ids that are the same every time: by how many calls came before.
+pub(super) fn with_ids(request: &Request, calls: Vec<(String, Value)>) -> Vec<ReplyCall> {
+    let before = request
+        .messages
+        .iter()
+        .map(|m| if let Message::Assistant { calls, .. } = m { calls.len() } else { 0 })
+        .sum::<usize>();
+    calls
+        .into_iter()
+        .enumerate()
+        .map(|(n, (name, arguments))| ReplyCall { id: format!("offline-{}", before + n + 1), name, arguments: arguments.to_string() })
+        .collect()
+}

@@ -1,0 +1,34 @@
+//! The continuation check: whether the request is answered, and the answer with it.
+
+use serde_json::{Value, json};
+
+use super::answer;
+use super::prompt::{Executed, Prompt};
+use crate::llm::Request;
+
+/// The arguments of `CheckContinuation`. Every clause that routes has its step from the start, so
+/// nothing more is ever asked for here; a question to the user ends the round.
+pub(super) fn check(request: &Request, prompt: &Prompt) -> Value {
+    let lang = prompt.language();
+    let executed: Vec<Executed> = prompt.lines("executed");
+    let open: Vec<&Executed> = executed.iter().filter(|e| e.status == "needs_input").collect();
+    let failed = executed.iter().filter(|e| matches!(e.status.as_str(), "failed" | "blocked" | "cancelled")).count();
+    let reasoning = match (open.is_empty(), failed) {
+        (false, _) => "Something required is only the user's to say.".to_owned(),
+        (true, 0) => "Every step was carried out.".to_owned(),
+        (true, n) => format!("{n} of {} steps could not be carried out; the answer says why.", executed.len()),
+    };
+    let mut verdict = json!({
+        "should_continue": false,
+        "can_answer_now": open.is_empty(),
+        "reasoning": reasoning,
+        "missing_information": open.first().and_then(|e| e.question.as_ref()).and_then(|q| {
+            q.as_str().or_else(|| q.get("text").and_then(Value::as_str))
+        }),
+    });
+    let wanted = request.tools.iter().any(|t| t.parameters.pointer("/properties/answer").is_some());
+    if wanted {
+        verdict["answer"] = json!(answer::from_steps(&executed, &prompt.request(), lang));
+    }
+    verdict
+}

@@ -1,0 +1,260 @@
+//! Writes a [`Request`] in the protocol's words, so that any server takes it.
+//!
+//! Histories are made valid whatever came back before: every call gets an id of its own and exactly
+//! one result, arguments are JSON, names have only the characters that names may have.
+
+use serde_json::{Map, Value, json};
+
+use super::super::options::{Forcing, ModelOptions};
+use super::super::{Choice, Message, Request, ToolSpec};
+use crate::run::ReplyCall;
+
+/// The body of `POST /chat/completions`.
+pub(super) fn body(request: &Request, model: &ModelOptions) -> Value {
+    let mut body = Map::new();
+    let mut put = |key: &str, value: Value| {
+        body.insert(key.to_owned(), value);
+    };
+    put("model", json!(model.id()));
+    let most = request.max_output_tokens.unwrap_or(model.max_output_tokens);
+    // OpenAI's newer models refuse the old name; other servers often know no other.
+    let newer =
+        reqwest::Url::parse(&model.base_url).is_ok_and(|url| url.host_str() == Some("api.openai.com"));
+    put(if newer { "max_completion_tokens" } else { "max_tokens" }, json!(most));
+    if let Some(temperature) = request.temperature {
+        // By way of text: 0.3_f32 is 0.30000001192092896 as a double.
+        let exact = temperature.to_string().parse::<f64>().unwrap_or_default();
+        put("temperature", json!(exact));
+    }
+    if model.stream {
+        put("stream", json!(true));
+        put("stream_options", json!({"include_usage": true}));
+    }
+    let forced = match &request.choice {
+        Choice::Forced(name) => request.tools.iter().find(|tool| tool.name == *name),
+        Choice::None | Choice::Auto => None,
+    };
+    let mut native = true;
+    match (forced, model.forcing) {
+        (Some(tool), Forcing::Named) => {
+            put("tools", request.tools.iter().map(function).collect());
+            put("tool_choice", json!({"type": "function", "function": {"name": tool.name}}));
+            put("parallel_tool_calls", json!(false));
+        }
+        (Some(tool), Forcing::Required) => {
+            put("tools", json!([function(tool)]));
+            put("tool_choice", json!("required"));
+        }
+        (Some(tool), Forcing::JsonSchema) => {
+            native = false;
+            let schema = json!({"name": tool.name, "strict": true, "schema": tool.parameters});
+            put("response_format", json!({"type": "json_schema", "json_schema": schema}));
+        }
+        (None, _) if request.tools.is_empty() => {}
+        (None, _) => {
+            put("tools", request.tools.iter().map(function).collect());
+            put("tool_choice", json!(if request.choice == Choice::None { "none" } else { "auto" }));
+        }
+    }
+    put(
+        "messages",
+        Value::Array(if native { with_calls(&request.messages) } else { as_text(&request.messages) }),
+    );
+    Value::Object(body)
+}
+
+fn function(tool: &ToolSpec) -> Value {
+    let mut function = json!({
+        "name": tool.name, "description": tool.description, "parameters": tool.parameters,
+    });
+    if tool.strict {
+        function["strict"] = json!(true);
+    }
+    json!({"type": "function", "function": function})
+}
+
+/// The history with calls and results as the protocol has them.
+fn with_calls(messages: &[Message]) -> Vec<Value> {
+    let mut out = Vec::new();
+    // Calls without a result: the id as it was written, and the one sent.
+    let mut open: Vec<(&str, String)> = Vec::new();
+    let mut ordinal = 0_usize;
+    for message in messages {
+        if let Message::Tool { call_id, text } = message {
+            match open.iter().position(|(written, _)| written == call_id) {
+                Some(at) => out.push(result(&open.remove(at).1, text)),
+                None => out.push(json!({"role": "user", "content": text})),
+            }
+            continue;
+        }
+        close(&mut open, &mut out);
+        match message {
+            Message::System { text } => out.push(json!({"role": "system", "content": text})),
+            Message::User { text } => out.push(json!({"role": "user", "content": text})),
+            Message::Assistant { text, calls } if calls.is_empty() => {
+                out.push(json!({"role": "assistant", "content": text}));
+            }
+            Message::Assistant { text, calls } => {
+                let mut sent = Vec::new();
+                for call in calls {
+                    ordinal += 1;
+                    let id = format!("call_{ordinal}");
+                    sent.push(json!({"id": id, "type": "function",
+                        "function": {"name": name(&call.name), "arguments": arguments(call)}}));
+                    open.push((&call.id, id));
+                }
+                let content = if text.is_empty() { Value::Null } else { json!(text) };
+                out.push(json!({"role": "assistant", "content": content, "tool_calls": sent}));
+            }
+            Message::Tool { .. } => {}
+        }
+    }
+    close(&mut open, &mut out);
+    out
+}
+
+/// Gives every call that got no result one, since servers refuse a call without.
+fn close(open: &mut Vec<(&str, String)>, out: &mut Vec<Value>) {
+    for (_, id) in open.drain(..) {
+        out.push(result(&id, r#"{"outcome":"skipped","reason":"not executed"}"#));
+    }
+}
+
+fn result(id: &str, text: &str) -> Value {
+    json!({"role": "tool", "tool_call_id": id, "content": text})
+}
+
+/// The history for a server that is offered no functions: calls and results as plain messages.
+fn as_text(messages: &[Message]) -> Vec<Value> {
+    let said = |message: &Message| match message {
+        Message::System { text } => json!({"role": "system", "content": text}),
+        Message::User { text } | Message::Tool { text, .. } => json!({"role": "user", "content": text}),
+        Message::Assistant { text, calls } => {
+            let words =
+                std::iter::once(text.as_str()).chain(calls.iter().map(|call| call.arguments.as_str()));
+            let words: Vec<&str> = words.filter(|words| !words.is_empty()).collect();
+            json!({"role": "assistant", "content": words.join("\n")})
+        }
+    };
+    messages.iter().map(said).collect()
+}
+
+/// Templates of some servers parse the arguments of earlier calls, and fail where they are broken.
+fn arguments(call: &ReplyCall) -> String {
+    match serde_json::from_str::<Value>(&call.arguments) {
+        Ok(Value::Object(_)) => call.arguments.clone(),
+        _ if call.arguments.trim().is_empty() => "{}".to_owned(),
+        _ => json!({"invalid_json": call.arguments}).to_string(),
+    }
+}
+
+fn name(written: &str) -> String {
+    let allowed = |c: char| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '_' };
+    let name: String = written.chars().take(64).map(allowed).collect();
+    if name.is_empty() { "unnamed".to_owned() } else { name }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::Purpose;
+    use super::*;
+
+    fn tool(name: &str) -> ToolSpec {
+        ToolSpec {
+            name: name.into(),
+            description: "does it".into(),
+            parameters: json!({"type": "object"}),
+            strict: true,
+        }
+    }
+
+    fn call(id: &str, arguments: &str) -> ReplyCall {
+        ReplyCall { id: id.into(), name: "functions.plan".into(), arguments: arguments.into() }
+    }
+
+    fn request() -> Request {
+        Request {
+            purpose: Purpose::Plan,
+            messages: vec![
+                Message::System { text: "s".into() },
+                Message::User { text: "u".into() },
+                Message::Assistant { text: String::new(), calls: vec![call("x", "{broken"), call("x", "")] },
+                Message::Tool { call_id: "x".into(), text: "first".into() },
+                Message::Assistant { text: "t".into(), calls: vec![call("x", "{}")] },
+                Message::Tool { call_id: "x".into(), text: "second".into() },
+                Message::Tool { call_id: "lost".into(), text: "orphan".into() },
+            ],
+            tools: vec![tool("plan"), tool("other")],
+            choice: Choice::Forced("plan".into()),
+            temperature: Some(0.3),
+            max_output_tokens: None,
+        }
+    }
+
+    fn encoded(request: &Request, forcing: Forcing) -> Value {
+        body(request, &ModelOptions { name: "m".into(), forcing, ..ModelOptions::default() })
+    }
+
+    /// What every server checks: each call has its own id and exactly one result right behind.
+    fn assert_valid(messages: &Value) {
+        let mut open: Vec<String> = Vec::new();
+        let mut seen = std::collections::BTreeSet::new();
+        for message in messages.as_array().unwrap() {
+            if message["role"] == "tool" {
+                let id = message["tool_call_id"].as_str().unwrap();
+                open.remove(open.iter().position(|o| o == id).expect(id));
+                continue;
+            }
+            assert!(open.is_empty(), "no result for {open:?} in {messages:#}");
+            for call in message["tool_calls"].as_array().into_iter().flatten() {
+                let id = call["id"].as_str().unwrap().to_owned();
+                assert!(seen.insert(id.clone()), "{id} repeats");
+                let arguments = call["function"]["arguments"].as_str().unwrap();
+                assert!(serde_json::from_str::<Map<String, Value>>(arguments).is_ok());
+                open.push(id);
+            }
+        }
+        assert!(open.is_empty());
+    }
+
+    #[test]
+    fn named_forcing_names_the_function() {
+        let body = encoded(&request(), Forcing::Named);
+        assert_eq!(body["tool_choice"], json!({"type": "function", "function": {"name": "plan"}}));
+        assert_eq!(body["parallel_tool_calls"], false);
+        assert_eq!(body["tools"].as_array().unwrap().len(), 2);
+        assert_eq!((&body["temperature"], &body["max_tokens"]), (&json!(0.3), &json!(2048)));
+        assert_valid(&body["messages"]);
+    }
+
+    #[test]
+    fn required_forcing_offers_only_that_function() {
+        let body = encoded(&request(), Forcing::Required);
+        assert_eq!(body["tool_choice"], "required");
+        assert_eq!(body["tools"].as_array().unwrap().len(), 1);
+        assert_eq!(body["tools"][0]["function"]["name"], "plan");
+        assert_valid(&body["messages"]);
+    }
+
+    #[test]
+    fn schema_forcing_offers_no_function_and_tells_the_history_in_words() {
+        let body = encoded(&request(), Forcing::JsonSchema);
+        assert!(body.get("tools").is_none() && body.get("tool_choice").is_none());
+        assert_eq!(body["response_format"]["json_schema"]["strict"], true);
+        let roles: Vec<_> = body["messages"].as_array().unwrap().iter().map(|m| m["role"].clone()).collect();
+        assert_eq!(roles, ["system", "user", "assistant", "user", "assistant", "user", "user"]);
+        assert_eq!(body["messages"][2]["content"], "{broken");
+    }
+
+    #[test]
+    fn a_free_question_keeps_its_tools_under_every_forcing() {
+        for forcing in [Forcing::Named, Forcing::Required, Forcing::JsonSchema] {
+            let body = encoded(&Request { choice: Choice::Auto, ..request() }, forcing);
+            assert_eq!(body["tool_choice"], "auto");
+            assert!(body.get("response_format").is_none());
+            assert_valid(&body["messages"]);
+            let last = encoded(&Request { choice: Choice::None, tools: vec![], ..request() }, forcing);
+            assert!(last.get("tools").is_none() && last.get("tool_choice").is_none());
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! Reads chat completions as servers really send them, not as the protocol has them.
+
+use serde_json::Value;
+
+use super::super::error::Kind;
+use super::transport::error_object;
+use crate::run::{Reply, ReplyCall};
+
+/// What a server said.
+#[derive(Debug, Default)]
+pub(super) struct Read {
+    pub(super) reply: Reply,
+    /// Absent where the server did not say.
+    pub(super) usage: Option<Said>,
+}
+
+/// Tokens as the server counted them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Said {
+    pub(super) input: u64,
+    pub(super) cached: u64,
+    pub(super) output: u64,
+}
+
+/// A whole, unstreamed completion.
+pub(super) fn whole(body: &Value) -> Result<Read, Kind> {
+    if body.get("error").is_some_and(|error| !error.is_null()) {
+        return Err(error_object(body));
+    }
+    let choice = body.pointer("/choices/0").filter(|choice| choice.is_object()).ok_or_else(|| {
+        let keys: Vec<&str> =
+            body.as_object().map_or(vec![], |o| o.keys().take(8).map(String::as_str).collect());
+        Kind::Malformed { detail: format!("there is no choices[0]; its keys are {keys:?}") }
+    })?;
+    let message = choice.get("message").unwrap_or(choice);
+    let mut calls: Vec<ReplyCall> = calls_of(message).into_iter().map(Part::call).collect();
+    make_ids_unique(&mut calls);
+    let reply =
+        Reply { text: words(message), calls, finish_reason: finish_reason(choice), model: String::new() };
+    Ok(Read { reply, usage: usage(body) })
+}
+
+/// The words of a message or a delta: text, parts, a refusal, or (old servers) `text`.
+pub(super) fn words(message: &Value) -> String {
+    for key in ["content", "refusal", "text"] {
+        let text = flat(message.get(key).unwrap_or(&Value::Null));
+        if !text.is_empty() {
+            return text;
+        }
+    }
+    String::new()
+}
+
+fn flat(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => parts.iter().map(flat).collect(),
+        Value::Object(part) => part.get("text").map(flat).unwrap_or_default(),
+        _ => String::new(),
+    }
+}
+
+/// A call, or a piece of one.
+#[derive(Debug, Default)]
+pub(super) struct Part {
+    pub(super) index: Option<u64>,
+    pub(super) id: Option<String>,
+    pub(super) name: Option<String>,
+    pub(super) arguments: String,
+}
+
+impl Part {
+    fn call(self) -> ReplyCall {
+        ReplyCall {
+            id: self.id.unwrap_or_default(),
+            name: self.name.unwrap_or_default(),
+            arguments: self.arguments,
+        }
+    }
+}
+
+/// The calls in a message or delta, with or without the `function` around name and arguments; also
+/// the `function_call` of old servers.
+pub(super) fn calls_of(message: &Value) -> Vec<Part> {
+    let old = message.get("function_call").filter(|call| call.is_object());
+    match message.get("tool_calls") {
+        Some(Value::Array(calls)) if !calls.is_empty() => calls.iter().map(part).collect(),
+        Some(call @ Value::Object(_)) => vec![part(call)],
+        _ => old.map(part).into_iter().collect(),
+    }
+}
+
+fn part(call: &Value) -> Part {
+    let function = call.get("function").filter(|f| f.is_object()).unwrap_or(call);
+    let text = |value: Option<&Value>| match value {
+        Some(Value::String(text)) if !text.is_empty() => Some(text.clone()),
+        Some(Value::Number(number)) => Some(number.to_string()),
+        _ => None,
+    };
+    Part {
+        index: call.get("index").and_then(Value::as_u64),
+        id: text(call.get("id")),
+        name: text(function.get("name")),
+        arguments: match function.get("arguments") {
+            None | Some(Value::Null) => String::new(),
+            Some(Value::String(text)) => text.clone(),
+            Some(object) => object.to_string(),
+        },
+    }
+}
+
+/// Gives every call an id of its own: results are matched to calls by it.
+pub(super) fn make_ids_unique(calls: &mut [ReplyCall]) {
+    for i in 0..calls.len() {
+        let (before, rest) = calls.split_at_mut(i);
+        let Some(call) = rest.first_mut() else { return };
+        let taken = |id: &str| before.iter().any(|other| other.id == id);
+        let mut n = i + 1;
+        while call.id.is_empty() || taken(&call.id) {
+            call.id = format!("call_{n}");
+            n += 1;
+        }
+    }
+}
+
+pub(super) fn finish_reason(choice: &Value) -> Option<String> {
+    choice.get("finish_reason").and_then(Value::as_str).filter(|said| !said.is_empty()).map(str::to_owned)
+}
+
+/// The usage of a body or chunk; `None` also where a server says 0 for everything.
+pub(super) fn usage(body: &Value) -> Option<Said> {
+    let usage = body.get("usage").filter(|usage| usage.is_object())?;
+    let number = |paths: &[&str]| {
+        let found = paths.iter().filter_map(|path| usage.pointer(path)).find_map(|v| {
+            v.as_u64().or_else(|| v.as_f64().map(|n| n as u64)).or_else(|| v.as_str()?.parse().ok())
+        });
+        found.unwrap_or(0)
+    };
+    let said = Said {
+        input: number(&["/prompt_tokens", "/input_tokens"]),
+        cached: number(&[
+            "/prompt_tokens_details/cached_tokens",
+            "/input_tokens_details/cached_tokens",
+            "/prompt_cache_hit_tokens",
+        ]),
+        output: number(&["/completion_tokens", "/output_tokens"]),
+    };
+    (said.input > 0 || said.output > 0).then_some(said)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn message(message: Value) -> Reply {
+        whole(&json!({"choices": [{"message": message, "surprise": 1}], "odd": {}})).unwrap().reply
+    }
+
+    #[test]
+    fn content_is_read_in_every_form() {
+        for (content, text) in [
+            (json!("hello"), "hello"),
+            (json!(null), ""),
+            (json!([{"type": "text", "text": "hel"}, {"type": "text", "text": "lo"}]), "hello"),
+            (json!(["hel", "lo"]), "hello"),
+            (json!(7), ""),
+        ] {
+            assert_eq!(message(json!({"content": content})).text, text);
+        }
+        assert_eq!(message(json!({"content": null, "refusal": "no"})).text, "no");
+    }
+
+    #[test]
+    fn calls_are_read_with_objects_for_arguments_and_without_ids() {
+        let reply = message(json!({"tool_calls": [
+            {"function": {"name": "a", "arguments": {"x": 1}}},
+            {"id": "call_1", "function": {"name": "b", "arguments": "{"}},
+            {"id": "call_1", "name": "c", "arguments": null},
+        ]}));
+        let calls: Vec<_> = reply.calls.iter().map(|c| (c.name.as_str(), c.arguments.as_str())).collect();
+        assert_eq!(calls, [("a", r#"{"x":1}"#), ("b", "{"), ("c", "")]);
+        let ids: std::collections::BTreeSet<_> = reply.calls.iter().map(|c| &c.id).collect();
+        assert_eq!(ids.len(), 3, "{:?}", reply.calls);
+        let old = message(json!({"function_call": {"name": "a", "arguments": "{}"}}));
+        assert_eq!(old.calls.len(), 1);
+    }
+
+    #[test]
+    fn usage_is_read_where_it_is_said() {
+        let said = usage(&json!({"usage": {"prompt_tokens": 9.0, "completion_tokens": "4",
+            "prompt_tokens_details": {"cached_tokens": 3}}}));
+        assert_eq!(said, Some(Said { input: 9, cached: 3, output: 4 }));
+        assert_eq!(usage(&json!({"usage": null})), None);
+        assert_eq!(usage(&json!({"usage": {"prompt_tokens": 0}})), None);
+    }
+
+    #[test]
+    fn what_is_no_completion_is_told_apart() {
+        let code = |body| whole(&body).unwrap_err().code();
+        assert_eq!(code(json!({"error": {"message": "busy", "code": 503}})), "llm.status");
+        assert_eq!(code(json!({"choices": []})), "llm.malformed");
+        assert_eq!(code(json!("hello")), "llm.malformed");
+    }
+}

@@ -1,0 +1,351 @@
+//! Sends one request once, and keeps what the client crate drops: status, headers, bounds.
+
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use async_openai::error::OpenAIError;
+use async_openai::middleware::HttpRequestFactory;
+use futures::{Stream, StreamExt};
+use jiff::Timestamp;
+use reqwest::header::{CONTENT_TYPE, DATE, HeaderMap, RETRY_AFTER};
+use reqwest::{Body, Response};
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::super::error::Kind;
+use super::super::options::Options;
+
+/// Most bytes of a reply, after decompression.
+pub(super) const MAX_REPLY_BYTES: usize = 4 * 1024 * 1024;
+const MAX_ERROR_BYTES: usize = 64 * 1024;
+const MAX_DETAIL_CHARS: usize = 300;
+
+/// How long is waited.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bounds {
+    pub(super) first_ms: u64,
+    pub(super) between_ms: u64,
+}
+
+impl Bounds {
+    pub(super) fn of(options: &Options) -> Self {
+        Self { first_ms: options.first_token_timeout_ms, between_ms: options.between_tokens_timeout_ms }
+    }
+
+    pub(super) fn silence_before(&self) -> Kind {
+        Kind::Silence { millis: self.first_ms, option: "llm.first_token_timeout_ms" }
+    }
+
+    pub(super) fn silence_between(&self) -> Kind {
+        Kind::Silence { millis: self.between_ms, option: "llm.between_tokens_timeout_ms" }
+    }
+}
+
+/// Whether a stream said `[DONE]`, which the client crate swallows.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Watch(Arc<AtomicBool>);
+
+impl Watch {
+    pub(super) fn is_done(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+/// The tower service behind the client: one attempt, nothing repeated.
+#[derive(Clone)]
+pub(super) struct Once {
+    pub(super) http: reqwest::Client,
+    pub(super) bounds: Bounds,
+    /// When the head of the reply must be here.
+    pub(super) first: Instant,
+    /// Whether a stream was asked for.
+    pub(super) stream: bool,
+    pub(super) watch: Watch,
+    /// Where the reason goes, since the client would turn it into text.
+    pub(super) failed: Arc<Mutex<Option<Kind>>>,
+}
+
+impl tower::Service<HttpRequestFactory> for Once {
+    type Response = Response;
+    type Error = OpenAIError;
+    type Future = Pin<Box<dyn Future<Output = Result<Response, OpenAIError>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), OpenAIError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, factory: HttpRequestFactory) -> Self::Future {
+        let once = self.clone();
+        Box::pin(async move {
+            let request = factory.build().await?;
+            once.send(request).await.map_err(|kind| {
+                *once.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(kind.clone());
+                OpenAIError::Boxed(Box::new(kind))
+            })
+        })
+    }
+}
+
+impl Once {
+    async fn send(&self, request: reqwest::Request) -> Result<Response, Kind> {
+        let response = tokio::time::timeout_at(self.first, self.http.execute(request))
+            .await
+            .map_err(|_| self.bounds.silence_before())?
+            .map_err(network)?;
+        let status = response.status();
+        if !status.is_success() {
+            let headers = response.headers().clone();
+            // The status is what matters: an error body that breaks off is shown as far as it came.
+            let body = self.read(response, MAX_ERROR_BYTES, true).await?;
+            return Err(refusal(status.as_u16(), &headers, &body));
+        }
+        let kind = response.headers().get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
+        let kind: String = kind.chars().take(60).collect::<String>().to_ascii_lowercase();
+        // Some servers forget to say that it is a stream, so only what surely is none is taken for none.
+        if self.stream && !kind.contains("json") && !kind.contains("html") {
+            return Ok(self.bounded(response));
+        }
+        let body = self.read(response, MAX_REPLY_BYTES, false).await?;
+        if self.stream && body.trim_ascii_start().starts_with(b"data:") {
+            Done { watch: self.watch.clone(), line: Vec::new() }.see(&body);
+            return Ok(Response::from(http::Response::new(body)));
+        }
+        // Some servers stream nothing though asked to: their whole reply becomes the only event.
+        let value: Value = serde_json::from_slice(&body).map_err(|error| Kind::Malformed {
+            detail: format!("{error}; content type {kind:?}; it begins {:?}", shown(&body, 80)),
+        })?;
+        let body = if self.stream { format!("data: {value}\n\ndata: [DONE]\n\n") } else { value.to_string() };
+        if self.stream {
+            self.watch.0.store(true, Ordering::Release);
+        }
+        Ok(Response::from(http::Response::new(body)))
+    }
+
+    /// A body of at most `limit` bytes; a longer one is an error, or cut if `partly`.
+    async fn read(&self, mut response: Response, limit: usize, partly: bool) -> Result<Vec<u8>, Kind> {
+        let mut body = Vec::new();
+        let between = Duration::from_millis(self.bounds.between_ms);
+        loop {
+            let failure = match tokio::time::timeout(between, response.chunk()).await {
+                Ok(Ok(None)) => return Ok(body),
+                Ok(Ok(Some(more))) if body.len() + more.len() <= limit => {
+                    body.extend_from_slice(&more);
+                    continue;
+                }
+                Ok(Ok(Some(_))) => Kind::TooLarge { limit },
+                Ok(Err(_)) => Kind::CutStream,
+                Err(_) => self.bounds.silence_between(),
+            };
+            return if partly { Ok(body) } else { Err(failure) };
+        }
+    }
+
+    /// The same response with its stream watched for `[DONE]` and ended with an error at the bound.
+    fn bounded(&self, response: Response) -> Response {
+        let mut watch = Done { watch: self.watch.clone(), line: Vec::new() };
+        let failed = self.failed.clone();
+        let mut read = 0_usize;
+        let body = response.bytes_stream().map(move |piece| {
+            let kind = match piece {
+                Ok(piece) if read + piece.len() <= MAX_REPLY_BYTES => {
+                    read += piece.len();
+                    watch.see(&piece);
+                    return Ok(piece);
+                }
+                Ok(_) => Kind::TooLarge { limit: MAX_REPLY_BYTES },
+                Err(_) => Kind::CutStream,
+            };
+            *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(kind.clone());
+            Err(kind)
+        });
+        Response::from(http::Response::new(Body::wrap_stream(Fused(Box::pin(body), false))))
+    }
+}
+
+/// Ends at the first error.
+struct Fused<S>(Pin<Box<S>>, bool);
+
+impl<S: Stream<Item = Result<T, Kind>>, T> Stream for Fused<S> {
+    type Item = Result<T, Kind>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if self.1 {
+            return Poll::Ready(None);
+        }
+        let next = self.0.as_mut().poll_next(cx);
+        self.1 = matches!(next, Poll::Ready(Some(Err(_))));
+        next
+    }
+}
+
+/// Looks for a line that is `data: [DONE]`; JSON on a line cannot contain one.
+struct Done {
+    watch: Watch,
+    line: Vec<u8>,
+}
+
+impl Done {
+    fn see(&mut self, piece: &[u8]) {
+        for &byte in piece {
+            match byte {
+                b'\n' | b'\r' => self.line.clear(),
+                _ if self.line.len() < 16 => self.line.push(byte),
+                _ => continue,
+            }
+            let data = self.line.strip_prefix(b"data:").map(<[u8]>::trim_ascii);
+            if data == Some(b"[DONE]") {
+                self.watch.0.store(true, Ordering::Release);
+            }
+        }
+    }
+}
+
+/// The reason behind an error of the network.
+fn network(error: reqwest::Error) -> Kind {
+    if error.is_connect() || error.is_builder() {
+        Kind::Connect { detail: root(&error) }
+    } else {
+        Kind::CutStream
+    }
+}
+
+/// What lies at the bottom of an error; the outer layers repeat the address.
+pub(super) fn root(error: &dyn std::error::Error) -> String {
+    let mut deepest = error;
+    while let Some(source) = deepest.source() {
+        deepest = source;
+    }
+    deepest.to_string().chars().take(MAX_DETAIL_CHARS).collect()
+}
+
+/// The reason behind an error of the client crate, where the service left none.
+pub(super) fn kind(error: &OpenAIError) -> Kind {
+    match error {
+        OpenAIError::Reqwest(_) | OpenAIError::StreamError(_) => Kind::CutStream,
+        OpenAIError::JSONDeserialize(error, _) => Kind::Malformed { detail: error.to_string() },
+        other => Kind::Internal { detail: other.to_string().chars().take(MAX_DETAIL_CHARS).collect() },
+    }
+}
+
+/// The reason behind an error status.
+fn refusal(status: u16, headers: &HeaderMap, body: &[u8]) -> Kind {
+    let value: Value = serde_json::from_slice(body).unwrap_or_default();
+    let said = match &value {
+        Value::Null => shown(body, MAX_DETAIL_CHARS),
+        value => message(value),
+    };
+    classify(status, &value, said, retry_after(headers, Timestamp::now()))
+}
+
+/// The reason behind an error object that came with status 200.
+pub(super) fn error_object(value: &Value) -> Kind {
+    let error = value.get("error").unwrap_or(value);
+    let status = error.get("code").or_else(|| value.get("code")).and_then(Value::as_u64);
+    let status = status.and_then(|s| u16::try_from(s).ok()).filter(|s| (400..600).contains(s));
+    classify(status.unwrap_or(500), value, message(value), None)
+}
+
+fn classify(status: u16, value: &Value, detail: String, retry_after: Option<Duration>) -> Kind {
+    let error = value.get("error").unwrap_or(value);
+    let says = |what: &str| {
+        [error.get("code"), error.get("type")].into_iter().flatten().any(|v| v.as_str() == Some(what))
+    };
+    let lower = detail.to_ascii_lowercase();
+    let too_long = says("context_length_exceeded")
+        || says("exceed_context_size_error")
+        || ["context length", "context size", "context window"].iter().any(|words| lower.contains(words));
+    match status {
+        400 | 413 | 422 | 500 if too_long => Kind::ContextOverflow { detail },
+        401 | 403 => Kind::Unauthorized { status, detail },
+        402 => Kind::Quota { detail },
+        429 if says("insufficient_quota") => Kind::Quota { detail },
+        429 => Kind::RateLimited { retry_after, detail },
+        _ => Kind::Status { status, retry_after, detail },
+    }
+}
+
+fn message(value: &Value) -> String {
+    let error = value.get("error").unwrap_or(value);
+    let said = error.get("message").or_else(|| value.get("detail")).unwrap_or(error);
+    let said = said.as_str().map_or_else(|| said.to_string(), str::to_owned);
+    said.chars().take(MAX_DETAIL_CHARS).collect()
+}
+
+fn shown(bytes: &[u8], chars: usize) -> String {
+    String::from_utf8_lossy(bytes).trim().chars().take(chars).collect()
+}
+
+/// How long the server asks to wait: milliseconds, seconds, or a date (told by the server's own clock
+/// where it says it). A date in the past is no wait.
+fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
+    let get = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
+    let seconds = |text: &str, scale: f64| {
+        text.parse::<f64>().ok().and_then(|n| Duration::try_from_secs_f64(n * scale).ok())
+    };
+    if let Some(wait) = get("retry-after-ms").and_then(|ms| seconds(ms, 1e-3)) {
+        return Some(wait);
+    }
+    let said = get(RETRY_AFTER.as_str())?;
+    if let Some(wait) = seconds(said, 1.0) {
+        return Some(wait);
+    }
+    let date = |text: &str| jiff::fmt::rfc2822::parse(text).ok().map(|at| at.timestamp());
+    let now = get(DATE.as_str()).and_then(date).unwrap_or(now);
+    let wait = date(said)?.duration_since(now);
+    Some(wait.try_into().unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn waits(headers: &[(&'static str, &str)]) -> Option<Duration> {
+        let map = headers.iter().map(|(n, v)| ((*n).parse().unwrap(), v.parse().unwrap())).collect();
+        retry_after(&map, "2026-05-04T07:00:00Z".parse().unwrap())
+    }
+
+    #[test]
+    fn retry_after_is_read_in_every_form() {
+        assert_eq!(waits(&[("retry-after", "7")]), Some(Duration::from_secs(7)));
+        assert_eq!(waits(&[("retry-after", "1.5")]), Some(Duration::from_millis(1_500)));
+        assert_eq!(waits(&[("retry-after-ms", "20"), ("retry-after", "1")]), Some(Duration::from_millis(20)));
+        let date = ("retry-after", "Mon, 04 May 2026 07:00:30 GMT");
+        assert_eq!(waits(&[date]), Some(Duration::from_secs(30)));
+        assert_eq!(waits(&[date, ("date", "Mon, 04 May 2026 07:00:20 GMT")]), Some(Duration::from_secs(10)));
+        assert_eq!(waits(&[("retry-after", "Mon, 04 May 2026 06:00:00 GMT")]), Some(Duration::ZERO));
+        assert_eq!(waits(&[("retry-after", "soon")]), None);
+        assert_eq!(waits(&[("retry-after", "-1")]), None);
+        assert_eq!(waits(&[("retry-after", "NaN")]), None);
+    }
+
+    #[test]
+    fn done_is_seen_across_pieces_and_not_inside_of_words() {
+        let seen = |pieces: &[&str]| {
+            let watch = Watch::default();
+            let mut done = Done { watch: watch.clone(), line: Vec::new() };
+            pieces.iter().for_each(|piece| done.see(piece.as_bytes()));
+            watch.is_done()
+        };
+        assert!(seen(&["data: {}\n\nda", "ta: [DO", "NE]\n\n"]));
+        assert!(seen(&["data:[DONE]"]));
+        assert!(!seen(&["data: {\"content\": \"data: [DONE]\"}\n\n"]));
+    }
+
+    #[test]
+    fn error_bodies_tell_the_kind() {
+        let code = |status, body: &str| refusal(status, &HeaderMap::new(), body.as_bytes()).code();
+        assert_eq!(code(429, r#"{"error":{"message":"slow down"}}"#), "llm.rate_limited");
+        assert_eq!(code(429, r#"{"error":{"code":"insufficient_quota"}}"#), "llm.quota");
+        assert_eq!(code(400, r#"{"error":{"code":"context_length_exceeded"}}"#), "llm.context_overflow");
+        assert_eq!(
+            code(400, r#"{"error":"the request exceeds the available context size"}"#),
+            "llm.context_overflow"
+        );
+        assert_eq!(code(401, "no"), "llm.unauthorized");
+        assert_eq!(code(503, "<html>busy</html>"), "llm.status");
+        assert_eq!(error_object(&serde_json::json!({"error": {"code": 429}})).code(), "llm.rate_limited");
+    }
+}

@@ -1,0 +1,282 @@
+//! Reads replies to forced questions: whatever can be understood in one way only.
+//!
+//! **Invariant:** pure, and it never guesses. JSON that was cut off is a problem, even where a smaller
+//! object inside it is whole; so are several objects that differ. Every [`Problem`] is written for the
+//! model that has to mend it.
+
+mod parse;
+mod scan;
+
+use serde_json::{Map, Value};
+
+use crate::plan::Problem;
+use crate::run::{Reader, Reply, ReplyCall};
+
+/// The arguments for the forced function `tool` in `reply`.
+///
+/// Tolerant reading takes, beside a call of that function: a single call under another name, equal
+/// calls, arguments that are JSON in a string again, and, in place of a call, JSON in the text (bare,
+/// fenced, in tags, between words, or as `{"name": …, "arguments": {…}}`), with the liberties of JSON5.
+/// Strict reading takes the first call's arguments by plain `serde_json`, if it names `tool`.
+///
+/// Problems have the codes `reply.no_json`, `reply.truncated`, `reply.ambiguous`, `reply.invalid_json`,
+/// `reply.not_an_object` and, strict only, `reply.wrong_tool`.
+pub fn read(reply: &Reply, tool: &str, mode: Reader) -> Result<Value, Vec<Problem>> {
+    match mode {
+        Reader::Strict => strict(reply, tool),
+        Reader::Tolerant => tolerant(reply, tool),
+    }
+    .map_err(|problem| vec![problem])
+}
+
+/// Calls that a model wrote as text in place of real ones, for questions that force nothing: each must
+/// name one of `offered` beside its arguments. Empty where there are none or the text was cut off.
+pub fn calls_in_text(text: &str, offered: &[&str]) -> Vec<ReplyCall> {
+    let Ok(said) = said(without_thoughts(text)) else { return Vec::new() };
+    let calls = said.into_iter().filter_map(|said| {
+        let written = said.name?;
+        let name = offered.iter().find(|name| same(name, &written))?;
+        Some((*name, said.arguments))
+    });
+    let named = |(i, (name, arguments)): (usize, (&str, Map<String, Value>))| ReplyCall {
+        id: format!("text_{}", i + 1),
+        name: name.to_owned(),
+        arguments: Value::Object(arguments).to_string(),
+    };
+    calls.enumerate().map(named).collect()
+}
+
+/// The object that a call's arguments are, also where they are almost JSON or JSON in a string again;
+/// `None` for anything else.
+pub fn object(arguments: &str) -> Option<Value> {
+    let value = match parse::parse(arguments).ok()? {
+        Value::String(inner) => parse::parse(&inner).ok()?,
+        value => value,
+    };
+    value.is_object().then_some(value)
+}
+
+fn strict(reply: &Reply, tool: &str) -> Result<Value, Problem> {
+    let call = reply.calls.first().ok_or_else(|| no_json(tool))?;
+    if call.name != tool {
+        let what = format!("you called {:?}: call {tool}", call.name);
+        return Err(Problem::new("reply.wrong_tool", what));
+    }
+    match serde_json::from_str(&call.arguments) {
+        Ok(value @ Value::Object(_)) => Ok(value),
+        Ok(_) => Err(not_an_object(tool)),
+        Err(error) => Err(invalid(tool, &error.to_string())),
+    }
+}
+
+fn tolerant(reply: &Reply, tool: &str) -> Result<Value, Problem> {
+    let mut calls: Vec<&ReplyCall> = reply.calls.iter().filter(|call| same(tool, &call.name)).collect();
+    if calls.is_empty() {
+        calls = reply.calls.iter().collect();
+    }
+    // A call without arguments says nothing; the text may say it.
+    calls.retain(|call| !matches!(call.arguments.trim(), "" | "null"));
+    if calls.is_empty() {
+        return choose(said(without_thoughts(&reply.text)).map_err(|e| e.problem(reply, tool))?, tool);
+    }
+    let mut values: Vec<Value> = Vec::new();
+    for call in calls {
+        let value = arguments(&call.arguments, reply, tool)?;
+        if !values.contains(&value) {
+            values.push(value);
+        }
+    }
+    only(values, tool)
+}
+
+/// The object that a call's arguments are.
+fn arguments(text: &str, reply: &Reply, tool: &str) -> Result<Value, Problem> {
+    match serde_json::from_str(text) {
+        Ok(Value::Object(object)) => match as_call(&object) {
+            Some((name, arguments)) if same(tool, &name) => Ok(Value::Object(arguments)),
+            _ => Ok(Value::Object(object)),
+        },
+        Ok(Value::String(inner)) => choose(said(&inner).map_err(|e| e.problem(reply, tool))?, tool),
+        Ok(Value::Number(_) | Value::Bool(_)) => Err(not_an_object(tool)),
+        _ => choose(said(text).map_err(|e| e.problem(reply, tool))?, tool),
+    }
+}
+
+/// An object that a text says, with the function's name where it says that too.
+struct Said {
+    name: Option<String>,
+    arguments: Map<String, Value>,
+}
+
+/// Why a text says nothing that can be used.
+enum Unread {
+    Truncated,
+    Invalid(String),
+    Mixed,
+}
+
+impl Unread {
+    fn problem(self, reply: &Reply, tool: &str) -> Problem {
+        match self {
+            Unread::Truncated => {
+                let by_limit = reply.finish_reason.as_deref() == Some("length");
+                let why = if by_limit { " at the limit of tokens" } else { "" };
+                let what = format!(
+                    "the JSON for {tool} was cut off{why}: write the whole object again, with shorter texts"
+                );
+                Problem::new("reply.truncated", what)
+            }
+            Unread::Invalid(error) => invalid(tool, &error),
+            Unread::Mixed => ambiguous(tool),
+        }
+    }
+}
+
+/// Every object that `text` says at its outermost level.
+fn said(text: &str) -> Result<Vec<Said>, Unread> {
+    let mut out = Vec::new();
+    match serde_json::from_str(text.trim()) {
+        // The whole text is JSON in a string again. One level: what is wrapped twice is not meant.
+        Ok(Value::String(inner)) => collect(&inner, &mut out)?,
+        Ok(value) => understand(value, &mut out),
+        Err(_) => collect(text, &mut out)?,
+    }
+    Ok(out)
+}
+
+fn collect(text: &str, out: &mut Vec<Said>) -> Result<(), Unread> {
+    let found = scan::scan(text);
+    if found.cut {
+        return Err(Unread::Truncated);
+    }
+    let mut broken = None;
+    for piece in found.pieces {
+        match parse::parse(piece) {
+            Ok(value) => understand(value, out),
+            Err(error) => broken = Some(error),
+        }
+    }
+    match broken {
+        None => Ok(()),
+        Some(error) if out.is_empty() => Err(Unread::Invalid(error)),
+        Some(_) => Err(Unread::Mixed),
+    }
+}
+
+/// Takes an object, the objects of an array, or the calls of `{"tool_calls": […]}`.
+fn understand(value: Value, out: &mut Vec<Said>) {
+    match value {
+        Value::Array(items) => {
+            for item in items.into_iter().filter(Value::is_object) {
+                understand(item, out);
+            }
+        }
+        Value::Object(mut object) => {
+            if let Some(call) = as_call(&object) {
+                out.push(Said { name: Some(call.0), arguments: call.1 });
+            } else if object.len() == 1 && object.get("tool_calls").is_some_and(Value::is_array) {
+                understand(object.remove("tool_calls").unwrap_or_default(), out);
+            } else {
+                out.push(Said { name: None, arguments: object });
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Name and arguments, if the object is a call and nothing else.
+fn as_call(object: &Map<String, Value>) -> Option<(String, Map<String, Value>)> {
+    let mut name = None;
+    let mut arguments = None;
+    for (key, value) in object {
+        match (key.as_str(), value) {
+            ("type" | "id" | "index", _) => {}
+            ("function", Value::Object(inner)) => return as_call(inner),
+            ("name" | "tool" | "tool_name" | "function", Value::String(text)) => name = Some(text.clone()),
+            ("arguments" | "parameters" | "args" | "input", Value::Object(inner)) => {
+                arguments = Some(inner.clone());
+            }
+            ("arguments" | "parameters" | "args" | "input", Value::String(text)) => {
+                arguments = parse::parse(text).ok()?.as_object().cloned();
+            }
+            _ => return None,
+        }
+    }
+    name.zip(arguments)
+}
+
+/// The one object that is meant: the only one that names `tool`, or else the only one there is.
+fn choose(said: Vec<Said>, tool: &str) -> Result<Value, Problem> {
+    let is_named = |said: &Said| said.name.as_ref().is_some_and(|name| same(tool, name));
+    let any_named = said.iter().any(is_named);
+    let mut values: Vec<Value> = Vec::new();
+    for said in said {
+        // `{"CreateExecutionPlan": {…}}`: the name is the only key.
+        let arguments = match said.arguments.iter().next() {
+            Some((key, Value::Object(inner))) if said.arguments.len() == 1 && key == tool => inner.clone(),
+            _ if any_named && !said.name.as_ref().is_some_and(|name| same(tool, name)) => continue,
+            _ => said.arguments,
+        };
+        let value = Value::Object(arguments);
+        if !values.contains(&value) {
+            values.push(value);
+        }
+    }
+    if values.len() > 1 {
+        // `{}` beside an object is a turn of speech.
+        values.retain(|value| value.as_object().is_some_and(|object| !object.is_empty()));
+    }
+    only(values, tool)
+}
+
+fn only(mut values: Vec<Value>, tool: &str) -> Result<Value, Problem> {
+    match (values.pop(), values.is_empty()) {
+        (None, _) => Err(no_json(tool)),
+        (Some(value), true) => Ok(value),
+        (Some(_), false) => Err(ambiguous(tool)),
+    }
+}
+
+/// Whether a name as written means `tool`: case and a prefix such as `functions.` do not matter.
+fn same(tool: &str, written: &str) -> bool {
+    let written = written.trim();
+    let bare = written.strip_prefix("functions.").unwrap_or(written);
+    bare.eq_ignore_ascii_case(tool)
+}
+
+/// The text behind what a model thinks aloud in `<think>` … `</think>`; thoughts hold drafts. A
+/// thought without an end is all there is.
+fn without_thoughts(text: &str) -> &str {
+    match text.rfind("</think>") {
+        Some(end) => text.get(end + "</think>".len()..).unwrap_or_default(),
+        None if text.trim_start().starts_with("<think>") => "",
+        None => text,
+    }
+}
+
+fn no_json(tool: &str) -> Problem {
+    let what = format!(
+        "there is no call of {tool}: reply only with a call of {tool}, its arguments one JSON object"
+    );
+    Problem::new("reply.no_json", what)
+}
+
+fn ambiguous(tool: &str) -> Problem {
+    let what = format!("there are several different JSON objects: reply with exactly one call of {tool}");
+    Problem::new("reply.ambiguous", what)
+}
+
+fn invalid(tool: &str, error: &str) -> Problem {
+    let what =
+        format!("the arguments of {tool} are no valid JSON ({error}): write the object again, all of it");
+    Problem::new("reply.invalid_json", what)
+}
+
+fn not_an_object(tool: &str) -> Problem {
+    let what =
+        format!("the arguments of {tool} are no JSON object: write one object with the fields of the schema");
+    Problem::new("reply.not_an_object", what)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,131 @@
+//! Parses a piece of almost-JSON: exact first, then with the liberties that models take.
+
+use serde_json::Value;
+
+use super::scan::{MAX_DEPTH, depth};
+
+/// The value of `piece`, or what is wrong with it. Beyond JSON it takes JSON5 (trailing commas,
+/// comments, single quotes, names without quotes), raw line breaks in strings, and Python's words for
+/// true, false and null. Numbers that JSON has not (NaN, Infinity) are refused.
+pub(super) fn parse(piece: &str) -> Result<Value, String> {
+    let exact = match serde_json::from_str(piece) {
+        Ok(value) => return Ok(value),
+        Err(error) => error.to_string(),
+    };
+    // The lenient parser recurses without a bound of its own.
+    if depth(piece) > MAX_DEPTH {
+        return Err(format!("it is nested deeper than {MAX_DEPTH} levels"));
+    }
+    mend(piece).and_then(|mended| json5::from_str(&mended).ok()).ok_or(exact)
+}
+
+/// The piece with line breaks in strings escaped and Python's words translated; `None` for words that
+/// have no JSON value.
+fn mend(piece: &str) -> Option<String> {
+    let mut out = String::with_capacity(piece.len() + 16);
+    let mut rest = piece;
+    while let Some(c) = rest.chars().next() {
+        let taken = match c {
+            '"' | '\'' => string(rest, c, &mut out),
+            '/' if rest.starts_with("//") || rest.starts_with("/*") => comment(rest),
+            c if c.is_ascii_alphabetic() || c == '_' => word(rest, &mut out)?,
+            c if c.is_ascii_digit() => number(rest, &mut out),
+            c => {
+                out.push(c);
+                c.len_utf8()
+            }
+        };
+        rest = rest.get(taken..)?;
+    }
+    Some(out)
+}
+
+/// Copies a string, its line breaks and other control characters escaped.
+fn string(rest: &str, quote: char, out: &mut String) -> usize {
+    let mut escaped = false;
+    for (i, c) in rest.char_indices() {
+        match c {
+            c if (c as u32) < 0x20 => {
+                if escaped {
+                    // A backslash before a raw line break: keep the break, drop the backslash's meaning.
+                    out.push('\\');
+                }
+                out.push_str(&format!("\\u{:04x}", c as u32));
+            }
+            c => out.push(c),
+        }
+        if i > 0 && c == quote && !escaped {
+            return i + c.len_utf8();
+        }
+        escaped = i > 0 && c == '\\' && !escaped;
+    }
+    rest.len()
+}
+
+fn comment(rest: &str) -> usize {
+    let (end, skip) = if rest.starts_with("//") { ("\n", 0) } else { ("*/", 2) };
+    rest.get(2..).and_then(|body| body.find(end)).map_or(rest.len(), |at| 2 + at + skip)
+}
+
+fn word(rest: &str, out: &mut String) -> Option<usize> {
+    let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
+    let word = &rest[..end];
+    let is_key = rest[end..].trim_start().starts_with(':');
+    out.push_str(match word {
+        _ if is_key => word,
+        "True" => "true",
+        "False" => "false",
+        "None" => "null",
+        "NaN" | "Infinity" => return None,
+        _ => word,
+    });
+    Some(end)
+}
+
+/// Copies a number whole, so that the `e` of `1e5` is not taken for a word.
+fn number(rest: &str, out: &mut String) -> usize {
+    let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '.').unwrap_or(rest.len());
+    out.push_str(&rest[..end]);
+    end
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_liberties_that_models_take_are_understood() {
+        for (given, meant) in [
+            (r#"{"a": [1, 2,], }"#, json!({"a": [1, 2]})),
+            ("{\"a\": 1 // one\n, /* two */ \"b\": 2}", json!({"a": 1, "b": 2})),
+            ("{'a': 'it\\'s', b: \"x\"}", json!({"a": "it's", "b": "x"})),
+            (
+                "{'a': True, 'b': None, 'c': False, True: 1}",
+                json!({"a": true, "b": null, "c": false, "True": 1}),
+            ),
+            ("{\"a\": \"two\nlines\tand a tab\"}", json!({"a": "two\nlines\tand a tab"})),
+            (r#"{"a": "True // None", "b": -1.5e3,}"#, json!({"a": "True // None", "b": -1500.0})),
+            (
+                r#"{"big": 18446744073709551615, "small": -9223372036854775808,}"#,
+                json!({"big": u64::MAX, "small": i64::MIN}),
+            ),
+        ] {
+            assert_eq!(parse(given), Ok(meant), "{given}");
+        }
+    }
+
+    #[test]
+    fn what_json_cannot_say_is_refused() {
+        for given in ["{\"a\": NaN}", "{\"a\": -Infinity}", "{\"a\": }", "{\"a\": [1}", "{a b: 1}"] {
+            assert!(parse(given).is_err(), "{given}");
+        }
+    }
+
+    #[test]
+    fn deep_nesting_is_an_error_and_not_the_end_of_the_process() {
+        let deep = format!("{}{}", "{a:[".repeat(100_000), "]}".repeat(100_000));
+        assert!(parse(&deep).is_err());
+    }
+}

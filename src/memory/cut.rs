@@ -1,0 +1,236 @@
+//! Shortening, with the cut said. Sizes are in quarters of a token, as they stand in JSON.
+
+use serde_json::{Map, Value};
+
+use super::estimate::{in_json, json};
+use crate::run::{Pending, Turn};
+
+/// Most of one call's arguments or result, in any prompt.
+const VALUE: usize = 800;
+/// The same in a turn that has to be shortened.
+const SMALL_VALUE: usize = 200;
+/// Most characters of a string inside a shortened value.
+const STRING_CHARS: usize = 160;
+/// Most items of a list inside a shortened value.
+const ITEMS: usize = 8;
+/// Most fields of an object inside a shortened value.
+const FIELDS: usize = 24;
+/// Levels of a shortened value.
+const LEVELS: usize = 5;
+/// Room for the words that say how many calls were left out.
+const NOTE: usize = 40;
+
+/// The first part of `text` that takes at most `max`, with the cut said where there is room to.
+pub(super) fn text(text: &str, max: usize) -> String {
+    if fits(text.chars(), max) {
+        return text.to_owned();
+    }
+    let mut mark = format!("… [cut, {} characters in all]", text.chars().count());
+    if size(&mark) * 2 > max {
+        mark = "…".to_owned();
+    }
+    let Some(room) = max.checked_sub(size(&mark)) else { return String::new() };
+    let mut out: String = head(text.chars(), room).collect();
+    out.push_str(&mark);
+    out
+}
+
+/// Both ends of `text`, for texts that tell their news last.
+pub(super) fn middle(text: &str, max: usize) -> String {
+    const MARK: &str = "\n… [cut] …\n";
+    if fits(text.chars(), max) {
+        return text.to_owned();
+    }
+    let Some(room) = max.checked_sub(size(MARK)) else { return self::text(text, max) };
+    let mut out: String = head(text.chars(), room / 2).collect();
+    let mut tail: Vec<char> = head(text.chars().rev(), room / 2).collect();
+    tail.reverse();
+    out.push_str(MARK);
+    out.extend(tail);
+    out
+}
+
+/// `value` in at most `max`: whole, or with its long parts shortened, or as a piece of its text.
+pub(super) fn value(value: &Value, max: usize) -> Value {
+    if json(value) <= max {
+        return value.clone();
+    }
+    let compact = compact(value, LEVELS);
+    if json(&compact) <= max {
+        return compact;
+    }
+    let Some(room) = max.checked_sub(2) else { return Value::Null };
+    match text(&compact.to_string(), room) {
+        piece if piece.is_empty() => Value::Null,
+        piece => Value::String(piece),
+    }
+}
+
+/// `turn` in at most `max`, which is at least 200: first results and arguments are shortened, then the
+/// texts, then calls are left out from the oldest on.
+pub(super) fn turn(turn: &Turn, max: usize) -> Turn {
+    let mut out = turn.clone();
+    values(&mut out, VALUE);
+    if json(&out) <= max {
+        return out;
+    }
+    values(&mut out, SMALL_VALUE);
+    out.request = text(&out.request, max / 4);
+    out.answer = text(&out.answer, max / 3);
+    let mut now = json(&out);
+    if now <= max {
+        return out;
+    }
+    let target = max.saturating_sub(NOTE);
+    let mut left_out = 0;
+    for call in &out.calls {
+        if now <= target {
+            break;
+        }
+        now = now.saturating_sub(json(call) + 1);
+        left_out += 1;
+    }
+    out.calls.drain(..left_out);
+    if json(&out) > target {
+        let frame = Turn { request: String::new(), answer: String::new(), ..out.clone() };
+        let room = target.saturating_sub(json(&frame));
+        out.request = text(&turn.request, room / 3);
+        out.answer = text(&turn.answer, room / 3 * 2);
+    }
+    if left_out > 0 {
+        out.answer.push_str(&format!(" [{left_out} calls left out]"));
+    }
+    out
+}
+
+fn values(turn: &mut Turn, max: usize) {
+    for call in &mut turn.calls {
+        call.arguments = value(&call.arguments, max);
+        call.result = value(&call.result, max);
+    }
+}
+
+/// `pending` in at most `max`. Names and known values are kept whole or left out: a shortened one
+/// would be taken for the real one. `None` where not even the names fit.
+pub(super) fn pending(pending: &Pending, max: usize) -> Option<Pending> {
+    if json(pending) <= max {
+        return Some(pending.clone());
+    }
+    let mut out = pending.clone();
+    out.request.clear();
+    out.purpose.clear();
+    out.question.text.clear();
+    out.question.known = Value::Null;
+    let room = max.checked_sub(json(&out))?;
+    out.question.known = known(&pending.question.known, room / 3);
+    let room = max.checked_sub(json(&out))?;
+    out.question.text = text(&pending.question.text, room / 2);
+    out.request = text(&pending.request, room / 4);
+    out.purpose = text(&pending.purpose, room / 4);
+    Some(out)
+}
+
+/// The fields of `value` that fit, each whole.
+fn known(value: &Value, max: usize) -> Value {
+    let Value::Object(fields) = value else { return Value::Null };
+    let mut kept = Map::new();
+    for (name, field) in fields {
+        kept.insert(name.clone(), field.clone());
+        if json(&kept) > max {
+            kept.remove(name);
+        }
+    }
+    if kept.is_empty() { Value::Null } else { Value::Object(kept) }
+}
+
+fn compact(value: &Value, levels: usize) -> Value {
+    match value {
+        Value::String(s) => match s.char_indices().nth(STRING_CHARS) {
+            Some((end, _)) => Value::String(format!("{}…", &s[..end])),
+            None => value.clone(),
+        },
+        Value::Array(_) | Value::Object(_) if levels == 0 => Value::String("…".to_owned()),
+        Value::Array(items) => {
+            let mut out: Vec<Value> = items.iter().take(ITEMS).map(|item| compact(item, levels - 1)).collect();
+            if items.len() > ITEMS {
+                out.push(Value::String(format!("… {} more", items.len() - ITEMS)));
+            }
+            Value::Array(out)
+        }
+        Value::Object(fields) => {
+            let mut out: Map<String, Value> = fields
+                .iter()
+                .take(FIELDS)
+                .map(|(name, field)| (name.clone(), compact(field, levels - 1)))
+                .collect();
+            if fields.len() > FIELDS {
+                out.insert("…".to_owned(), Value::String(format!("{} more", fields.len() - FIELDS)));
+            }
+            Value::Object(out)
+        }
+        other => other.clone(),
+    }
+}
+
+pub(super) fn size(text: &str) -> usize {
+    text.chars().map(in_json).sum()
+}
+
+fn fits(chars: impl Iterator<Item = char>, max: usize) -> bool {
+    let mut room = max;
+    for c in chars {
+        match room.checked_sub(in_json(c)) {
+            Some(rest) => room = rest,
+            None => return false,
+        }
+    }
+    true
+}
+
+/// The first characters that take at most `room`.
+fn head<I: Iterator<Item = char>>(chars: I, room: usize) -> impl Iterator<Item = char> {
+    chars
+        .scan(room, |room, c| {
+            *room = room.checked_sub(in_json(c))?;
+            Some(c)
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_cut_is_said() {
+        let long = "a".repeat(1000);
+        let cut = text(&long, 100);
+        assert!(cut.ends_with("… [cut, 1000 characters in all]"), "{cut}");
+        assert_eq!(text("short", 100), "short");
+    }
+
+    #[test]
+    fn a_long_list_keeps_its_first_items_and_says_how_many_more_there_are() {
+        let days: Vec<Value> = (0..300).map(|n| json!({"day": n})).collect();
+        let cut = value(&json!({"city": "Milan", "days": days}), 400);
+        assert_eq!(cut["city"], "Milan");
+        assert_eq!(cut["days"][0]["day"], 0);
+        assert_eq!(cut["days"][8], "… 292 more");
+    }
+
+    #[test]
+    fn known_values_are_kept_whole_or_left_out() {
+        let fields = json!({"from": "2026-06-15", "note": "x".repeat(2000)});
+        assert_eq!(known(&fields, 100), json!({"from": "2026-06-15"}));
+    }
+
+    proptest! {
+        #[test]
+        fn a_shortened_text_takes_no_more_than_its_room(t in "\\PC*|[\"\n\\\\a]*", max in 0usize..200) {
+            prop_assert!(size(&text(&t, max)) <= max);
+            prop_assert!(size(&middle(&t, max)) <= max);
+        }
+    }
+}

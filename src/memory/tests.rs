@@ -1,0 +1,314 @@
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::llm::{Message, Purpose, sections};
+use crate::run::{Fault, Question, RunId, RunStatus, TurnCall};
+
+fn turn(n: usize) -> Turn {
+    Turn {
+        run: Some(RunId(uuid::Uuid::from_u128(n as u128))),
+        request: format!("Che tempo fa a Milano il giorno {n}?"),
+        answer: format!("A Milano il giorno {n} ci saranno da 12 a 21 °C."),
+        status: RunStatus::Completed,
+        calls: vec![TurnCall {
+            scene: "Weather".to_owned(),
+            tool: "WeatherForecast_Get".to_owned(),
+            arguments: json!({"city": "Milan", "date": n}),
+            result: json!({"min_c": 12, "max_c": 21, "source": "bundled"}),
+        }],
+    }
+}
+
+fn ended(turn: Turn) -> SessionEvent {
+    SessionEvent::TurnEnded { turn, pending: None, usage: Usage { calls: 1, ..Usage::default() } }
+}
+
+fn question() -> Pending {
+    Pending {
+        request: "ask for three days off".to_owned(),
+        scene: "VacationManagement".to_owned(),
+        purpose: "Submit a vacation request".to_owned(),
+        question: Question {
+            text: "From which day to which day?".to_owned(),
+            tool: Some("MakeRequest".to_owned()),
+            missing: vec!["from".to_owned(), "to".to_owned()],
+            known: Value::Null,
+        },
+    }
+}
+
+fn size(context: &Context) -> usize {
+    tokens(&serde_json::to_string(context).unwrap())
+}
+
+#[test]
+fn a_short_conversation_is_remembered_word_by_word() {
+    let memory = Memory::from_events(Options::default(), &[ended(turn(1)), ended(turn(2))]);
+    let context = memory.context(2000);
+    assert_eq!(context, Context { summary: None, turns: vec![turn(1), turn(2)], pending: None });
+}
+
+#[test]
+fn a_question_is_pending_only_until_the_next_turn_has_ended() {
+    let mut memory = Memory::default();
+    let asked = SessionEvent::TurnEnded { turn: turn(1), pending: Some(question()), usage: Usage::default() };
+    memory.apply(&asked);
+    assert_eq!(memory.context(2000).pending, Some(question()));
+    memory.apply(&ended(turn(2)));
+    assert_eq!(memory.context(2000).pending, None);
+}
+
+#[test]
+fn a_conversation_costs_what_its_turns_and_its_summaries_cost() {
+    let usage = |n| Usage { calls: 1, cost_nano_usd: n, ..Usage::default() };
+    let fault = Fault::new("llm.timeout", "no reply");
+    let memory = Memory::from_events(
+        Options::default(),
+        &[
+            SessionEvent::TurnEnded { turn: turn(1), pending: None, usage: usage(5) },
+            SessionEvent::SummaryFailed { error: fault, usage: usage(7) },
+            SessionEvent::Summarised { through: 1, summary: "s".to_owned(), usage: usage(11) },
+        ],
+    );
+    assert_eq!(memory.usage(), Usage { calls: 3, cost_nano_usd: 23, ..Usage::default() });
+}
+
+#[test]
+fn a_long_conversation_is_summarised_before_it_outgrows_a_small_window() {
+    let window = 2048;
+    let mut memory = Memory::default();
+    let mut summaries = 0;
+    for n in 1..=15 {
+        memory.apply(&ended(turn(n)));
+        if let Some(job) = memory.needs_summary(window) {
+            summaries += 1;
+            memory.apply(&SessionEvent::Summarised {
+                through: job.through,
+                summary: job.fallback(),
+                usage: Usage::default(),
+            });
+        }
+        assert!(memory.tokens() <= window / 2, "turn {n}: {} tokens", memory.tokens());
+        assert!(memory.turns().len() >= n.min(4));
+    }
+    assert!((1..=5).contains(&summaries), "{summaries}");
+    let all = serde_json::to_string(&memory.context(window / 2)).unwrap();
+    for n in 1..=15 {
+        assert!(all.contains(&format!("a Milano il giorno {n}?")), "day {n} is forgotten: {all}");
+    }
+}
+
+#[test]
+fn turns_that_are_neither_summarised_nor_fit_are_told_in_a_line_each() {
+    let events: Vec<SessionEvent> = (1..=12).map(|n| ended(turn(n))).collect();
+    let context = Memory::from_events(Options::default(), &events).context(800);
+    assert!(context.turns.len() < 12);
+    let first_held = context.turns.first().unwrap().request.clone();
+    let summary = context.summary.unwrap();
+    assert!(summary.contains("→"));
+    assert!(!summary.contains(&first_held));
+    let last_told = 12 - context.turns.len();
+    assert!(summary.contains(&format!("il giorno {last_told}?")), "{summary}");
+}
+
+#[test]
+fn a_huge_turn_is_shortened_and_says_so() {
+    let mut huge = turn(1);
+    huge.request = "please ".repeat(100_000);
+    huge.calls[0].result = json!({"rows": vec!["row"; 10_000]});
+    let memory = Memory::from_events(Options::default(), &[ended(huge)]);
+    assert!(memory.tokens() <= MAX_TURN_TOKENS + 20);
+    let context = memory.context(1000);
+    assert!(context.turns[0].request.contains("[cut, 700000 characters in all]"));
+    assert!(context.turns[0].calls[0].result.to_string().contains("more"));
+    assert_eq!(context.turns[0].calls[0].arguments["city"], "Milan");
+}
+
+#[test]
+fn a_summary_that_comes_too_late_changes_nothing_but_the_cost() {
+    let mut memory = Memory::default();
+    for n in 1..=6 {
+        memory.apply(&ended(turn(n)));
+    }
+    let summarised = |through, summary: &str| SessionEvent::Summarised {
+        through,
+        summary: summary.to_owned(),
+        usage: Usage::default(),
+    };
+    memory.apply(&summarised(4, "of four"));
+    let before = memory.clone();
+    memory.apply(&summarised(2, "of two"));
+    assert_eq!(memory, before);
+    assert_eq!((memory.covered(), memory.total_turns()), (4, 6));
+}
+
+#[test]
+fn without_a_model_a_summary_stays_bounded_however_often_it_is_made() {
+    let mut summary = None;
+    for n in 0..50 {
+        let turns = (n * 10..n * 10 + 10).map(turn).collect();
+        let job = SummaryJob { through: n * 10 + 10, summary, turns };
+        let text = job.fallback();
+        assert!(tokens(&text) <= MAX_SUMMARY_TOKENS, "{}", tokens(&text));
+        assert!(text.contains(&format!("il giorno {}?", n * 10 + 9)));
+        summary = Some(text);
+    }
+}
+
+#[test]
+fn the_summarys_prompt_carries_language_summary_and_turns_in_sections() {
+    let job = SummaryJob { through: 3, summary: Some("Parla di Milano.".to_owned()), turns: vec![turn(2), turn(3)] };
+    let request = prompt::summary_request(&job, Some("it"));
+    assert_eq!(request.purpose, Purpose::Summary);
+    let [Message::System { .. }, Message::User { text }] = request.messages.as_slice() else {
+        panic!("two messages")
+    };
+    assert_eq!(sections::get(text, "language").as_deref(), Some("it"));
+    assert_eq!(sections::get(text, "summary").as_deref(), Some("Parla di Milano."));
+    let turns = sections::get(text, "turns").unwrap();
+    let lines: Vec<Value> = turns.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len(), 2);
+    assert_eq!(lines[0]["request"], "Che tempo fa a Milano il giorno 2?");
+    assert_eq!(lines[0]["calls"][0]["tool"], "WeatherForecast_Get");
+    assert_eq!(lines[0].get("run"), None);
+}
+
+#[test]
+fn a_session_event_keeps_its_form_in_the_journal() {
+    let event = SessionEvent::Summarised { through: 2, summary: "s".to_owned(), usage: Usage::default() };
+    let text = serde_json::to_string(&event).unwrap();
+    assert!(text.starts_with(r#"{"type":"summarised","through":2,"summary":"s","usage":"#), "{text}");
+    assert_eq!(serde_json::from_str::<SessionEvent>(&text).unwrap(), event);
+    assert_eq!(
+        serde_json::from_str::<SessionEvent>(r#"{"type":"session_started"}"#).unwrap(),
+        SessionEvent::SessionStarted {}
+    );
+}
+
+#[test]
+fn options_outside_their_bounds_are_named() {
+    let options = Options { window_share: 1.5, keep_turns: 0, max_turns_in_prompt: 0 };
+    let all: Vec<String> = options.problems().into_iter().map(|fault| fault.message).collect();
+    assert_eq!(all.len(), 3, "{all:?}");
+    assert!(Options::default().problems().is_empty());
+}
+
+fn any_text() -> impl Strategy<Value = String> {
+    prop_oneof![
+        4 => "[ -~]{0,60}",
+        1 => "\\PC{0,40}",
+        1 => "[\"\\\\\n\u{1}<&]{0,300}",
+        1 => (1usize..3000).prop_map(|n| "parola è ".repeat(n)),
+    ]
+}
+
+fn any_value() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<i64>().prop_map(Value::from),
+        any_text().prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 40, 12, |inner| {
+        prop_oneof![
+            proptest::collection::vec(inner.clone(), 0..12).prop_map(Value::from),
+            proptest::collection::btree_map("[a-z]{1,8}", inner, 0..8)
+                .prop_map(|map| Value::Object(map.into_iter().collect())),
+        ]
+    })
+}
+
+fn any_turn() -> impl Strategy<Value = Turn> {
+    let call = ("[A-Za-z]{1,64}", "[A-Za-z_]{1,64}", any_value(), any_value())
+        .prop_map(|(scene, tool, arguments, result)| TurnCall { scene, tool, arguments, result });
+    (any::<Option<u128>>(), any_text(), any_text(), proptest::collection::vec(call, 0..6)).prop_map(
+        |(run, request, answer, calls)| Turn {
+            run: run.map(|n| RunId(uuid::Uuid::from_u128(n))),
+            request,
+            answer,
+            status: RunStatus::NeedsInput,
+            calls,
+        },
+    )
+}
+
+fn any_pending() -> impl Strategy<Value = Pending> {
+    (any_text(), "[A-Za-z]{1,64}", any_text(), any_text(), "[A-Za-z_]{1,64}", any_value()).prop_map(
+        |(request, scene, purpose, text, tool, known)| Pending {
+            request,
+            scene,
+            purpose,
+            question: Question { text, tool: Some(tool), missing: vec!["from".to_owned()], known },
+        },
+    )
+}
+
+/// What a driver does with a turn: remembers it, and summarises when it is time to.
+fn drive(memory: &mut Memory, events: &mut Vec<SessionEvent>, event: SessionEvent, window: usize, summary: &str) {
+    memory.apply(&event);
+    events.push(event);
+    if let Some(job) = memory.needs_summary(window) {
+        let event = SessionEvent::Summarised {
+            through: job.through,
+            summary: summary.to_owned(),
+            usage: Usage::default(),
+        };
+        memory.apply(&event);
+        events.push(event);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_the_turns_no_budget_is_exceeded_and_no_turn_is_lost(
+        turns in proptest::collection::vec((any_turn(), proptest::option::of(any_pending())), 1..14),
+        window in 256usize..6000,
+        budget in MIN_CONTEXT_TOKENS..3000,
+        summary in any_text(),
+    ) {
+        let mut memory = Memory::default();
+        let mut events = Vec::new();
+        for (n, (turn, pending)) in turns.iter().enumerate() {
+            let ended = SessionEvent::TurnEnded {
+                turn: turn.clone(),
+                pending: pending.clone(),
+                usage: Usage { calls: 1, ..Usage::default() },
+            };
+            drive(&mut memory, &mut events, ended, window, &summary);
+
+            prop_assert_eq!(memory.total_turns(), n + 1);
+            prop_assert_eq!(memory.covered() + memory.turns().len(), n + 1);
+            prop_assert!(memory.turns().len() >= (n + 1).min(4));
+            prop_assert_eq!(memory.covered() > 0, memory.summary().is_some());
+
+            let context = memory.context(budget);
+            prop_assert!(size(&context) <= budget, "{} tokens of {}", size(&context), budget);
+            prop_assert!(!context.turns.is_empty(), "the last turn is always told");
+            prop_assert_eq!(&context.turns.last().unwrap().run, &turn.run);
+            prop_assert_eq!(context.pending.is_some(), pending.is_some());
+            prop_assert!(memory.summary().is_none() || context.summary.is_some());
+            if memory.turns().len() > context.turns.len() {
+                prop_assert!(context.summary.is_some(), "turns left out are told of");
+            }
+        }
+        prop_assert_eq!(Memory::from_events(Options::default(), &events), memory);
+    }
+
+    #[test]
+    fn a_job_folds_the_oldest_turns_and_is_no_larger_than_its_share(
+        turns in proptest::collection::vec(any_turn(), 5..30),
+        window in 800usize..8000,
+    ) {
+        let events: Vec<SessionEvent> = turns.into_iter().map(ended).collect();
+        let memory = Memory::from_events(Options::default(), &events);
+        if let Some(job) = memory.needs_summary(window) {
+            prop_assert_eq!(job.through, job.turns.len());
+            prop_assert!(job.turns.len() + 4 <= events.len());
+            let room = window / 2 + 8;
+            let lines: usize = job.turns.iter().map(|turn| tokens(&prompt::turn_line(turn))).sum();
+            prop_assert!(lines <= room, "{lines} tokens of {room}");
+        }
+    }
+}

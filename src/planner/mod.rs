@@ -1,0 +1,13 @@
+//! From a request to a plan, and from replies to events: the two forced decisions, the scenes' own
+//! loop and the words of the answer.
+//!
+//! **Invariant:** pure. Prompts are functions of a run's state and the catalogue; reading a reply
+//! gives exactly one event. Who sends them is `actors`' matter.
+
+mod prompt;
+mod read;
+mod tools;
+
+pub use prompt::{offered, prompt_hash, request};
+pub use read::read;
+pub use tools::{ASK_USER, CHECK_CONTINUATION, CREATE_PLAN};

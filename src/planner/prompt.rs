@@ -1,0 +1,495 @@
+//! Every prompt, as a pure function of a run's state and the catalogue.
+//!
+//! Instructions are in the system message; data is in named sections of the first user message
+//! (`llm::sections`), so that a model can tell one from the other.
+
+use serde_json::{Value, json};
+
+use super::tools::{CHECK_CONTINUATION, CREATE_PLAN, ask_user, check_continuation, create_plan};
+use crate::llm::{Choice, Message, Purpose, Request, ToolSpec, sections};
+use crate::llm::signature::{self, SceneLine, ToolLine};
+use crate::plan::StepStatus;
+use crate::run::{
+    AskStatus, Context, Effect, OutOfScope, Outcome, ReplyCall, RunState, StepState, Subject, Turn,
+};
+use crate::scene::{Catalogue, Scene, SceneTool};
+
+const PLAN: &str = "\
+You plan how a user's request is carried out by scenes. You do not answer it yourself. Call the function \
+CreateExecutionPlan exactly once.
+- A step is one task for one scene from <scenes>. Use scene and tool names exactly as listed; never invent one.
+- Make one step for each thing the user asks for, and no step for anything the user does not ask for.
+- purpose: what the scene is to do, in the user's language, complete in itself: repeat every name, place, date and \
+number the user gave, resolve what the request refers to from <conversation>, and add nothing the user did not say.
+- expected_tools: the tools of that scene which the step needs. Name a tool with effect \"write\" only if the user asks \
+for that change.
+- depends_on_step: null if the step can start at once. If the user gives an order (\"then\", \"poi\") or the step needs \
+another's result, the number of that step.
+- A scene may take part in several steps, as when a value is read, changed and read again.
+- If a detail is missing, plan the step all the same: its scene asks the user. 
+- If no scene serves the request (small talk, general knowledge, a question about this conversation itself), set \
+needs_execution to false and give no steps.
+- If there is <pending>, the assistant has asked the user that question. If the request answers it, plan a step for \
+that scene whose purpose joins the earlier purpose with what the user says now.";
+
+const REPLAN: &str = "
+This is a further plan. <executed> was already done: never repeat it. Plan only what <missing> names, number the steps \
+from <number_from>, and let them depend on executed steps where they need their results. If nothing more can be done, \
+set needs_execution to false and give no steps.";
+
+const SCENE: &str = "
+Rules:
+- Do what <purpose> says and nothing else; <request> is there for the facts it holds.
+- Call the tools to do it. Call each tool once for each thing that is asked. Never repeat a call that succeeded.
+- Take arguments only from what the user said, from <earlier>, <conversation> and tool results. Never make up a \
+required value: if only the user can say it, call AskUser.
+- A date without a year is the next such date after <now>; the end of a range is the first such date after its start.
+- You act for <user>. A name stated in the request changes nothing about for whom you may act.
+- When the tools have answered, reply with the result in one or two sentences, in the user's language, with the exact \
+figures, names and sources the tools gave. If a tool refused or failed, say what was not done and why.";
+
+const CONTINUATION: &str = "\
+You judge whether a user's request has been dealt with. Call the function CheckContinuation exactly once.
+- <executed> lists what was done, with results. Judge only by it.
+- should_continue: true only if the user asked for something that no executed step has dealt with and a scene could \
+still do. A step that was refused, failed or asks the user something has been dealt with.
+- can_answer_now: true if an answer can be given. false only if nothing can go on before the user says something; then \
+missing_information says what.";
+
+const CONTINUATION_ANSWER: &str = "
+- answer: when should_continue is false, the answer to the user, in the user's language: everything that was found and \
+done, with the exact figures, names, dates and sources from <executed>; what was not done, and why; and if a step asks \
+the user something, that question. Nothing that is not in <executed>.";
+
+const ANSWER: &str = "\
+You write the answer to a user's request, in the user's language. Be brief and exact.
+- With <mode> answer: tell everything that <executed> found and did, with the exact figures, names, dates and sources; \
+what was not done, and why; and if a step asks the user something, ask exactly that. Add nothing that is not in \
+<executed>.
+- With <mode> out_of_scope: no scene serves the request. Answer from <conversation>, or briefly from general knowledge; \
+never claim to have done anything. Say what you can do (<capabilities>) if that helps.
+- With <mode> decline: answer only if the request is a greeting or about <conversation> itself. Otherwise say in one \
+sentence that this is outside what you can do, and what you can do (<capabilities>).";
+
+/// The request to send for a question about `subject`.
+///
+/// `state` must have started (its settings, time and memory are frozen); before that an empty
+/// question results.
+pub fn request(state: &RunState, catalogue: &Catalogue, subject: Subject) -> Request {
+    match subject {
+        Subject::Plan { version } => plan(state, catalogue, version),
+        Subject::Scene { step } => scene(state, catalogue, step),
+        Subject::Continuation { .. } => continuation(state),
+        Subject::Answer => answer(state, catalogue),
+    }
+}
+
+/// SHA-256 of a request in hex: what `model_asked` records.
+pub fn prompt_hash(request: &Request) -> String {
+    use sha2::{Digest, Sha256};
+    // A request is plain data and can always be written.
+    let bytes = serde_json::to_vec(request).unwrap_or_default();
+    Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The tools of `scene` that a step's model is offered: reads, and those writes that the plan
+/// expects.
+pub fn offered<'a>(scene: &'a Scene, step: &'a StepState) -> impl Iterator<Item = &'a SceneTool> {
+    scene
+        .tools
+        .iter()
+        .filter(|tool| tool.effect == Effect::Read || step.step.expected_tools.contains(&tool.name))
+}
+
+fn plan(state: &RunState, catalogue: &Catalogue, version: u32) -> Request {
+    let mut data = common(state);
+    sections::push(&mut data, "scenes", &scenes(catalogue));
+    let context = context(state);
+    sections::push(&mut data, "conversation", &conversation(&context, context.turns.iter()));
+    pending(&mut data, &context);
+    let mut system = PLAN.to_owned();
+    if version > 1 {
+        system.push_str(REPLAN);
+        sections::push(&mut data, "executed", &executed(state));
+        let missing = state.verdicts.last().and_then(|v| v.missing_information.clone()).unwrap_or_default();
+        sections::push(&mut data, "missing", &missing);
+        sections::push(&mut data, "number_from", &(state.last_step() + 1).to_string());
+    }
+    sections::push(&mut data, "request", state.request());
+    let tries = state.planning.as_ref().map(|p| p.tries.clone()).unwrap_or_default();
+    forced(state, Purpose::Plan, system, data, create_plan(catalogue), CREATE_PLAN, &tries)
+}
+
+fn continuation(state: &RunState) -> Request {
+    let with_answer = state.settings().answer_with_check;
+    let mut system = CONTINUATION.to_owned();
+    if with_answer {
+        system.push_str(CONTINUATION_ANSWER);
+    }
+    let mut data = common(state);
+    let context = context(state);
+    sections::push(&mut data, "conversation", &conversation(&context, newest(&context, 2)));
+    if let Some(made) = state.plan() {
+        sections::push(&mut data, "plan", &json!(made.plan).to_string());
+    }
+    sections::push(&mut data, "executed", &executed(state));
+    sections::push(&mut data, "request", state.request());
+    let tool = check_continuation(with_answer);
+    forced(state, Purpose::Continuation, system, data, tool, CHECK_CONTINUATION, &state.check_tries)
+}
+
+fn answer(state: &RunState, catalogue: &Catalogue) -> Request {
+    let mode = match (state.plan().is_some_and(|p| p.plan.needs_execution), state.settings().out_of_scope) {
+        // A later version without steps still answers for what the earlier ones did.
+        (executes, _) if executes || !state.steps.is_empty() => "answer",
+        (_, OutOfScope::Answer) => "out_of_scope",
+        (_, OutOfScope::Decline) => "decline",
+    };
+    let mut data = common(state);
+    sections::push(&mut data, "mode", mode);
+    let context = context(state);
+    sections::push(&mut data, "conversation", &conversation(&context, context.turns.iter()));
+    sections::push(&mut data, "executed", &executed(state));
+    let capabilities: Vec<String> = catalogue
+        .iter()
+        .map(|scene| json!({"scene": scene.name, "description": scene.description}).to_string())
+        .collect();
+    sections::push(&mut data, "capabilities", &capabilities.join("\n"));
+    sections::push(&mut data, "request", state.request());
+    let mut messages = vec![Message::System { text: ANSWER.to_owned() }, Message::User { text: data }];
+    messages.extend(repair(state, &state.answer_tries));
+    Request {
+        purpose: Purpose::Answer,
+        messages,
+        tools: Vec::new(),
+        choice: Choice::None,
+        temperature: None,
+        max_output_tokens: None,
+    }
+}
+
+fn scene(state: &RunState, catalogue: &Catalogue, number: u32) -> Request {
+    let mut system = String::new();
+    let mut data = String::new();
+    let mut messages = Vec::new();
+    let mut tools: Vec<ToolSpec> = Vec::new();
+    if let Some(step) = state.steps.get(&number) {
+        let scene = catalogue.get(&step.step.scene_name);
+        system = format!(
+            "You are the scene {} of an assistant: {}\n{}\n{SCENE}",
+            step.step.scene_name,
+            scene.map_or("", |s| s.description.trim()),
+            scene.map_or("", |s| s.instructions.trim()),
+        );
+        data = scene_data(state, number, step);
+        messages = loop_messages(state, step);
+        if let Some(scene) = scene.filter(|_| !state.is_last_round(number)) {
+            tools = offered(scene, step)
+                .map(|tool| ToolSpec {
+                    name: tool.name.clone(),
+                    description: tool.description.clone(),
+                    parameters: tool.parameters.clone(),
+                    strict: false,
+                })
+                .collect();
+            tools.push(ask_user());
+        }
+        messages.extend(repair(state, &step.tries));
+    }
+    let choice = if tools.is_empty() { Choice::None } else { Choice::Auto };
+    let mut all = vec![Message::System { text: system }, Message::User { text: data }];
+    all.extend(messages);
+    Request {
+        purpose: Purpose::Scene,
+        messages: all,
+        tools,
+        choice,
+        temperature: Some(state.settings().temperature),
+        max_output_tokens: None,
+    }
+}
+
+fn scene_data(state: &RunState, number: u32, step: &StepState) -> String {
+    let mut data = String::new();
+    sections::push(&mut data, "scene", &step.step.scene_name);
+    data.push_str(&common(state));
+    sections::push(&mut data, "user", state.queued.as_ref().map_or("", |q| q.user.as_str()));
+    let context = context(state);
+    sections::push(&mut data, "conversation", &conversation(&context, relevant(&context, &step.step.scene_name)));
+    if context.pending.as_ref().is_some_and(|p| p.scene == step.step.scene_name) {
+        pending(&mut data, &context);
+    }
+    sections::push(&mut data, "earlier", &earlier(state, step));
+    sections::push(&mut data, "request", state.request());
+    sections::push(&mut data, "step", &format!("{number} of {}", state.last_step()));
+    sections::push(&mut data, "expected_tools", &step.step.expected_tools.join("\n"));
+    sections::push(&mut data, "purpose", &step.step.purpose);
+    data
+}
+
+/// The conversation of a step with its scene's model so far: each reply, then a result for every
+/// call. Ids are our own ordinals, since providers repeat theirs.
+fn loop_messages(state: &RunState, step: &StepState) -> Vec<Message> {
+    let mut messages = Vec::new();
+    for round in &step.history {
+        let calls = round
+            .calls
+            .iter()
+            .filter_map(|number| state.calls.get(number).map(|call| (number, call)))
+            .map(|(number, call)| ReplyCall {
+                id: format!("call_{number}"),
+                name: call.requested.tool.clone(),
+                arguments: match &call.requested.arguments {
+                    Value::String(unreadable) => unreadable.clone(),
+                    arguments => arguments.to_string(),
+                },
+            })
+            .collect();
+        messages.push(Message::Assistant { text: round.text.clone(), calls });
+        for number in &round.calls {
+            messages.push(Message::Tool { call_id: format!("call_{number}"), text: outcome_text(state, *number) });
+        }
+    }
+    messages
+}
+
+fn outcome_text(state: &RunState, call: u32) -> String {
+    let skipped = match state.calls.get(&call).map(|c| &c.status) {
+        Some(crate::run::CallStatus::Skipped { .. }) => true,
+        _ => false,
+    };
+    let value = match state.outcome(call) {
+        Some(Outcome::Ok { result, say }) => {
+            let mut value = json!({"outcome": if skipped { "skipped" } else { "ok" }, "result": result});
+            if skipped {
+                value["reason"] = "this call was already done in this request; here is its result".into();
+            }
+            if let Some(say) = say {
+                value["say"] = say.as_str().into();
+            }
+            value
+        }
+        Some(Outcome::Refused { error }) => json!({"outcome": "refused", "error": error}),
+        Some(Outcome::Failed { error }) => json!({"outcome": "failed", "error": error}),
+        Some(Outcome::Unknown { error }) => json!({
+            "outcome": "unknown",
+            "error": error,
+            "note": "it may have been done; do not repeat it; tell the user that this has to be looked into",
+        }),
+        None => json!({"outcome": "pending"}),
+    };
+    value.to_string()
+}
+
+/// A forced question: one tool, named, and after a rejected reply the reply with every problem.
+fn forced(
+    state: &RunState,
+    purpose: Purpose,
+    system: String,
+    data: String,
+    tool: ToolSpec,
+    name: &str,
+    tries: &[u32],
+) -> Request {
+    let mut messages = vec![Message::System { text: system }, Message::User { text: data }];
+    messages.extend(repair(state, tries));
+    Request {
+        purpose,
+        messages,
+        tools: vec![tool],
+        choice: Choice::Forced(name.to_owned()),
+        temperature: Some(state.settings().temperature),
+        max_output_tokens: None,
+    }
+}
+
+/// The last rejected reply of `tries` and why it was rejected. Older ones would only cost tokens.
+fn repair(state: &RunState, tries: &[u32]) -> Vec<Message> {
+    let last = tries.iter().rev().filter_map(|call| state.asks.get(call)).find_map(|ask| match &ask.status {
+        AskStatus::Rejected { reply, problems } => Some((reply, problems)),
+        _ => None,
+    });
+    let Some((reply, problems)) = last else {
+        return Vec::new();
+    };
+    let list: Vec<String> = problems.iter().map(|p| format!("- {}", p.message)).collect();
+    let text = format!("That reply could not be used:\n{}\nReply again, corrected.", list.join("\n"));
+    // A scene's plain reply has calls only if they were understood, and then it was not rejected.
+    if reply.calls.is_empty() {
+        let mut messages = Vec::new();
+        if !reply.text.trim().is_empty() {
+            messages.push(Message::Assistant { text: reply.text.clone(), calls: Vec::new() });
+        }
+        messages.push(Message::User { text });
+        return messages;
+    }
+    let calls: Vec<ReplyCall> = reply
+        .calls
+        .iter()
+        .enumerate()
+        .map(|(i, call)| ReplyCall { id: format!("try_{i}"), ..call.clone() })
+        .collect();
+    let ids: Vec<String> = calls.iter().map(|call| call.id.clone()).collect();
+    let mut messages = vec![Message::Assistant { text: reply.text.clone(), calls }];
+    messages.extend(ids.into_iter().map(|call_id| Message::Tool { call_id, text: text.clone() }));
+    messages
+}
+
+fn common(state: &RunState) -> String {
+    let mut data = String::new();
+    if let Some(started) = &state.started {
+        sections::push(&mut data, "now", &format!("{} {}", started.now, started.now.strftime("%A")));
+        sections::push(&mut data, "language", started.language.as_deref().unwrap_or(""));
+    }
+    data
+}
+
+fn context(state: &RunState) -> Context {
+    state.started.as_ref().map(|s| s.context.clone()).unwrap_or_default()
+}
+
+fn pending(data: &mut String, context: &Context) {
+    if let Some(pending) = &context.pending {
+        sections::push(data, "pending", &json!(pending).to_string());
+    }
+}
+
+/// A line a scene. Examples stand with the tool that serves them, and arguments are told in one line:
+/// the whole schemas would double the prompt and change no plan.
+fn scenes(catalogue: &Catalogue) -> String {
+    let says = |scene: &Scene, tool: Option<&str>| -> Vec<String> {
+        scene.examples.iter().filter(|e| e.tool.as_deref() == tool).map(|e| e.say.clone()).collect()
+    };
+    let lines: Vec<String> = catalogue
+        .iter()
+        .map(|scene| SceneLine {
+            scene: scene.name.clone(),
+            description: scene.description.clone(),
+            tools: scene
+                .tools
+                .iter()
+                .map(|tool| ToolLine {
+                    name: tool.name.clone(),
+                    effect: if tool.effect == Effect::Write { "write" } else { "read" }.to_owned(),
+                    description: tool.description.clone(),
+                    arguments: signature::signature(&tool.parameters),
+                    examples: says(scene, Some(&tool.name)),
+                })
+                .collect(),
+            examples: says(scene, None),
+        })
+        // Plain data, which can always be written.
+        .map(|line| serde_json::to_string(&line).unwrap_or_default())
+        .collect();
+    lines.join("\n")
+}
+
+fn conversation<'a>(context: &Context, turns: impl Iterator<Item = &'a Turn>) -> String {
+    let turns: Vec<Value> = turns
+        .map(|turn| {
+            json!({"request": turn.request, "answer": turn.answer, "status": turn.status, "calls": turn.calls})
+        })
+        .collect();
+    if turns.is_empty() && context.summary.is_none() {
+        return String::new();
+    }
+    json!({"summary": context.summary, "turns": turns}).to_string()
+}
+
+fn newest(context: &Context, count: usize) -> impl Iterator<Item = &Turn> {
+    context.turns.iter().skip(context.turns.len().saturating_sub(count))
+}
+
+/// What a scene needs of the conversation: the last two turns, and those in which it took part.
+fn relevant<'a>(context: &'a Context, scene: &'a str) -> impl Iterator<Item = &'a Turn> {
+    let recent = context.turns.len().saturating_sub(2);
+    context
+        .turns
+        .iter()
+        .enumerate()
+        .filter(move |(i, turn)| *i >= recent || turn.calls.iter().any(|c| c.scene == scene))
+        .map(|(_, turn)| turn)
+}
+
+/// Results of the steps that this one depends on, a line each.
+fn earlier(state: &RunState, step: &StepState) -> String {
+    let lines: Vec<String> = step
+        .step
+        .depends_on_step
+        .iter()
+        .filter_map(|number| state.steps.get(&number).map(|earlier| (number, earlier)))
+        .map(|(number, earlier)| {
+            let calls: Vec<Value> = earlier
+                .calls
+                .iter()
+                .filter_map(|call| match (state.calls.get(call), state.outcome(*call)) {
+                    (Some(of), Some(Outcome::Ok { result, .. })) => Some(
+                        json!({"tool": of.requested.tool, "arguments": of.requested.arguments, "result": result}),
+                    ),
+                    _ => None,
+                })
+                .collect();
+            json!({"step": number, "scene": earlier.step.scene_name, "result": earlier.result, "calls": calls})
+                .to_string()
+        })
+        .collect();
+    lines.join("\n")
+}
+
+/// Every step that was carried out or could not be, a line each.
+fn executed(state: &RunState) -> String {
+    let lines: Vec<String> = state
+        .steps
+        .iter()
+        .map(|(number, step)| {
+            let calls: Vec<Value> = step.calls.iter().filter_map(|call| executed_call(state, *call)).collect();
+            let mut line = json!({
+                "step": number,
+                "scene": step.step.scene_name,
+                "purpose": step.step.purpose,
+                "status": step.status,
+                "calls": calls,
+            });
+            match (step.status, &step.result, &step.question, &step.error) {
+                (StepStatus::Completed, Some(result), _, _) => line["result"] = result.as_str().into(),
+                (StepStatus::NeedsInput, _, Some(question), _) => line["question"] = question.text.as_str().into(),
+                (_, _, _, Some(error)) => line["error"] = error.message.as_str().into(),
+                _ => {}
+            }
+            line.to_string()
+        })
+        .collect();
+    lines.join("\n")
+}
+
+fn executed_call(state: &RunState, call: u32) -> Option<Value> {
+    let of = state.calls.get(&call)?;
+    // What shares another call's outcome is told where that call is.
+    if matches!(of.status, crate::run::CallStatus::Skipped { .. }) {
+        return None;
+    }
+    let mut value = json!({"tool": of.requested.tool, "arguments": of.requested.arguments});
+    match state.outcome(call)? {
+        Outcome::Ok { result, say } => {
+            value["outcome"] = "ok".into();
+            value["result"] = result.clone();
+            if let Some(say) = say {
+                value["say"] = say.as_str().into();
+            }
+        }
+        Outcome::Refused { error } => {
+            value["outcome"] = "refused".into();
+            value["error"] = error.message.as_str().into();
+        }
+        Outcome::Failed { error } => {
+            value["outcome"] = "failed".into();
+            value["error"] = error.message.as_str().into();
+        }
+        Outcome::Unknown { error } => {
+            value["outcome"] = "unknown".into();
+            value["error"] = error.message.as_str().into();
+        }
+    }
+    Some(value)
+}
+

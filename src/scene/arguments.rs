@@ -1,0 +1,345 @@
+//! Reads the arguments of a call as a model wrote them, and tells the model exactly what is wrong.
+
+use jsonschema::ValidationError;
+use jsonschema::error::{TypeKind, ValidationErrorKind};
+use serde_json::{Map, Value};
+
+use super::SceneTool;
+use crate::run::Fault;
+use crate::tools::nearest::did_you_mean;
+
+/// The longest arguments that are read, in bytes.
+const MAX_BYTES: usize = 256 * 1024;
+
+/// How deep the lenient reader goes.
+const MAX_DEPTH: usize = 64;
+
+/// How many violations are told at once, and how long what is quoted of each may be.
+const MAX_TOLD: usize = 20;
+const MAX_QUOTED: usize = 80;
+
+/// The arguments in `raw`, checked against the tool's schema.
+///
+/// Nothing at all and `null` are `{}`. An object that was encoded twice (JSON text inside a JSON
+/// string) is read; so is JSON with trailing commas, comments or single quotes. An optional argument
+/// given as `null`, which stands for "not given" with many models, is left out where the schema does
+/// not want it. Properties that the schema does not name are refused only where it says
+/// `additionalProperties: false`.
+///
+/// The error's message names every violation with its place as a JSON pointer, what is expected there
+/// and, for enums, the allowed values. Codes: `tool.arguments_too_long`, `tool.arguments_not_json`,
+/// `tool.arguments_not_object`, `tool.arguments`.
+pub fn check(tool: &SceneTool, raw: &str) -> Result<Value, Fault> {
+    if raw.len() > MAX_BYTES {
+        let message = format!("the arguments of {} have {} bytes, at most {MAX_BYTES}", tool.name, raw.len());
+        return Err(Fault::new("tool.arguments_too_long", message));
+    }
+    let mut arguments = object(tool, raw)?;
+    if !tool.validator.is_valid(&arguments) {
+        drop_nulls(tool, &mut arguments);
+    }
+    let violations: Vec<String> =
+        tool.validator.iter_errors(&arguments).map(|error| describe(tool, &error)).collect();
+    if violations.is_empty() {
+        return Ok(arguments);
+    }
+    let mut message = format!("the arguments of {} do not fit its parameters:", tool.name);
+    for violation in violations.iter().take(MAX_TOLD) {
+        message.push_str("\n- ");
+        message.push_str(violation);
+    }
+    if violations.len() > MAX_TOLD {
+        message.push_str(&format!("\n- and {} more", violations.len() - MAX_TOLD));
+    }
+    Err(Fault::new("tool.arguments", message))
+}
+
+fn object(tool: &SceneTool, raw: &str) -> Result<Value, Fault> {
+    if raw.trim().is_empty() {
+        return Ok(Value::Object(Map::new()));
+    }
+    let value = match parse(raw) {
+        Ok(Value::String(inner)) => parse(&inner).unwrap_or(Value::String(inner)),
+        Ok(value) => value,
+        Err(error) => {
+            let message =
+                format!("the arguments of {} are not JSON ({error}): write one JSON object", tool.name);
+            return Err(Fault::new("tool.arguments_not_json", message));
+        }
+    };
+    match value {
+        Value::Null => Ok(Value::Object(Map::new())),
+        Value::Object(_) => Ok(value),
+        other => {
+            let message = format!(
+                "the arguments of {} are {}, and one JSON object is expected: {}",
+                tool.name,
+                quoted(&other),
+                outline(tool)
+            );
+            Err(Fault::new("tool.arguments_not_object", message))
+        }
+    }
+}
+
+/// Plain JSON where it is, and otherwise its lenient relative. The error is that of plain JSON.
+fn parse(text: &str) -> Result<Value, serde_json::Error> {
+    serde_json::from_str(text).or_else(|error| {
+        // The lenient reader has no bound on depth of its own, and a model's text may hold anything.
+        if too_deep(text) { Err(error) } else { json5::from_str(text).map_err(|_| error) }
+    })
+}
+
+fn too_deep(text: &str) -> bool {
+    let mut depth = 0_usize;
+    text.bytes().any(|byte| {
+        match byte {
+            b'[' | b'{' => depth += 1,
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth > MAX_DEPTH
+    })
+}
+
+/// `{"from": …, "to": …}` with what the tool knows.
+fn outline(tool: &SceneTool) -> String {
+    let names: Vec<String> = properties(&tool.parameters).map(|(name, _)| format!("{name:?}: …")).collect();
+    format!("{{{}}}", names.join(", "))
+}
+
+fn properties(schema: &Value) -> impl Iterator<Item = (&String, &Value)> {
+    schema.get("properties").and_then(Value::as_object).into_iter().flatten()
+}
+
+fn drop_nulls(tool: &SceneTool, arguments: &mut Value) {
+    let required = tool.parameters.get("required").and_then(Value::as_array);
+    let is_required =
+        |name: &str| required.is_some_and(|names| names.iter().any(|n| n.as_str() == Some(name)));
+    let unwanted: Vec<String> = tool
+        .validator
+        .iter_errors(arguments)
+        .filter(|error| error.instance().is_null())
+        .filter_map(|error| error.instance_path().as_str().strip_prefix('/').map(unescape))
+        .filter(|name| !is_required(name))
+        .collect();
+    if let Some(fields) = arguments.as_object_mut() {
+        fields.retain(|name, value| !(value.is_null() && unwanted.contains(name)));
+    }
+}
+
+fn describe(tool: &SceneTool, error: &ValidationError<'_>) -> String {
+    let at = error.instance_path().as_str();
+    let got = || format!("got {}", quoted(error.instance()));
+    match error.kind() {
+        ValidationErrorKind::Required { property } => {
+            let name = property.as_str().unwrap_or_default();
+            let about = at.is_empty().then(|| about(tool, name)).flatten().unwrap_or_default();
+            format!("{at}/{name} is missing{about}")
+        }
+        ValidationErrorKind::Type { kind } => format!("{at} must be {}; {}", type_name(kind), got()),
+        ValidationErrorKind::Enum { options } => {
+            let allowed: Vec<String> = options.as_array().into_iter().flatten().map(quoted).collect();
+            format!("{at} must be one of {}; {}", allowed.join(", "), got())
+        }
+        ValidationErrorKind::Constant { expected_value } => {
+            format!("{at} must be {}; {}", quoted(expected_value), got())
+        }
+        ValidationErrorKind::Format { format } => {
+            format!("{at} must be {}; {}", format_name(format), got())
+        }
+        ValidationErrorKind::AdditionalProperties { unexpected } => {
+            let known: Vec<&str> = if at.is_empty() {
+                properties(&tool.parameters).map(|(n, _)| n.as_str()).collect()
+            } else {
+                vec![]
+            };
+            let told: Vec<String> = unexpected
+                .iter()
+                .map(|name| format!("{at}/{name} is not known {}", did_you_mean(name, known.iter().copied())))
+                .map(|told| told.trim_end().to_owned())
+                .collect();
+            let mut text = told.join(", ");
+            if !known.is_empty() {
+                text.push_str(&format!(" (known: {})", known.join(", ")));
+            }
+            text
+        }
+        ValidationErrorKind::Minimum { limit } => format!("{at} must be at least {limit}; {}", got()),
+        ValidationErrorKind::Maximum { limit } => format!("{at} must be at most {limit}; {}", got()),
+        ValidationErrorKind::ExclusiveMinimum { limit } => {
+            format!("{at} must be more than {limit}; {}", got())
+        }
+        ValidationErrorKind::ExclusiveMaximum { limit } => {
+            format!("{at} must be less than {limit}; {}", got())
+        }
+        ValidationErrorKind::MinLength { limit } => {
+            format!("{at} must have at least {limit} characters; {}", got())
+        }
+        ValidationErrorKind::MaxLength { limit } => {
+            format!("{at} must have at most {limit} characters; {}", got())
+        }
+        ValidationErrorKind::MinItems { limit } => {
+            format!("{at} must have at least {limit} elements; {}", got())
+        }
+        ValidationErrorKind::MaxItems { limit } => {
+            format!("{at} must have at most {limit} elements; {}", got())
+        }
+        ValidationErrorKind::Pattern { pattern } => format!("{at} must match {pattern}; {}", got()),
+        _ => {
+            let place = if at.is_empty() { "/" } else { at };
+            format!("{place}: {}", shortened(&error.to_string(), 200))
+        }
+    }
+}
+
+/// ` (date: First day)`, as the schema tells it.
+fn about(tool: &SceneTool, name: &str) -> Option<String> {
+    let schema = tool.parameters.get("properties")?.get(name)?;
+    let text = |key: &str| schema.get(key).and_then(Value::as_str);
+    let kind = text("format").or_else(|| text("type")).unwrap_or("any value");
+    Some(match text("description") {
+        Some(description) => format!(" ({kind}: {})", shortened(description, 120)),
+        None => format!(" ({kind})"),
+    })
+}
+
+fn type_name(kind: &TypeKind) -> String {
+    let one = |name: &str| match name {
+        "array" | "integer" | "object" => format!("an {name}"),
+        "null" => name.to_owned(),
+        _ => format!("a {name}"),
+    };
+    match kind {
+        TypeKind::Single(kind) => one(&kind.to_string()),
+        TypeKind::Multiple(kinds) => {
+            kinds.iter().map(|kind| one(&kind.to_string())).collect::<Vec<_>>().join(" or ")
+        }
+    }
+}
+
+fn format_name(format: &str) -> String {
+    match format {
+        "date" => "a date as YYYY-MM-DD".to_owned(),
+        "time" => "a time with its offset, as 09:30:00Z".to_owned(),
+        "date-time" => "a time as YYYY-MM-DDTHH:MM:SSZ".to_owned(),
+        "email" => "an e-mail address".to_owned(),
+        "uri" => "a URL with its scheme".to_owned(),
+        other => format!("of the format {other}"),
+    }
+}
+
+fn quoted(value: &Value) -> String {
+    shortened(&value.to_string(), MAX_QUOTED)
+}
+
+fn shortened(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
+    }
+}
+
+/// A name as it was before JSON Pointer escaped it.
+fn unescape(name: &str) -> String {
+    name.replace("~1", "/").replace("~0", "~")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::run::Effect;
+    use crate::scene::Scene;
+    use crate::tools::ToolContext;
+
+    fn tool(parameters: Value) -> SceneTool {
+        let call = |_: Value, _: ToolContext| async { Ok(Value::Null) };
+        let tool = SceneTool::dynamic(
+            "MakeRequest",
+            "Books.",
+            Effect::Write,
+            parameters,
+            crate::tools::native(call),
+        );
+        let scene =
+            Scene::builder("S").description("d").instructions("i").example("e", "MakeRequest").tool(tool);
+        scene.build().unwrap().tools.remove(0)
+    }
+
+    fn vacation() -> SceneTool {
+        tool(json!({
+            "type": "object", "required": ["from", "to"],
+            "properties": {
+                "from": {"type": "string", "format": "date", "description": "First day"},
+                "to": {"type": "string", "format": "date"},
+                "kind": {"type": "string", "enum": ["vacation", "sick"]},
+                "days": {"type": "integer", "minimum": 1},
+                "note": {"type": ["string", "null"]},
+            },
+        }))
+    }
+
+    #[test]
+    fn arguments_are_read_in_every_way_that_has_one_meaning() {
+        let tool = vacation();
+        let expected = json!({"from": "2026-06-15", "to": "2026-06-17"});
+        for raw in [
+            r#"{"from":"2026-06-15","to":"2026-06-17"}"#,
+            r#""{\"from\":\"2026-06-15\",\"to\":\"2026-06-17\"}""#,
+            r#"{"from":"2026-06-15","to":"2026-06-17",}"#,
+            r#"{"from":"2026-06-15","to":"2026-06-17","kind":null,"days":null}"#,
+        ] {
+            assert_eq!(check(&tool, raw), Ok(expected.clone()), "{raw}");
+        }
+        let free = super::tests::tool(json!({"type": "object"}));
+        for raw in ["", "  ", "null", "{}", "\"{}\""] {
+            assert_eq!(check(&free, raw), Ok(json!({})), "{raw:?}");
+        }
+        assert_eq!(check(&free, r#"{"other":1}"#), Ok(json!({"other": 1})));
+    }
+
+    #[test]
+    fn a_null_that_the_schema_wants_stays() {
+        let raw = r#"{"from":"2026-06-15","to":"2026-06-17","note":null,"days":null}"#;
+        assert_eq!(
+            check(&vacation(), raw),
+            Ok(json!({"from": "2026-06-15", "to": "2026-06-17", "note": null}))
+        );
+    }
+
+    #[test]
+    fn the_error_names_every_violation_so_that_a_model_can_mend_it() {
+        let raw = r#"{"to":"tomorrow","kind":"holiday","days":0,"note":5}"#;
+        insta::assert_snapshot!(check(&vacation(), raw).unwrap_err().message, @r#"
+        the arguments of MakeRequest do not fit its parameters:
+        - /from is missing (date: First day)
+        - /days must be at least 1; got 0
+        - /kind must be one of "vacation", "sick"; got "holiday"
+        - /note must be null or a string; got 5
+        - /to must be a date as YYYY-MM-DD; got "tomorrow"
+        "#);
+    }
+
+    #[test]
+    fn unknown_properties_are_refused_only_where_the_schema_says_so() {
+        let strict = tool(json!({
+            "type": "object", "additionalProperties": false, "properties": {"city": {"type": "string"}},
+        }));
+        let error = check(&strict, r#"{"citty":"Milan"}"#).unwrap_err();
+        assert_eq!(error.code, "tool.arguments");
+        assert!(error.message.contains("/citty is not known did you mean \"city\"?"), "{}", error.message);
+    }
+
+    #[test]
+    fn what_is_no_object_is_refused_by_name() {
+        let tool = vacation();
+        assert_eq!(check(&tool, "{\"from\": ").unwrap_err().code, "tool.arguments_not_json");
+        let error = check(&tool, "[1]").unwrap_err();
+        assert_eq!(error.code, "tool.arguments_not_object");
+        assert!(error.message.contains("\"from\": …"), "{}", error.message);
+        assert_eq!(check(&tool, &"[".repeat(100_000)).unwrap_err().code, "tool.arguments_not_json");
+        assert_eq!(check(&tool, &" ".repeat(MAX_BYTES + 1)).unwrap_err().code, "tool.arguments_too_long");
+    }
+}

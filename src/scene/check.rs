@@ -1,0 +1,305 @@
+//! From a draft to a scene that can be used, with everything that is wrong told at once.
+
+use std::cell::OnceCell;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::document::At;
+use super::draft::{CallDraft, ExampleDraft, HttpDraft, SceneDraft, ToolDraft};
+use super::fault::Report;
+use super::{Example, Scene, SceneTool, parameters};
+use crate::run::Effect;
+use crate::tools::bound::MIN_BOUND;
+use crate::tools::guard::NetworkPolicy;
+use crate::tools::nearest::{did_you_mean, listed};
+use crate::tools::{NativeTools, Tool, http, phrase};
+
+const DEFAULT_CONCURRENCY: u32 = 8;
+const DEFAULT_MAILBOX: u32 = 64;
+const DEFAULT_TIMEOUT_MS: u64 = 10_000;
+const DEFAULT_MAX_RESULT_BYTES: usize = 16 * 1024;
+
+/// Longest name of a scene or tool, as model servers allow it.
+const MAX_NAME: usize = 64;
+
+/// Names that the engine itself offers to models.
+const RESERVED: [&str; 3] = ["AskUser", "CreateExecutionPlan", "CheckContinuation"];
+
+/// What scenes may refer to.
+pub(super) struct Surroundings<'a> {
+    pub(super) natives: &'a NativeTools,
+    pub(super) policy: NetworkPolicy,
+    pub(super) environment: &'a dyn Fn(&str) -> Option<String>,
+    /// Made when the first HTTP tool needs it.
+    pub(super) network: OnceCell<Result<http::Network, String>>,
+}
+
+/// The scene, or `None` where the report has an error.
+pub(super) fn check(draft: SceneDraft, around: &Surroundings<'_>, report: &Report) -> Option<Scene> {
+    if let Some(name) = &draft.name {
+        check_name("scene", name, report);
+    }
+    check_text("description", draft.description.as_ref(), "the planner chooses scenes by it", report);
+    check_text(
+        "instructions",
+        draft.instructions.as_ref(),
+        "they are all that the scene's model is told",
+        report,
+    );
+    let concurrency = count("concurrency", draft.concurrency, DEFAULT_CONCURRENCY, report);
+    let mailbox = count("mailbox", draft.mailbox, DEFAULT_MAILBOX, report);
+    if draft.tools.is_empty() {
+        report.warning(None, "no_tools", "the scene has no tools", "add a table [[tools]]");
+    }
+    let names: Vec<At<String>> = draft.tools.iter().filter_map(|tool| tool.name.clone()).collect();
+    check_unique(&names, report);
+    let examples = check_examples(draft.examples, &names, report);
+    let tools: Vec<SceneTool> =
+        draft.tools.into_iter().filter_map(|draft| tool(draft, around, report)).collect();
+    if report.failed() {
+        return None;
+    }
+    Some(Scene {
+        name: draft.name?.value,
+        description: draft.description?.value.trim().to_owned(),
+        instructions: draft.instructions?.value.trim().to_owned(),
+        examples,
+        concurrency,
+        mailbox,
+        settings: draft.settings.unwrap_or_else(|| Value::Object(Map::new())),
+        schema_sql: draft.schema_sql,
+        tools,
+    })
+}
+
+fn check_name(what: &str, name: &At<String>, report: &Report) {
+    let text = &name.value;
+    let fits = (1..=MAX_NAME).contains(&text.len())
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
+    if !fits {
+        let message = format!("{text:?} is no name for a {what}");
+        report.error(name.line, "name", message, "use 1 to 64 characters from A-Z a-z 0-9 _ -");
+    }
+}
+
+fn check_text(key: &str, text: Option<&At<String>>, why: &str, report: &Report) {
+    if let Some(text) = text
+        && text.value.trim().is_empty()
+    {
+        report.error(text.line, "empty", format!("`{key}` is empty"), format!("fill it in: {why}"));
+    }
+}
+
+fn check_unique(names: &[At<String>], report: &Report) {
+    let mut seen: BTreeMap<String, Option<u32>> = BTreeMap::new();
+    for name in names {
+        if let Some(first) = seen.get(&name.value.to_lowercase()) {
+            let at = first.map(|line| format!(" on line {line}")).unwrap_or_else(|| " before it".to_owned());
+            let message = format!("{:?} is the name of two tools, the other one{at}", name.value);
+            report.error(name.line, "duplicate_tool", message, "give each tool its own name (case aside)");
+        } else {
+            seen.insert(name.value.to_lowercase(), name.line);
+        }
+    }
+}
+
+fn check_examples(drafts: Vec<ExampleDraft>, tools: &[At<String>], report: &Report) -> Vec<Example> {
+    if drafts.is_empty() {
+        report.warning(
+            None,
+            "no_examples",
+            "the scene has no examples",
+            "add [[examples]] with say = \"…\": requests are routed by them",
+        );
+    }
+    let known = || tools.iter().map(|name| name.value.as_str());
+    let mut examples = Vec::new();
+    for draft in drafts {
+        if let Some(tool) = draft.tool.as_ref().filter(|tool| !known().any(|name| name == tool.value)) {
+            let hint = did_you_mean(&tool.value, known());
+            let remedy = if hint.is_empty() { format!("its tools are: {}", listed(known())) } else { hint };
+            let message =
+                format!("the example names the tool {:?}, which the scene does not have", tool.value);
+            report.error(tool.line, "example_tool", message, remedy);
+        }
+        check_text("say", draft.say.as_ref(), "a request in the user's words", report);
+        if let Some(say) = draft.say {
+            examples.push(Example { say: say.value, tool: draft.tool.map(|tool| tool.value) });
+        }
+    }
+    examples
+}
+
+/// A number of at least 1 that fits.
+fn count(key: &str, given: Option<At<u64>>, default: u32, report: &Report) -> u32 {
+    let Some(given) = given else { return default };
+    match u32::try_from(given.value) {
+        Ok(n) if n > 0 => n,
+        _ => {
+            let message = format!("{key} = {} is out of bounds", given.value);
+            report.error(
+                given.line,
+                "bound",
+                message,
+                format!("use 1 or more, or leave it out for {default}"),
+            );
+            default
+        }
+    }
+}
+
+fn tool(draft: ToolDraft, around: &Surroundings<'_>, report: &Report) -> Option<SceneTool> {
+    let name = draft.name;
+    let shown = name.as_ref().map_or("the tool", |name| name.value.as_str()).to_owned();
+    if let Some(name) = &name {
+        check_name("tool", name, report);
+        if RESERVED.contains(&name.value.as_str()) {
+            let message = format!("{:?} is a name of the engine itself", name.value);
+            report.error(name.line, "reserved_name", message, "choose another name");
+        }
+    }
+    check_text("description", draft.description.as_ref(), "models choose tools by it", report);
+    let timeout_ms = match draft.timeout_ms {
+        Some(given) if given.value == 0 => {
+            let remedy = format!("use 1 or more, or leave it out for {DEFAULT_TIMEOUT_MS}");
+            report.error(given.line, "bound", format!("the timeout_ms of {shown} is 0"), remedy);
+            DEFAULT_TIMEOUT_MS
+        }
+        Some(given) => given.value,
+        None => DEFAULT_TIMEOUT_MS,
+    };
+    let max_result_bytes = match draft.max_result_bytes {
+        Some(given) => {
+            let most = usize::try_from(given.value).unwrap_or(usize::MAX);
+            if most < MIN_BOUND {
+                let message = format!("the max_result_bytes of {shown} are less than {MIN_BOUND}");
+                let remedy =
+                    format!("use {MIN_BOUND} or more, or leave it out for {DEFAULT_MAX_RESULT_BYTES}");
+                report.error(given.line, "bound", message, remedy);
+            }
+            most
+        }
+        None => DEFAULT_MAX_RESULT_BYTES,
+    };
+    let effect = draft.effect.as_ref().map(|effect| effect.value);
+    let repeat = draft.repeat.as_ref().map(|repeat| repeat.value).unwrap_or_default();
+    if effect == Some(Effect::Read)
+        && let Some(repeat) = &draft.repeat
+    {
+        let message = format!("{shown} only reads, and reads may always be repeated");
+        report.warning(repeat.line, "repeat", message, "take `repeat` out, or make it effect = \"write\"");
+    }
+    let parameters =
+        draft.parameters.unwrap_or_else(|| At::nowhere(json!({"type": "object", "properties": {}})));
+    let validator = parameters::compile(&shown, &parameters, &draft.places, report);
+    let known: Vec<&str> = parameters::property_names(&parameters.value).collect();
+    for argument in &draft.identity {
+        if !known.contains(&argument.value.as_str()) {
+            let message = format!(
+                "the identity of {shown} names {:?}, which is not among its properties",
+                argument.value
+            );
+            report.error(argument.line, "identity", message, parameters::hint(&argument.value, &known));
+        }
+    }
+    for (language, template) in &draft.say {
+        check_say(&shown, language, template, report);
+    }
+    let (tool, source) = match draft.call? {
+        CallDraft::Ready(tool) => (tool, json!({"rust": shown})),
+        CallDraft::Native(native) => (native_tool(&native, around, report)?, json!({"native": native.value})),
+        CallDraft::Http(draft) => {
+            let terms = http::Terms { parameters: &parameters.value, effect: effect?, repeat, timeout_ms };
+            (http_tool(&draft, terms, around, report)?, json!({"http": draft.source}))
+        }
+    };
+    Some(SceneTool {
+        name: name?.value,
+        description: draft.description?.value.trim().to_owned(),
+        parameters: parameters.value,
+        effect: effect?,
+        repeat,
+        identity: draft.identity.into_iter().map(|argument| argument.value).collect(),
+        timeout_ms,
+        max_result_bytes,
+        say: draft.say.into_iter().map(|(language, template)| (language, template.value)).collect(),
+        source,
+        tool,
+        validator: Arc::new(validator?),
+    })
+}
+
+fn check_say(tool: &str, language: &str, template: &At<String>, report: &Report) {
+    if !phrase::is_language(language) {
+        let remedy = "use the two letters of ISO 639-1 in lower case, such as it or en";
+        report.error(template.line, "say_language", format!("{language:?} is no language"), remedy);
+    }
+    if let Err(error) = phrase::check(&template.value) {
+        let message = format!("the sentence of {tool} in {language:?} cannot be used: {error}");
+        report.error(
+            template.line,
+            "say_template",
+            message,
+            "write it as \"A {{ city }} il {{ date | day }}\"",
+        );
+    }
+}
+
+fn native_tool(name: &At<String>, around: &Surroundings<'_>, report: &Report) -> Option<Arc<dyn Tool>> {
+    let found = around.natives.get(&name.value);
+    if found.is_none() {
+        let hint = did_you_mean(&name.value, around.natives.names());
+        let remedy = if hint.is_empty() {
+            format!("registered are: {}", listed(around.natives.names()))
+        } else {
+            hint
+        };
+        let message = format!("no native tool is registered as {:?}", name.value);
+        report.error(name.line, "native_unknown", message, remedy);
+    }
+    found
+}
+
+fn http_tool(
+    draft: &HttpDraft,
+    terms: http::Terms<'_>,
+    around: &Surroundings<'_>,
+    report: &Report,
+) -> Option<Arc<dyn Tool>> {
+    let line = |at: &str| draft.places.line(&format!("/{}", at.replacen('.', "/", 1)));
+    if terms.effect == Effect::Write && draft.spec.method == "GET" {
+        let remedy = "use another `method`, or make it effect = \"read\"";
+        report.warning(
+            line("method"),
+            "http_method",
+            "a GET request is not meant to change anything",
+            remedy,
+        );
+    }
+    let network =
+        around.network.get_or_init(|| http::Network::new(&around.policy).map_err(|error| error.to_string()));
+    let network = match network {
+        Ok(network) => network,
+        Err(error) => {
+            let message = format!("no HTTP request can be made: {error}");
+            report.error(
+                line(""),
+                "http_client",
+                message,
+                "see that the system's TLS certificates can be read",
+            );
+            return None;
+        }
+    };
+    match http::Http::new(&draft.spec, terms, network, around.environment) {
+        Ok(tool) => Some(Arc::new(tool)),
+        Err(problems) => {
+            for problem in problems {
+                report.error(line(&problem.at), problem.code, problem.message, problem.remedy);
+            }
+            None
+        }
+    }
+}

@@ -1,0 +1,331 @@
+//! Walks a TOML document with the lines of its keys, so that every fault in it can be told at once.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::fault::Report;
+use crate::tools::nearest::{did_you_mean, listed};
+
+/// A value and the line it stands on, where it was read from a file.
+#[derive(Debug, Clone)]
+pub(super) struct At<T> {
+    pub(super) value: T,
+    pub(super) line: Option<u32>,
+}
+
+impl<T> At<T> {
+    /// A value that stands in no file.
+    pub(super) fn nowhere(value: T) -> Self {
+        Self { value, line: None }
+    }
+}
+
+/// Where lines begin in a text.
+pub(super) struct Lines(Vec<usize>);
+
+impl Lines {
+    pub(super) fn new(text: &str) -> Self {
+        Self(std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect())
+    }
+
+    /// The line of a byte, from 1.
+    pub(super) fn of(&self, byte: usize) -> u32 {
+        u32::try_from(self.0.partition_point(|start| *start <= byte)).unwrap_or(u32::MAX)
+    }
+}
+
+/// The lines of a JSON value's parts, by JSON pointer.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Places(BTreeMap<String, u32>);
+
+impl Places {
+    /// The line of what is at `pointer`, or of the nearest thing around it.
+    pub(super) fn line(&self, pointer: &str) -> Option<u32> {
+        let mut pointer = pointer;
+        loop {
+            if let Some(line) = self.0.get(pointer) {
+                return Some(*line);
+            }
+            pointer = &pointer[..pointer.rfind('/')?];
+        }
+    }
+}
+
+/// Whether a key may be absent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Need {
+    Required,
+    Optional,
+}
+
+/// A table being read: which keys it may have is what was asked of it by the time of [`Self::finish`].
+pub(super) struct Fields<'a> {
+    report: &'a Report,
+    lines: &'a Lines,
+    table: &'a DeTable<'a>,
+    /// What stands before a key when people are told of it, such as `tools[2].`.
+    path: String,
+    line: u32,
+    known: Vec<&'static str>,
+}
+
+impl<'a> Fields<'a> {
+    pub(super) fn root(report: &'a Report, lines: &'a Lines, table: &'a DeTable<'a>) -> Self {
+        Self { report, lines, table, path: String::new(), line: 1, known: Vec::new() }
+    }
+
+    /// Where its faults go.
+    pub(super) fn report(&self) -> &'a Report {
+        self.report
+    }
+
+    /// The line the table begins on.
+    pub(super) fn line(&self) -> Option<u32> {
+        Some(self.line)
+    }
+
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.table.contains_key(key)
+    }
+
+    /// The line of a key, or of the table where it has none.
+    pub(super) fn line_of(&self, key: &str) -> Option<u32> {
+        Some(match self.table.get_key_value(key) {
+            Some((key, _)) => self.lines.of(key.span().start),
+            None => self.line,
+        })
+    }
+
+    pub(super) fn string(&mut self, key: &'static str, need: Need) -> Option<At<String>> {
+        let value = self.get(key, need)?;
+        match value.get_ref() {
+            DeValue::String(text) => Some(self.at(key, text.to_string())),
+            other => self.wrong(key, other, "a string"),
+        }
+    }
+
+    /// One of a few words.
+    pub(super) fn word<T: Copy>(
+        &mut self,
+        key: &'static str,
+        need: Need,
+        words: &[(&str, T)],
+    ) -> Option<At<T>> {
+        let given = self.string(key, need)?;
+        if let Some((_, meant)) = words.iter().find(|(word, _)| *word == given.value) {
+            return Some(At { value: *meant, line: given.line });
+        }
+        let names = words.iter().map(|(word, _)| *word);
+        let message = format!("`{}{key}` is {:?}", self.path, given.value);
+        let hint = did_you_mean(&given.value, names.clone());
+        let remedy = format!("write one of: {}; {hint}", listed(names));
+        self.report.error(given.line, "invalid_value", message, remedy.trim_end_matches([';', ' ']));
+        None
+    }
+
+    pub(super) fn number(&mut self, key: &'static str) -> Option<At<u64>> {
+        let value = self.get(key, Need::Optional)?;
+        let read = match value.get_ref() {
+            DeValue::Integer(n) => u64::from_str_radix(n.as_str(), n.radix()).ok(),
+            _ => None,
+        };
+        match read {
+            Some(n) => Some(self.at(key, n)),
+            None => self.wrong(key, value.get_ref(), "a whole number of 0 or more"),
+        }
+    }
+
+    pub(super) fn strings(&mut self, key: &'static str) -> Vec<At<String>> {
+        let Some(value) = self.get(key, Need::Optional) else { return Vec::new() };
+        let DeValue::Array(elements) = value.get_ref() else {
+            self.wrong::<()>(key, value.get_ref(), "a list of strings");
+            return Vec::new();
+        };
+        let mut strings = Vec::new();
+        for element in elements.iter() {
+            match element.get_ref() {
+                DeValue::String(text) => {
+                    let line = Some(self.lines.of(element.span().start));
+                    strings.push(At { value: text.to_string(), line });
+                }
+                other => {
+                    self.wrong::<()>(key, other, "a list of strings");
+                }
+            }
+        }
+        strings
+    }
+
+    /// A table inside this one.
+    pub(super) fn table(&mut self, key: &'static str) -> Option<Fields<'a>> {
+        let value = self.get(key, Need::Optional)?;
+        match value.get_ref() {
+            DeValue::Table(table) => Some(self.inner(table, format!("{}{key}.", self.path), value)),
+            other => self.wrong(key, other, "a table"),
+        }
+    }
+
+    /// A list of tables, as `[[key]]` makes them.
+    pub(super) fn tables(&mut self, key: &'static str) -> Vec<Fields<'a>> {
+        let Some(value) = self.get(key, Need::Optional) else { return Vec::new() };
+        let DeValue::Array(elements) = value.get_ref() else {
+            self.wrong::<()>(
+                key,
+                value.get_ref(),
+                &format!("a list of tables, each written as [[{}{key}]]", self.path),
+            );
+            return Vec::new();
+        };
+        let mut tables = Vec::new();
+        for (index, element) in elements.iter().enumerate() {
+            match element.get_ref() {
+                DeValue::Table(table) => {
+                    tables.push(self.inner(table, format!("{}{key}[{index}].", self.path), element));
+                }
+                other => {
+                    self.wrong::<()>(key, other, "a list of tables");
+                }
+            }
+        }
+        tables
+    }
+
+    /// The texts of a table whose keys are free; numbers and booleans count as text.
+    pub(super) fn texts(&mut self, key: &'static str) -> BTreeMap<String, At<String>> {
+        let mut texts = BTreeMap::new();
+        let Some(inner) = self.table(key) else { return texts };
+        for (name, value) in inner.table.iter() {
+            let line = Some(self.lines.of(name.span().start));
+            let text = match value.get_ref() {
+                DeValue::String(text) => text.to_string(),
+                DeValue::Integer(n) => n.to_string(),
+                DeValue::Float(n) => n.to_string(),
+                DeValue::Boolean(b) => b.to_string(),
+                other => {
+                    let message = format!("`{}{}` is {}", inner.path, name.get_ref(), kind(other));
+                    self.report.error(line, "wrong_type", message, "write a string");
+                    continue;
+                }
+            };
+            texts.insert(name.get_ref().to_string(), At { value: text, line });
+        }
+        texts
+    }
+
+    /// Any value as JSON, with the lines of its parts.
+    pub(super) fn json(&mut self, key: &'static str) -> Option<(At<Value>, Places)> {
+        let value = self.get(key, Need::Optional)?;
+        let mut places = Places::default();
+        places.0.insert(String::new(), self.line_of(key).unwrap_or(self.line));
+        let json = self.convert(value, "", &mut places);
+        Some((self.at(key, json), places))
+    }
+
+    /// Tells of every key that nobody asked for.
+    pub(super) fn finish(self) {
+        for (key, _) in self.table.iter() {
+            let name: &str = key.get_ref();
+            if self.known.contains(&name) {
+                continue;
+            }
+            let line = Some(self.lines.of(key.span().start));
+            let hint = did_you_mean(name, self.known.iter().copied());
+            let remedy =
+                if hint.is_empty() { format!("the keys here are: {}", self.known.join(", ")) } else { hint };
+            self.report.error(
+                line,
+                "unknown_key",
+                format!("`{}{name}` is not a key of a scene", self.path),
+                remedy,
+            );
+        }
+    }
+
+    fn get(&mut self, key: &'static str, need: Need) -> Option<&'a Spanned<DeValue<'a>>> {
+        if !self.known.contains(&key) {
+            self.known.push(key);
+        }
+        let found = self.table.get(key);
+        if found.is_none() && need == Need::Required {
+            let message = format!("`{}{key}` is missing", self.path);
+            self.report.error(Some(self.line), "missing_key", message, format!("add {key} = …"));
+        }
+        found
+    }
+
+    fn inner(&self, table: &'a DeTable<'a>, path: String, value: &Spanned<DeValue<'a>>) -> Fields<'a> {
+        let line = self.lines.of(value.span().start);
+        Fields { report: self.report, lines: self.lines, table, path, line, known: Vec::new() }
+    }
+
+    fn at<T>(&self, key: &str, value: T) -> At<T> {
+        At { value, line: self.line_of(key) }
+    }
+
+    fn wrong<T>(&self, key: &str, value: &DeValue<'_>, expected: &str) -> Option<T> {
+        let message = format!("`{}{key}` is {}", self.path, kind(value));
+        self.report.error(self.line_of(key), "wrong_type", message, format!("write {expected}"));
+        None
+    }
+
+    fn convert(&self, value: &Spanned<DeValue<'_>>, pointer: &str, places: &mut Places) -> Value {
+        match value.get_ref() {
+            DeValue::String(text) => Value::String(text.to_string()),
+            DeValue::Boolean(b) => Value::Bool(*b),
+            DeValue::Datetime(time) => Value::String(time.to_string()),
+            DeValue::Integer(n) => match i64::from_str_radix(n.as_str(), n.radix()) {
+                Ok(n) => n.into(),
+                Err(_) => self.no_number(value),
+            },
+            DeValue::Float(n) => match n.as_str().parse().ok().and_then(serde_json::Number::from_f64) {
+                Some(n) => Value::Number(n),
+                None => self.no_number(value),
+            },
+            DeValue::Array(elements) => {
+                let mut json = Vec::new();
+                for (index, element) in elements.iter().enumerate() {
+                    let pointer = format!("{pointer}/{index}");
+                    places.0.insert(pointer.clone(), self.lines.of(element.span().start));
+                    json.push(self.convert(element, &pointer, places));
+                }
+                Value::Array(json)
+            }
+            DeValue::Table(table) => {
+                let mut json = Map::new();
+                for (key, value) in table.iter() {
+                    let name = key.get_ref();
+                    let pointer = format!("{pointer}/{}", name.replace('~', "~0").replace('/', "~1"));
+                    places.0.insert(pointer.clone(), self.lines.of(key.span().start));
+                    json.insert(name.to_string(), self.convert(value, &pointer, places));
+                }
+                Value::Object(json)
+            }
+        }
+    }
+
+    fn no_number(&self, value: &Spanned<DeValue<'_>>) -> Value {
+        let line = Some(self.lines.of(value.span().start));
+        self.report.error(
+            line,
+            "wrong_type",
+            "the number cannot be written in JSON",
+            "use one of at most 64 bits",
+        );
+        Value::Null
+    }
+}
+
+fn kind(value: &DeValue<'_>) -> &'static str {
+    match value {
+        DeValue::String(_) => "a string",
+        DeValue::Integer(_) => "a whole number",
+        DeValue::Float(_) => "a number",
+        DeValue::Boolean(_) => "true or false",
+        DeValue::Datetime(_) => "a date or time",
+        DeValue::Array(_) => "a list",
+        DeValue::Table(_) => "a table",
+    }
+}

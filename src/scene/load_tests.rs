@@ -1,0 +1,359 @@
+use serde_json::json;
+
+use super::*;
+use crate::run::{Effect, Repeat};
+use crate::scene::arguments;
+use crate::tools::testing::{Reply, context, serve};
+use crate::tools::{ToolContext, native};
+
+const GOOD: &str = r#"
+name = "Weather"
+description = "Weather of cities."
+instructions = "Use the tool."
+concurrency = 3
+
+[[examples]]
+say = "Che tempo fa a Milano?"
+tool = "Forecast"
+
+[settings]
+source = "auto"
+limits = { days = 7 }
+since = 2026-01-01
+
+[[tools]]
+name = "Forecast"
+description = "The forecast."
+effect = "read"
+native = "weather.forecast"
+timeout_ms = 500
+identity = ["city"]
+[tools.parameters]
+type = "object"
+required = ["city"]
+[tools.parameters.properties.city]
+type = "string"
+[tools.parameters.properties.date]
+type = "string"
+format = "date"
+[tools.say]
+it = "A {{ city }} il {{ date | day }}."
+"#;
+
+fn natives() -> NativeTools {
+    let nothing = |_: Value, _: ToolContext| async { Ok(Value::Null) };
+    NativeTools::new().with("weather.forecast", native(nothing)).with("weather.cities", native(nothing))
+}
+
+fn folder(label: &str, text: &str) -> Folder {
+    Folder { label: label.into(), files: [(SCENE_FILE.to_owned(), text.as_bytes().to_vec())].into() }
+}
+
+fn load_all(sets: Vec<Vec<Folder>>, settings: &Value) -> Loaded {
+    let settings = serde_json::from_value(settings.clone()).unwrap();
+    Loader::new(&natives()).environment(|_| None).load(sets, &settings)
+}
+
+fn one(text: &str) -> Loaded {
+    load_all(vec![vec![folder("s", text)]], &json!({}))
+}
+
+fn told(loaded: &Loaded) -> String {
+    loaded.faults.iter().map(|fault| format!("{fault}\n")).collect()
+}
+
+#[test]
+fn a_scene_file_is_read_as_it_is_written() {
+    let loaded = one(GOOD);
+    assert_eq!(told(&loaded), "");
+    let scene = &loaded.scenes[0];
+    assert_eq!((scene.name.as_str(), scene.concurrency, scene.mailbox), ("Weather", 3, 64));
+    assert_eq!(scene.settings, json!({"source": "auto", "limits": {"days": 7}, "since": "2026-01-01"}));
+    let tool = scene.tool("Forecast").unwrap();
+    assert_eq!(
+        (tool.effect, tool.repeat, tool.timeout_ms, tool.max_result_bytes),
+        (Effect::Read, Repeat::Never, 500, 16384)
+    );
+    assert_eq!(tool.identity, ["city"]);
+    assert_eq!(tool.source, json!({"native": "weather.forecast"}));
+    assert_eq!(tool.say["it"], "A {{ city }} il {{ date | day }}.");
+    assert!(arguments::check(tool, r#"{"city":"Milano","date":"2026-06-15"}"#).is_ok());
+    assert!(arguments::check(tool, r#"{"city":"Milano","date":"15 giugno"}"#).is_err());
+}
+
+#[test]
+fn all_faults_of_all_files_are_told_at_once_with_their_lines() {
+    let bad = r#"name = "Vacation"
+descripton = "Typo."
+instructions = ""
+concurrency = 0
+mailbox = "many"
+
+[[examples]]
+say = "Chiedi ferie"
+tool = "MakeReqest"
+
+[[tools]]
+name = "MakeRequest"
+description = "Books."
+effect = "writes"
+repeat = "key"
+native = "vacation.make"
+identity = ["form"]
+timeout_ms = 0
+[tools.parameters]
+type = "object"
+required = ["from", "too"]
+[tools.parameters.properties.from]
+type = "strng"
+[tools.parameters.properties.to]
+type = "string"
+descripion = "Last day."
+[tools.say]
+it = "Fatto {{ id"
+italian = "Fatto"
+
+[[tools]]
+name = "makerequest"
+description = "Again."
+effect = "read"
+repeat = "key"
+native = "weather.citys"
+[tools.http]
+url = "https://example.com"
+
+[[tools]]
+name = "CheckContinuation"
+description = "Nothing to call."
+effect = "read"
+
+[[tools]]
+name = "Get it"
+description = "Over HTTP."
+effect = "read"
+[tools.parameters]
+type = "object"
+properties.q.type = "string"
+[tools.http]
+method = "GET"
+url = "http://192.168.0.1/{city}"
+body = { q = "{q}" }
+[tools.http.headers]
+Authorization = "Bearer ${env:CRM_TOKEN}"
+"#;
+    let broken = "name = \"Broken\"\ninstructions = \"x\ndescription = 5\n[[tools]\n";
+    let twice = GOOD.replace("Weather\"", "weather\"");
+    let folders =
+        vec![folder("a", GOOD), folder("b", bad), folder("c", broken), folder("d", &twice), folder("e", "")];
+    let loaded = load_all(vec![folders], &json!({"weatherr": {}, "WEATHER": 5}));
+    assert_eq!(loaded.scenes.len(), 1);
+    assert!(loaded.failed());
+    insta::assert_snapshot!(told(&loaded), @r#"
+    b/scene.toml:1: error[scene.missing_key]: `description` is missing
+      add description = …
+    b/scene.toml:2: error[scene.unknown_key]: `descripton` is not a key of a scene
+      did you mean "description"?
+    b/scene.toml:3: error[scene.empty]: `instructions` is empty
+      fill it in: they are all that the scene's model is told
+    b/scene.toml:4: error[scene.bound]: concurrency = 0 is out of bounds
+      use 1 or more, or leave it out for 8
+    b/scene.toml:5: error[scene.wrong_type]: `mailbox` is a string
+      write a whole number of 0 or more
+    b/scene.toml:9: error[scene.example_tool]: the example names the tool "MakeReqest", which the scene does not have
+      did you mean "MakeRequest"?
+    b/scene.toml:14: error[scene.invalid_value]: `tools[0].effect` is "writes"
+      write one of: read, write; did you mean "write"?
+    b/scene.toml:16: error[scene.native_unknown]: no native tool is registered as "vacation.make"
+      registered are: weather.cities, weather.forecast
+    b/scene.toml:17: error[scene.identity]: the identity of MakeRequest names "form", which is not among its properties
+      did you mean "from"?
+    b/scene.toml:18: error[scene.bound]: the timeout_ms of MakeRequest is 0
+      use 1 or more, or leave it out for 10000
+    b/scene.toml:21: error[scene.required]: MakeRequest requires "too", which is not among its properties
+      did you mean "to"?
+    b/scene.toml:23: error[scene.parameters]: "strng" in the parameters of MakeRequest is no type of JSON Schema
+      did you mean "string"?
+    b/scene.toml:26: warning[scene.schema_keyword]: "descripion" in the parameters of MakeRequest is no keyword of JSON Schema, and has no effect
+      did you mean "description"?
+    b/scene.toml:28: error[scene.say_template]: the sentence of MakeRequest in "it" cannot be used: syntax error: unexpected end of input, expected end of variable block
+      write it as "A {{ city }} il {{ date | day }}"
+    b/scene.toml:29: error[scene.say_language]: "italian" is no language
+      use the two letters of ISO 639-1 in lower case, such as it or en
+    b/scene.toml:32: error[scene.duplicate_tool]: "makerequest" is the name of two tools, the other one on line 12
+      give each tool its own name (case aside)
+    b/scene.toml:35: warning[scene.repeat]: makerequest only reads, and reads may always be repeated
+      take `repeat` out, or make it effect = "write"
+    b/scene.toml:37: error[scene.implementation]: a tool is either native or an HTTP request, and this is both
+      keep `native` or [tools.http], whichever is meant
+    b/scene.toml:40: error[scene.implementation]: the tool has nothing to call
+      add native = "name.of_the_tool" or a table [tools.http]
+    b/scene.toml:41: error[scene.reserved_name]: "CheckContinuation" is a name of the engine itself
+      choose another name
+    b/scene.toml:46: error[scene.name]: "Get it" is no name for a tool
+      use 1 to 64 characters from A-Z a-z 0-9 _ -
+    b/scene.toml:54: error[scene.http_private_address]: 192.168.0.1 is not a public address: loopback, private and link-local addresses are reached only with `scenes.allow_private_addresses = true` or the host in `scenes.allow_hosts`
+      write a public host, or allow this one in the configuration
+    b/scene.toml:54: error[scene.http_placeholder]: {city} is not among the tool's parameters
+      declare it in `parameters`, or use one of: q
+    b/scene.toml:55: error[scene.http_body]: a GET request has no body
+      put the values in `query`, or use another `method`
+    b/scene.toml:57: error[scene.http_secret]: the environment variable CRM_TOKEN is not set
+      set CRM_TOKEN before starting, or take the reference out
+    c/scene.toml:2: error[scene.syntax]: this is no TOML: invalid basic string, expected `"`
+      mend this first: the rest of the file is checked after
+    c/scene.toml:4: error[scene.syntax]: this is no TOML: unclosed array table, expected `]`
+      mend this first: the rest of the file is checked after
+    d/scene.toml:2: error[scene.duplicate_scene]: there is a scene called "Weather" already, in a/scene.toml:2
+      give each scene its own name (case aside)
+    e/scene.toml: warning[scene.no_tools]: the scene has no tools
+      add a table [[tools]]
+    e/scene.toml: warning[scene.no_examples]: the scene has no examples
+      add [[examples]] with say = "…": requests are routed by them
+    e/scene.toml:1: error[scene.missing_key]: `name` is missing
+      add name = …
+    e/scene.toml:1: error[scene.missing_key]: `description` is missing
+      add description = …
+    e/scene.toml:1: error[scene.missing_key]: `instructions` is missing
+      add instructions = …
+    configuration: error[scene.settings_type]: scenes.settings.WEATHER must be a table
+      write [scenes.settings.WEATHER]
+    configuration: error[scene.settings_scene]: scenes.settings.weatherr is for a scene that does not exist
+      did you mean "Weather"?
+    "#);
+}
+
+#[test]
+fn a_later_set_replaces_a_scene_with_a_warning_and_settings_are_laid_over() {
+    let own = GOOD
+        .replace("Weather of cities.", "Our weather.")
+        .replace("name = \"Weather\"", "name = \"WEATHER\"");
+    let sets = vec![vec![folder("builtin/weather", GOOD)], vec![folder("mine/weather", &own)]];
+    let settings = json!({"weather": {"SOURCE": "bundled", "limits": {"hours": 1}, "sorce": 1}});
+    let loaded = load_all(sets, &settings);
+    assert!(!loaded.failed());
+    assert_eq!(loaded.scenes.len(), 1);
+    assert_eq!(loaded.scenes[0].description, "Our weather.");
+    assert_eq!(
+        loaded.scenes[0].settings,
+        json!({"source": "bundled", "limits": {"days": 7, "hours": 1}, "since": "2026-01-01", "sorce": 1})
+    );
+    insta::assert_snapshot!(told(&loaded), @r#"
+    mine/weather/scene.toml:2: warning[scene.replaced]: this scene replaces "Weather" of builtin/weather/scene.toml:2
+      give it another name if both are meant
+    configuration: warning[scene.settings_key]: scenes.settings.weather.sorce is not among the settings that the scene lists
+      did you mean "source"?
+    "#);
+}
+
+#[test]
+fn a_directory_is_read_folder_by_folder_and_what_is_no_scene_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let write = |path: &str, text: &str| {
+        let path = dir.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    write("weather/scene.toml", GOOD);
+    write("weather/schema.sql", "CREATE TABLE IF NOT EXISTS cities (name TEXT);");
+    write("notes/readme.md", "nothing");
+    write(".git/config", "nothing");
+    let options = Options { dir: Some(dir.path().into()), ..Options::default() };
+    let loaded = load(&options, Vec::new(), &natives());
+    assert_eq!(
+        loaded.scenes[0].schema_sql.as_deref(),
+        Some("CREATE TABLE IF NOT EXISTS cities (name TEXT);")
+    );
+    assert_eq!(loaded.faults.iter().map(|f| f.code.as_str()).collect::<Vec<_>>(), ["scene.no_file"]);
+    assert!(loaded.faults[0].file.ends_with("notes"));
+
+    let single = load_dir(&dir.path().join("weather"), &natives(), &NetworkPolicy::default());
+    assert_eq!((single.scenes.len(), single.faults.len()), (1, 0));
+
+    let missing = load_dir(&dir.path().join("nowhere"), &natives(), &NetworkPolicy::default());
+    assert_eq!(missing.faults[0].code, "scene.unreadable");
+    assert!(missing.failed());
+}
+
+#[test]
+fn embedded_folders_are_read_as_those_on_disk() {
+    use include_dir::{Dir, DirEntry, File};
+    const FILES: &[DirEntry<'_>] = &[
+        DirEntry::File(File::new("weather/scene.toml", GOOD.as_bytes())),
+        DirEntry::File(File::new("weather/tools.rs", b"fn main() {}")),
+    ];
+    const DIRS: &[DirEntry<'_>] = &[
+        DirEntry::Dir(Dir::new("weather", FILES)),
+        DirEntry::Dir(Dir::new("empty", &[])),
+        DirEntry::File(File::new("README.md", b"")),
+    ];
+    let folders = Folder::embedded("builtin", &Dir::new("", DIRS));
+    assert_eq!(folders, [folder("builtin/weather", GOOD)]);
+    let without = Options { builtin: false, ..Options::default() };
+    assert_eq!(load(&Options::default(), folders.clone(), &natives()).scenes.len(), 1);
+    assert_eq!(load(&without, folders, &natives()).scenes.len(), 0);
+}
+
+#[test]
+fn files_that_are_no_text_or_too_large_are_told() {
+    let mut binary = folder("a", GOOD);
+    binary.files.insert(SCHEMA_FILE.into(), vec![0xff, 0xfe]);
+    let large = folder("b", &"#".repeat(MAX_FILE_BYTES + 1));
+    let loaded = load_all(vec![vec![binary, large]], &json!({}));
+    let codes: Vec<(&str, &str)> = loaded.faults.iter().map(|f| (f.file.as_str(), f.code.as_str())).collect();
+    assert_eq!(codes, [("a/schema.sql", "scene.unreadable"), ("b/scene.toml", "scene.unreadable")]);
+    assert!(loaded.scenes.is_empty());
+}
+
+#[tokio::test]
+async fn an_http_tool_is_read_and_called() {
+    let server = serve([Reply::json(r#"{"data":[{"name":"Rossi"}]}"#)]).await;
+    let text = format!(
+        r#"
+name = "Crm"
+description = "Customers."
+instructions = "Use the tool."
+examples = [{{ say = "Who is customer 7?", tool = "GetCustomer" }}]
+[[tools]]
+name = "GetCustomer"
+description = "Looks a customer up."
+effect = "read"
+[tools.parameters]
+type = "object"
+required = ["id"]
+properties.id.type = "integer"
+[tools.http]
+url = "{}"
+headers = {{ Authorization = "Bearer ${{env:CRM_TOKEN}}" }}
+query = {{ limit = 1 }}
+result = "/data/0"
+"#,
+        server.url("/customers/{id}")
+    );
+    let natives = NativeTools::new();
+    let loader = Loader::new(&natives)
+        .network(NetworkPolicy { allow_hosts: vec![server.authority()], ..NetworkPolicy::default() })
+        .environment(|name| (name == "CRM_TOKEN").then(|| "s3cr3t".to_owned()));
+    let loaded = loader.load(vec![vec![folder("crm", &text)]], &BTreeMap::new());
+    assert_eq!(told(&loaded), "");
+    let tool = &loaded.scenes[0].tools[0];
+    assert_eq!(tool.tool.call(context(), json!({"id": 7})).await, Ok(json!({"name": "Rossi"})));
+    let request = &server.requests()[0];
+    assert!(request.starts_with("GET /customers/7?limit=1 "), "{request}");
+    assert!(request.contains("Bearer s3cr3t"));
+    assert!(!serde_json::to_string(&loaded.scenes[0]).unwrap().contains("s3cr3t"));
+}
+
+#[test]
+fn malformed_allowed_hosts_are_told() {
+    let options = Options { allow_hosts: vec!["http://crm".into()], ..Options::default() };
+    let loaded = load(&options, Vec::new(), &NativeTools::new());
+    assert_eq!(loaded.faults[0].code, "scene.allow_hosts");
+}
+
+#[test]
+fn options_have_defaults_and_refuse_unknown_keys() {
+    let options: Options =
+        serde_json::from_value(json!({"settings": {"Weather": {"source": "bundled"}}})).unwrap();
+    assert!(options.builtin && !options.allow_private_addresses && options.dir.is_none());
+    assert!(serde_json::from_value::<Options>(json!({"directory": "x"})).is_err());
+}

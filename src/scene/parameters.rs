@@ -1,0 +1,349 @@
+//! The JSON Schema of a tool's arguments: checked, compiled, and made from Rust types.
+
+use jsonschema::{Draft, Validator};
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value, json};
+
+use super::document::{At, Places};
+use super::fault::Report;
+use crate::tools::nearest::{did_you_mean, listed, nearest};
+
+const KEYWORDS: [&str; 53] = [
+    "$anchor",
+    "$comment",
+    "$defs",
+    "$dynamicAnchor",
+    "$dynamicRef",
+    "$id",
+    "$ref",
+    "$schema",
+    "$vocabulary",
+    "additionalProperties",
+    "allOf",
+    "anyOf",
+    "const",
+    "contains",
+    "contentEncoding",
+    "contentMediaType",
+    "contentSchema",
+    "default",
+    "definitions",
+    "dependentRequired",
+    "dependentSchemas",
+    "deprecated",
+    "description",
+    "else",
+    "enum",
+    "examples",
+    "exclusiveMaximum",
+    "exclusiveMinimum",
+    "format",
+    "if",
+    "items",
+    "maxContains",
+    "maxItems",
+    "maxLength",
+    "maxProperties",
+    "maximum",
+    "minContains",
+    "minItems",
+    "minLength",
+    "minProperties",
+    "minimum",
+    "multipleOf",
+    "not",
+    "oneOf",
+    "pattern",
+    "patternProperties",
+    "prefixItems",
+    "properties",
+    "propertyNames",
+    "readOnly",
+    "required",
+    "then",
+    "type",
+];
+
+/// Keywords that are known too, listed apart since they are rare in arguments.
+const MORE_KEYWORDS: [&str; 5] =
+    ["title", "unevaluatedItems", "unevaluatedProperties", "uniqueItems", "writeOnly"];
+
+const TYPES: [&str; 7] = ["array", "boolean", "integer", "null", "number", "object", "string"];
+
+/// The compiled schema, or `None` when something is wrong with it; all that is goes into the report.
+pub(super) fn compile(
+    tool: &str,
+    parameters: &At<Value>,
+    places: &Places,
+    report: &Report,
+) -> Option<Validator> {
+    let schema = &parameters.value;
+    let line = |pointer: &str| places.line(pointer).or(parameters.line);
+    let mut sound = true;
+    let mut fault = |pointer: &str, code: &str, message: String, remedy: String| {
+        sound = false;
+        report.error(line(pointer), code, message, remedy);
+    };
+    if schema.get("type") != Some(&json!("object")) {
+        let message = format!("the parameters of {tool} must be of the type \"object\"");
+        fault("/type", "parameters", message, "write type = \"object\" under [tools.parameters]".to_owned());
+    }
+    let names: Vec<&str> = property_names(schema).collect();
+    for (index, name) in schema.get("required").and_then(Value::as_array).into_iter().flatten().enumerate() {
+        let Some(name) = name.as_str() else { continue };
+        if !names.contains(&name) {
+            fault(
+                &format!("/required/{index}"),
+                "required",
+                format!("{tool} requires {name:?}, which is not among its properties"),
+                hint(name, &names),
+            );
+        }
+    }
+    for error in jsonschema::draft202012::meta::validator().iter_errors(schema) {
+        let pointer = error.instance_path().as_str();
+        let given = error.instance().as_str().filter(|_| pointer.ends_with("/type"));
+        if let Some(given) = given {
+            let message = format!("{given:?} in the parameters of {tool} is no type of JSON Schema");
+            let hint = did_you_mean(given, TYPES);
+            let remedy = if hint.is_empty() { format!("the types are: {}", listed(TYPES)) } else { hint };
+            fault(pointer, "parameters", message, remedy);
+            continue;
+        }
+        let message = format!("the parameters of {tool} are no valid JSON Schema at {pointer:?}: {error}");
+        fault(pointer, "parameters", message, "see the keyword's meaning in JSON Schema 2020-12".to_owned());
+    }
+    for (pointer, keyword) in unknown_keywords(schema) {
+        let Some(meant) = nearest(&keyword, KEYWORDS.into_iter().chain(MORE_KEYWORDS)) else { continue };
+        report.warning(
+            line(&pointer),
+            "schema_keyword",
+            format!(
+                "{keyword:?} in the parameters of {tool} is no keyword of JSON Schema, and has no effect"
+            ),
+            format!("did you mean {meant:?}?"),
+        );
+    }
+    if !sound {
+        return None;
+    }
+    let compiled = jsonschema::options()
+        .with_draft(Draft::Draft202012)
+        .offline()
+        .should_validate_formats(true)
+        .should_ignore_unknown_formats(false)
+        .build(schema);
+    match compiled {
+        Ok(validator) => Some(validator),
+        Err(error) => {
+            let pointer = error.instance_path().as_str();
+            let message = format!("the parameters of {tool} cannot be used: {error}");
+            let remedy = "use formats and references that stand in JSON Schema 2020-12 or in this schema";
+            report.error(line(pointer), "parameters", message, remedy);
+            None
+        }
+    }
+}
+
+/// What to do about a name that is not among the properties.
+pub(super) fn hint(name: &str, names: &[&str]) -> String {
+    let meant = did_you_mean(name, names.iter().copied());
+    if meant.is_empty() { format!("the properties are: {}", listed(names.iter().copied())) } else { meant }
+}
+
+pub(super) fn property_names(schema: &Value) -> impl Iterator<Item = &str> {
+    schema.get("properties").and_then(Value::as_object).into_iter().flat_map(Map::keys).map(String::as_str)
+}
+
+/// The schema of a Rust type as models read it best: no `$schema`, no titles, no numeric formats, no
+/// references, and optional properties without a `null` beside their type.
+pub(super) fn of<A: JsonSchema>() -> Value {
+    let settings = SchemaSettings::draft2020_12().with(|settings| {
+        settings.inline_subschemas = true;
+        settings.meta_schema = None;
+    });
+    let mut schema = settings.into_generator().into_root_schema_for::<A>().to_value();
+    if schema.get("type") == Some(&json!("null")) {
+        // `()`: no arguments.
+        return json!({"type": "object", "properties": {}});
+    }
+    clean(&mut schema);
+    schema
+}
+
+fn clean(schema: &mut Value) {
+    let Some(fields) = schema.as_object_mut() else { return };
+    if fields.get("title").is_some_and(Value::is_string) {
+        fields.remove("title");
+    }
+    if fields.get("default") == Some(&Value::Null) {
+        fields.remove("default");
+    }
+    let numeric = fields.get("format").and_then(Value::as_str).is_some_and(|format| {
+        matches!(
+            format.trim_start_matches('u').trim_start_matches("int"),
+            "8" | "16" | "32" | "64" | "128" | ""
+        ) || matches!(format, "float" | "double")
+    });
+    if numeric {
+        fields.remove("format");
+    }
+    let required: Vec<Value> = fields.get("required").and_then(Value::as_array).cloned().unwrap_or_default();
+    if let Some(properties) = fields.get_mut("properties").and_then(Value::as_object_mut) {
+        for (name, property) in properties.iter_mut() {
+            if !required.contains(&json!(name)) {
+                without_null(property);
+            }
+        }
+    }
+    for inner in subschemas_mut(fields) {
+        clean(inner);
+    }
+}
+
+/// What is not required can be left out, and need not be `null` too.
+fn without_null(schema: &mut Value) {
+    let Some(fields) = schema.as_object_mut() else { return };
+    if let Some(types) = fields.get_mut("type").and_then(Value::as_array_mut) {
+        types.retain(|kind| kind != "null");
+        if let [only] = types.as_slice() {
+            let only = only.clone();
+            fields.insert("type".to_owned(), only);
+        }
+    }
+    if let Some(options) = fields.get_mut("enum").and_then(Value::as_array_mut) {
+        options.retain(|option| !option.is_null());
+    }
+    if let Some(options) = fields.get_mut("anyOf").and_then(Value::as_array_mut) {
+        options.retain(|option| option.get("type") != Some(&json!("null")));
+        if let [Value::Object(only)] = options.as_slice() {
+            let only = only.clone();
+            fields.remove("anyOf");
+            for (key, value) in only {
+                fields.entry(key).or_insert(value);
+            }
+        }
+    }
+}
+
+/// Keywords whose value is a schema, a list of schemas, or schemas by name.
+const ONE: [&str; 12] = [
+    "additionalProperties",
+    "contains",
+    "contentSchema",
+    "else",
+    "if",
+    "items",
+    "not",
+    "propertyNames",
+    "then",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+    "additionalItems",
+];
+const LISTS: [&str; 4] = ["allOf", "anyOf", "oneOf", "prefixItems"];
+const NAMED: [&str; 5] = ["$defs", "definitions", "dependentSchemas", "patternProperties", "properties"];
+
+fn subschemas_mut(fields: &mut Map<String, Value>) -> Vec<&mut Value> {
+    let mut found = Vec::new();
+    for (keyword, value) in fields.iter_mut() {
+        match (keyword.as_str(), value) {
+            (k, value) if ONE.contains(&k) => found.push(value),
+            (k, Value::Array(list)) if LISTS.contains(&k) => found.extend(list.iter_mut()),
+            (k, Value::Object(named)) if NAMED.contains(&k) => found.extend(named.iter_mut().map(|(_, v)| v)),
+            _ => {}
+        }
+    }
+    found
+}
+
+/// Pointer and name of each keyword that JSON Schema does not have.
+fn unknown_keywords(schema: &Value) -> Vec<(String, String)> {
+    let mut unknown = Vec::new();
+    let mut waiting = vec![(String::new(), schema)];
+    while let Some((at, schema)) = waiting.pop() {
+        for (keyword, value) in schema.as_object().into_iter().flatten() {
+            let pointer = format!("{at}/{}", keyword.replace('~', "~0").replace('/', "~1"));
+            match (keyword.as_str(), value) {
+                (k, value) if ONE.contains(&k) => waiting.push((pointer, value)),
+                (k, Value::Array(list)) if LISTS.contains(&k) => {
+                    waiting.extend(list.iter().enumerate().map(|(i, v)| (format!("{pointer}/{i}"), v)));
+                }
+                (k, Value::Object(named)) if NAMED.contains(&k) => {
+                    waiting.extend(named.iter().map(|(name, v)| (format!("{pointer}/{name}"), v)));
+                }
+                (k, _) if !KEYWORDS.contains(&k) && !MORE_KEYWORDS.contains(&k) => {
+                    unknown.push((pointer, keyword.clone()));
+                }
+                _ => {}
+            }
+        }
+    }
+    unknown
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[derive(Deserialize, JsonSchema)]
+    #[expect(dead_code, reason = "only its schema is looked at")]
+    struct Order {
+        /// The order's number.
+        number: u32,
+        /// First day.
+        from: Option<String>,
+        kind: Option<Kind>,
+        parts: Vec<Part>,
+        title: String,
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    enum Kind {
+        Fast,
+        Slow,
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    #[expect(dead_code, reason = "only its schema is looked at")]
+    struct Part {
+        weight: f64,
+    }
+
+    #[test]
+    fn the_schema_of_a_type_is_clean() {
+        assert_eq!(
+            of::<Order>(),
+            json!({
+                "type": "object",
+                "required": ["number", "parts", "title"],
+                "properties": {
+                    "number": {"type": "integer", "minimum": 0, "description": "The order's number."},
+                    "from": {"type": "string", "description": "First day."},
+                    "kind": {"type": "string", "enum": ["fast", "slow"]},
+                    "parts": {"type": "array", "items": {
+                        "type": "object", "required": ["weight"], "properties": {"weight": {"type": "number"}},
+                    }},
+                    "title": {"type": "string"},
+                },
+            })
+        );
+        assert_eq!(of::<()>(), json!({"type": "object", "properties": {}}));
+    }
+
+    #[test]
+    fn a_format_that_nobody_checks_and_a_reference_into_the_network_are_faults() {
+        for schema in [
+            json!({"type": "object", "properties": {"d": {"type": "string", "format": "dat"}}}),
+            json!({"type": "object", "properties": {"d": {"$ref": "https://example.com/schema.json"}}}),
+        ] {
+            let report = Report::new("x");
+            assert!(compile("T", &At::nowhere(schema), &Places::default(), &report).is_none());
+            assert_eq!(report.into_faults()[0].code, "scene.parameters");
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! The data directory and the lock that gives it one owner at a time.
+
+use std::fs::{File, TryLockError};
+use std::io::{Read, Seek, Write};
+use std::path::{Path, PathBuf};
+
+use super::error::{Code, Error};
+
+/// A data directory owned by this process. The operating system takes the lock back when the value
+/// is dropped and when the process ends, however it ends.
+#[derive(Debug)]
+pub struct DataDir {
+    path: PathBuf,
+    lock: File,
+}
+
+impl DataDir {
+    /// Makes the directory if need be (for this user only, mode 0700) and takes its lock: the file
+    /// `lock`, which holds the owner's process id and start time as text.
+    ///
+    /// # Errors
+    /// `store.in_use` when another process has it, with that process's id; `store.read_only`,
+    /// `store.full` and `store.io` when the directory or the lock file cannot be made.
+    pub fn open(path: impl Into<PathBuf>) -> Result<Self, Error> {
+        let path = path.into();
+        make(&path)?;
+        let file = path.join("lock");
+        let mut lock = File::options()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&file)
+            .map_err(|e| Error::io(&file, "open the lock file", &e))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(in_use(&path, &mut lock)),
+            Err(TryLockError::Error(e)) => return Err(Error::io(&file, "lock the data directory", &e)),
+        }
+        let text = format!("pid {}\nsince {}\n", std::process::id(), jiff::Timestamp::now());
+        lock.set_len(0)
+            .and_then(|()| lock.rewind())
+            .and_then(|()| lock.write_all(text.as_bytes()))
+            .map_err(|e| Error::io(&file, "write the lock file", &e))?;
+        Ok(Self { path, lock })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for DataDir {
+    fn drop(&mut self) {
+        // Closing the file gives the lock back by itself; an empty file only looks tidier.
+        let _ = self.lock.set_len(0);
+    }
+}
+
+fn make(path: &Path) -> Result<(), Error> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path).map_err(|e| Error::io(path, "make the data directory", &e))
+}
+
+fn in_use(path: &Path, lock: &mut File) -> Error {
+    let mut text = String::new();
+    // The owner may be between taking the lock and writing its name.
+    let _ = lock.take(200).read_to_string(&mut text);
+    let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+    let owner = match (field("pid "), field("since ")) {
+        (Some(pid), Some(since)) => format!("process {pid}, since {since}"),
+        _ => "another process".to_owned(),
+    };
+    Error::new(
+        Code::InUse,
+        format!(
+            "the data directory {} is in use by {owner}: stop that process, or name another directory in `store.data_dir`",
+            path.display()
+        ),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_owner_is_told_who_the_first_is_and_what_to_do() {
+        let tmp = tempfile::tempdir().unwrap();
+        let first = DataDir::open(tmp.path().join("data")).unwrap();
+        let error = DataDir::open(tmp.path().join("data")).unwrap_err();
+        assert_eq!(error.code(), "store.in_use");
+        let message = error.to_string();
+        assert!(message.contains(&first.path().display().to_string()), "{message}");
+        assert!(message.contains(&format!("process {}", std::process::id())), "{message}");
+        assert!(message.contains("store.data_dir"), "{message}");
+    }
+
+    #[test]
+    fn the_directory_is_free_again_once_its_owner_is_gone() {
+        let tmp = tempfile::tempdir().unwrap();
+        drop(DataDir::open(tmp.path()).unwrap());
+        DataDir::open(tmp.path()).unwrap();
+    }
+
+    #[test]
+    fn a_lock_file_that_a_killed_process_left_behind_locks_nobody_out() {
+        let tmp = tempfile::tempdir().unwrap();
+        std::fs::write(tmp.path().join("lock"), "pid 1\nsince 2026-01-01T00:00:00Z\n and more text").unwrap();
+        let dir = DataDir::open(tmp.path()).unwrap();
+        let text = std::fs::read_to_string(dir.path().join("lock")).unwrap();
+        assert!(text.starts_with(&format!("pid {}\n", std::process::id())), "{text}");
+        assert!(!text.contains("more text"));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_new_data_directory_is_for_its_user_only() {
+        use std::os::unix::fs::PermissionsExt;
+        let tmp = tempfile::tempdir().unwrap();
+        let dir = DataDir::open(tmp.path().join("a/b")).unwrap();
+        let mode = std::fs::metadata(dir.path()).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
+    }
+
+    #[test]
+    fn a_file_in_the_place_of_the_directory_is_a_clear_error() {
+        let tmp = tempfile::tempdir().unwrap();
+        let path = tmp.path().join("data");
+        std::fs::write(&path, "x").unwrap();
+        let error = DataDir::open(&path).unwrap_err();
+        assert_eq!(error.code(), "store.io");
+        assert!(error.to_string().contains(&path.display().to_string()));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_directory_that_cannot_be_written_is_a_clear_error() {
+        use std::os::unix::fs::PermissionsExt;
+        let tmp = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(tmp.path(), std::fs::Permissions::from_mode(0o500)).unwrap();
+        if std::fs::write(tmp.path().join("probe"), "x").is_ok() {
+            return; // The superuser writes everywhere.
+        }
+        let error = DataDir::open(tmp.path().join("data")).unwrap_err();
+        assert_eq!(error.code(), "store.read_only");
+    }
+}

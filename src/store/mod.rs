@@ -1,0 +1,160 @@
+//! The store: one SQLite file under the data directory with the journal, the lists kept from it, and
+//! the scenes' own tables.
+//!
+//! **Invariant:** the journal is the truth. The lists of runs and sessions change only in the
+//! transaction that appends the events they are made from.
+
+mod dir;
+mod erase;
+mod error;
+mod options;
+mod read;
+mod record;
+mod scenes;
+mod schema;
+#[cfg(test)]
+pub(crate) mod tests;
+mod write;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use sqlx::SqlitePool;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+
+pub use dir::DataDir;
+pub use error::{Code, Error};
+pub use options::Options;
+pub use read::{MAX_PAGE, Page, RunFilter, RunRow, SessionRow};
+pub use record::{Record, Stream};
+pub(crate) use record::Row;
+pub(crate) use write::Outcome;
+
+/// The database's name in the data directory.
+pub const FILE: &str = "proscenium.db";
+
+/// Connections for the scenes' data and for reading. The journal's writer has one of its own, so that
+/// a scene's long transaction never takes its place.
+const READERS: u32 = 4;
+
+/// How long a statement waits for another connection's write, and a caller for a free connection.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// An open store. Clones share it; the data directory's lock is given back with the last of them.
+#[derive(Debug, Clone)]
+pub struct Store {
+    inner: Arc<Inner>,
+}
+
+// The fields are dropped in this order: connections first, the lock last.
+#[derive(Debug)]
+struct Inner {
+    pool: SqlitePool,
+    writer: Option<SqlitePool>,
+    path: PathBuf,
+    _dir: Option<DataDir>,
+}
+
+impl Store {
+    /// Opens the database in a directory that this process owns; makes it on first use and brings an
+    /// older one up to date.
+    ///
+    /// # Errors
+    /// `store.newer_schema`, `store.foreign`, `store.corrupt`, `store.read_only`, `store.full`,
+    /// `store.io`, `store.locked`.
+    pub async fn open(dir: DataDir) -> Result<Self, Error> {
+        Self::open_with(dir, schema::MIGRATIONS).await
+    }
+
+    async fn open_with(dir: DataDir, migrations: &[&str]) -> Result<Self, Error> {
+        let path = dir.path().join(FILE);
+        let options = SqliteConnectOptions::new()
+            .filename(&path)
+            .create_if_missing(true)
+            .journal_mode(SqliteJournalMode::Wal)
+            .synchronous(SqliteSynchronous::Full)
+            .foreign_keys(true)
+            .busy_timeout(PATIENCE);
+        let writer = pool(1).connect_lazy_with(options.clone().thread_name(|_| "journal-db".to_owned()));
+        let failed = |e| Error::database(&path, "open the database", &e);
+        let mut connection = writer.acquire().await.map_err(failed)?;
+        schema::migrate(&mut connection, &path, migrations).await?;
+        drop(connection);
+        let pool = pool(READERS).connect_lazy_with(options);
+        Ok(Self { inner: Arc::new(Inner { pool, writer: Some(writer), path, _dir: Some(dir) }) })
+    }
+
+    /// Opens the database under `path` for looking only, beside the process that owns it or without one.
+    /// Nothing is made and nothing is locked.
+    ///
+    /// # Errors
+    /// `store.absent` when nothing is stored there yet, `store.older_schema` when the file has to be
+    /// brought up to date first, and those of [`Store::open`].
+    pub async fn open_reading(path: &Path) -> Result<Self, Error> {
+        let path = path.join(FILE);
+        match path.try_exists() {
+            Ok(true) => {}
+            Ok(false) => {
+                return Err(Error::new(Code::Absent, format!("{}: nothing is stored here yet", path.display())));
+            }
+            Err(e) => return Err(Error::io(&path, "open the database", &e)),
+        }
+        let options =
+            SqliteConnectOptions::new().filename(&path).read_only(true).busy_timeout(PATIENCE);
+        let pool = pool(READERS).connect_lazy_with(options);
+        let failed = |e| Error::database(&path, "open the database", &e);
+        let mut connection = pool.acquire().await.map_err(failed)?;
+        let version = schema::version(&mut connection, &path, schema::MIGRATIONS).await?;
+        drop(connection);
+        if version < schema::MIGRATIONS.len() {
+            return Err(Error::new(
+                Code::OlderSchema,
+                format!(
+                    "{}: the database has schema version {version}, this program needs {}: run a command that writes, such as `proscenium chat`, which brings it up to date",
+                    path.display(),
+                    schema::MIGRATIONS.len()
+                ),
+            ));
+        }
+        Ok(Self { inner: Arc::new(Inner { pool, writer: None, path, _dir: None }) })
+    }
+
+    /// The pool for scene data and reads: a few connections, waiting up to ten seconds for a free one
+    /// and for another connection's write. A transaction that reads before it writes begins with
+    /// `BEGIN IMMEDIATE`.
+    pub fn pool(&self) -> &SqlitePool {
+        &self.inner.pool
+    }
+
+    /// The database file.
+    pub fn path(&self) -> &Path {
+        &self.inner.path
+    }
+
+    /// Closes all connections, which writes everything back into the one file. Stop the journal before.
+    /// What is used afterwards says `store.stopped`.
+    pub async fn close(&self) {
+        self.inner.pool.close().await;
+        if let Some(writer) = &self.inner.writer {
+            writer.close().await;
+        }
+    }
+
+    /// The one connection that writes the journal.
+    fn writer(&self) -> Result<&SqlitePool, Error> {
+        self.inner.writer.as_ref().ok_or_else(|| {
+            Error::new(Code::ReadOnly, format!("{}: the database was opened for looking only", self.path().display()))
+        })
+    }
+}
+
+fn pool(connections: u32) -> SqlitePoolOptions {
+    // Connections live as long as the store: SQLite's have nothing to go stale.
+    SqlitePoolOptions::new()
+        .max_connections(connections)
+        .acquire_timeout(PATIENCE)
+        .idle_timeout(None)
+        .max_lifetime(None)
+        .test_before_acquire(false)
+}

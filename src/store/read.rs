@@ -1,0 +1,326 @@
+//! Reading: streams in order and without gaps, and the lists of runs and sessions. Everything is read
+//! for one tenant; what belongs to another looks as if it did not exist.
+
+use jiff::Timestamp;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use sqlx::sqlite::SqliteRow;
+use sqlx::{Row as _, SqliteConnection};
+
+use super::Store;
+use super::error::{Code, Error};
+use super::record::{Stream, status_named, status_text};
+use crate::run::{Envelope, Event, RunId, RunStatus, SCHEMA, SessionEvent, SessionId, TenantId};
+
+/// Most rows of one page.
+pub const MAX_PAGE: u32 = 500;
+
+/// A run as lists show it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RunRow {
+    /// Its id.
+    pub run: RunId,
+    /// Who pays.
+    pub tenant: TenantId,
+    /// Its conversation.
+    pub session: SessionId,
+    /// The first words of the request, on one line.
+    pub request: String,
+    /// Where it stands.
+    pub status: RunStatus,
+    /// When its first event was appended.
+    pub created: Timestamp,
+    /// When its last event was appended.
+    pub updated: Timestamp,
+    /// How many times it was taken over.
+    pub epoch: u32,
+    /// The number of its last event.
+    pub last_seq: u64,
+}
+
+/// A conversation as lists show it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SessionRow {
+    /// Its id.
+    pub session: SessionId,
+    /// Who pays.
+    pub tenant: TenantId,
+    /// When its first event was appended.
+    pub created: Timestamp,
+    /// When its last event was appended.
+    pub updated: Timestamp,
+    /// Turns that ended.
+    pub turns: u64,
+    /// How many times its stream was taken over.
+    pub epoch: u32,
+    /// The number of its last event.
+    pub last_seq: u64,
+}
+
+/// Which runs to list.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RunFilter {
+    /// Only those of this conversation.
+    pub session: Option<SessionId>,
+    /// Only those that stand so.
+    pub status: Option<RunStatus>,
+}
+
+/// Which part of a list, newest first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page<Id> {
+    /// Most rows, at most [`MAX_PAGE`].
+    pub limit: u32,
+    /// Only rows behind this one: the last of the page before.
+    pub after: Option<Id>,
+}
+
+impl<Id> Default for Page<Id> {
+    fn default() -> Self {
+        Self { limit: 50, after: None }
+    }
+}
+
+impl Store {
+    /// The events of a run in order; none when the tenant has no such run. What the journal's writer
+    /// has not yet committed is not among them: flush it first where that matters.
+    ///
+    /// # Errors
+    /// `store.gap` and `store.unreadable` name the run and the event.
+    pub async fn run_events(&self, tenant: &TenantId, run: RunId) -> Result<Vec<Envelope<Event>>, Error> {
+        let sql = "SELECT last_seq FROM runs WHERE tenant = ?1 AND run = ?2";
+        self.stream(&Stream::Run(run), sql, tenant, &run.to_string()).await
+    }
+
+    /// The events of a conversation's own stream in order; none when the tenant has no such session.
+    ///
+    /// # Errors
+    /// As [`Store::run_events`].
+    pub async fn session_events(
+        &self,
+        tenant: &TenantId,
+        session: &SessionId,
+    ) -> Result<Vec<Envelope<SessionEvent>>, Error> {
+        let stream = Stream::Session(tenant.clone(), session.clone());
+        let sql = "SELECT last_seq FROM sessions WHERE tenant = ?1 AND session = ?2";
+        self.stream(&stream, sql, tenant, session.as_str()).await
+    }
+
+    async fn stream<B: DeserializeOwned>(
+        &self,
+        stream: &Stream,
+        last: &'static str,
+        tenant: &TenantId,
+        id: &str,
+    ) -> Result<Vec<Envelope<B>>, Error> {
+        let failed = |e| Error::database(self.path(), &format!("read {stream}"), &e);
+        // One transaction: the list's last number and the rows are of the same moment.
+        let mut tx = self.pool().begin().await.map_err(failed)?;
+        let last: Option<i64> = sqlx::query_scalar(last)
+            .bind(tenant.as_str())
+            .bind(id)
+            .fetch_optional(&mut *tx)
+            .await
+            .map_err(failed)?;
+        let Some(last) = last else { return Ok(Vec::new()) };
+        let rows = rows(&mut tx, stream).await.map_err(failed)?;
+        let mut events = Vec::with_capacity(rows.len());
+        for row in &rows {
+            let expected = events.len() as u64 + 1;
+            let envelope = envelope(stream, row, expected)?;
+            if envelope.seq != expected {
+                return Err(gap(stream, expected));
+            }
+            events.push(envelope);
+        }
+        if events.len() as i64 != last {
+            return Err(gap(stream, events.len() as u64 + 1));
+        }
+        Ok(events)
+    }
+
+    /// One run as lists show it; `None` when the tenant has no such run.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn run(&self, tenant: &TenantId, run: RunId) -> Result<Option<RunRow>, Error> {
+        let row = sqlx::query("SELECT * FROM runs WHERE tenant = ? AND run = ?")
+            .bind(tenant.as_str())
+            .bind(run.to_string())
+            .fetch_optional(self.pool())
+            .await
+            .map_err(|e| self.listing(&e))?;
+        row.as_ref().map(run_row).transpose().map_err(|e| self.listing(&e))
+    }
+
+    /// A tenant's runs, newest first.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn runs(
+        &self,
+        tenant: &TenantId,
+        filter: &RunFilter,
+        page: &Page<RunId>,
+    ) -> Result<Vec<RunRow>, Error> {
+        let mut query = sqlx::QueryBuilder::new("SELECT * FROM runs WHERE tenant = ");
+        query.push_bind(tenant.as_str());
+        if let Some(session) = &filter.session {
+            query.push(" AND session = ").push_bind(session.as_str());
+        }
+        if let Some(status) = filter.status {
+            query.push(" AND status = ").push_bind(status_text(status));
+        }
+        if let Some(after) = page.after {
+            query.push(" AND (created, run) < (SELECT created, run FROM runs WHERE tenant = ");
+            query.push_bind(tenant.as_str()).push(" AND run = ").push_bind(after.to_string()).push(")");
+        }
+        query.push(" ORDER BY created DESC, run DESC LIMIT ").push_bind(i64::from(page.limit.min(MAX_PAGE)));
+        let rows = query.build().fetch_all(self.pool())
+        .await
+        .map_err(|e| self.listing(&e))?;
+        rows.iter().map(run_row).collect::<Result<_, _>>().map_err(|e| self.listing(&e))
+    }
+
+    /// The runs of all tenants that have not ended, oldest first: what a server carries on when it
+    /// starts. As many as were accepted and not finished, which the server's queues bound.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn unfinished_runs(&self) -> Result<Vec<RunRow>, Error> {
+        let rows = sqlx::query(
+            "SELECT * FROM runs WHERE status IN ('queued', 'running', 'waiting') ORDER BY created, run",
+        )
+        .fetch_all(self.pool())
+        .await
+        .map_err(|e| self.listing(&e))?;
+        rows.iter().map(run_row).collect::<Result<_, _>>().map_err(|e| self.listing(&e))
+    }
+
+    /// One conversation as lists show it; `None` when the tenant has no such session.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn session(&self, tenant: &TenantId, session: &SessionId) -> Result<Option<SessionRow>, Error> {
+        let row = sqlx::query("SELECT * FROM sessions WHERE tenant = ? AND session = ?")
+            .bind(tenant.as_str())
+            .bind(session.as_str())
+            .fetch_optional(self.pool())
+            .await
+            .map_err(|e| self.listing(&e))?;
+        row.as_ref().map(session_row).transpose().map_err(|e| self.listing(&e))
+    }
+
+    /// A tenant's conversations, the one that changed last first.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn sessions(
+        &self,
+        tenant: &TenantId,
+        page: &Page<SessionId>,
+    ) -> Result<Vec<SessionRow>, Error> {
+        let rows = sqlx::query(
+            "SELECT * FROM sessions WHERE tenant = ?1 AND (?2 IS NULL OR (updated, session) < \
+             (SELECT updated, session FROM sessions WHERE tenant = ?1 AND session = ?2)) \
+             ORDER BY updated DESC, session DESC LIMIT ?3",
+        )
+        .bind(tenant.as_str())
+        .bind(page.after.as_ref().map(SessionId::as_str))
+        .bind(i64::from(page.limit.min(MAX_PAGE)))
+        .fetch_all(self.pool())
+        .await
+        .map_err(|e| self.listing(&e))?;
+        rows.iter().map(session_row).collect::<Result<_, _>>().map_err(|e| self.listing(&e))
+    }
+
+    fn listing(&self, error: &sqlx::Error) -> Error {
+        Error::database(self.path(), "read the lists", error)
+    }
+}
+
+async fn rows(tx: &mut SqliteConnection, stream: &Stream) -> Result<Vec<SqliteRow>, sqlx::Error> {
+    sqlx::query("SELECT seq, session, tenant, at, epoch, schema, body FROM journal WHERE stream = ? ORDER BY seq")
+        .bind(stream.to_string())
+        .fetch_all(&mut *tx)
+        .await
+}
+
+fn gap(stream: &Stream, seq: u64) -> Error {
+    Error::new(
+        Code::Gap,
+        format!("{stream}: event {seq} is missing from the journal; restore the database from a backup"),
+    )
+}
+
+/// The row as an envelope. `expected` names the event where the row cannot even tell its number.
+fn envelope<B: DeserializeOwned>(
+    stream: &Stream,
+    row: &SqliteRow,
+    expected: u64,
+) -> Result<Envelope<B>, Error> {
+    let unreadable = |seq: u64, why: String| {
+        Error::new(Code::Unreadable, format!("{stream}: event {seq} cannot be read: {why}"))
+    };
+    let column = |e: sqlx::Error| unreadable(expected, e.to_string());
+    let seq: u64 = row.try_get("seq").map_err(column)?;
+    let schema: u16 = row.try_get("schema").map_err(column)?;
+    if schema > SCHEMA {
+        return Err(unreadable(
+            seq,
+            format!("it has format {schema}, this program knows up to {SCHEMA}: use the newer program that wrote it"),
+        ));
+    }
+    let at: i64 = row.try_get("at").map_err(column)?;
+    let body: &str = row.try_get("body").map_err(column)?;
+    Ok(Envelope {
+        seq,
+        run: match stream {
+            Stream::Run(run) => Some(*run),
+            Stream::Session(..) => None,
+        },
+        session: SessionId::new(row.try_get("session").map_err(column)?)
+            .map_err(|e| unreadable(seq, e.to_string()))?,
+        tenant: TenantId::new(row.try_get("tenant").map_err(column)?)
+            .map_err(|e| unreadable(seq, e.to_string()))?,
+        at: Timestamp::from_nanosecond(i128::from(at)).map_err(|e| unreadable(seq, e.to_string()))?,
+        epoch: row.try_get("epoch").map_err(column)?,
+        schema,
+        body: serde_json::from_str(body).map_err(|e| unreadable(seq, e.to_string()))?,
+    })
+}
+
+fn decode<T, E: std::error::Error + Send + Sync + 'static>(value: Result<T, E>) -> Result<T, sqlx::Error> {
+    value.map_err(|e| sqlx::Error::Decode(Box::new(e)))
+}
+
+fn time(row: &SqliteRow, column: &str) -> Result<Timestamp, sqlx::Error> {
+    decode(Timestamp::from_nanosecond(i128::from(row.try_get::<i64, _>(column)?)))
+}
+
+fn run_row(row: &SqliteRow) -> Result<RunRow, sqlx::Error> {
+    Ok(RunRow {
+        run: decode(row.try_get::<&str, _>("run")?.parse())?,
+        tenant: decode(TenantId::new(row.try_get("tenant")?))?,
+        session: decode(SessionId::new(row.try_get("session")?))?,
+        request: row.try_get("request")?,
+        status: status_named(row.try_get("status")?)
+            .ok_or_else(|| sqlx::Error::Decode("runs.status holds an unknown status".into()))?,
+        created: time(row, "created")?,
+        updated: time(row, "updated")?,
+        epoch: row.try_get("epoch")?,
+        last_seq: row.try_get("last_seq")?,
+    })
+}
+
+fn session_row(row: &SqliteRow) -> Result<SessionRow, sqlx::Error> {
+    Ok(SessionRow {
+        session: decode(SessionId::new(row.try_get("session")?))?,
+        tenant: decode(TenantId::new(row.try_get("tenant")?))?,
+        created: time(row, "created")?,
+        updated: time(row, "updated")?,
+        turns: row.try_get("turns")?,
+        epoch: row.try_get("epoch")?,
+        last_seq: row.try_get("last_seq")?,
+    })
+}

@@ -1,0 +1,177 @@
+//! What is appended, and what it means for the lists of runs and sessions.
+
+use serde::Serialize;
+
+use super::error::{Code, Error};
+use crate::run::{Envelope, Event, RunId, RunStatus, SessionEvent, SessionId, TenantId};
+
+/// Most characters of a request that a list of runs shows.
+const REQUEST_CHARS: usize = 200;
+
+/// One record to append.
+#[derive(Debug, Clone, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "records are few and live briefly")]
+pub enum Record {
+    /// An event of a run; the envelope names the run.
+    Run(Envelope<Event>),
+    /// An event of a session; the envelope names no run.
+    Session(Envelope<SessionEvent>),
+}
+
+/// A stream of the journal: within it, numbers count from 1 without gaps.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Stream {
+    /// A run's.
+    Run(RunId),
+    /// A session's own.
+    Session(TenantId, SessionId),
+}
+
+impl std::fmt::Display for Stream {
+    /// As in the table's column `stream`. Ids hold no `/`, so two sessions never share a stream.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Stream::Run(run) => write!(f, "run:{run}"),
+            Stream::Session(tenant, session) => write!(f, "session:{tenant}/{session}"),
+        }
+    }
+}
+
+/// A record ready to be written: its body is text, its numbers are the database's.
+#[derive(Debug, Clone)]
+pub(crate) struct Row {
+    pub(crate) stream: Stream,
+    pub(crate) seq: i64,
+    pub(crate) session: SessionId,
+    pub(crate) tenant: TenantId,
+    pub(crate) at: i64,
+    pub(crate) epoch: u32,
+    pub(crate) schema: u16,
+    pub(crate) body: String,
+    pub(crate) change: Change,
+}
+
+/// What an event changes in its row of the lists. A pure function of the event.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Change {
+    /// The run's new status.
+    pub(crate) status: Option<RunStatus>,
+    /// The first words of the request.
+    pub(crate) request: Option<String>,
+    /// Turns that ended.
+    pub(crate) turns: u32,
+}
+
+impl Record {
+    /// The stream that the record belongs to.
+    ///
+    /// # Errors
+    /// `store.bad_record` when a run's event names no run or a session's event names one.
+    pub fn stream(&self) -> Result<Stream, Error> {
+        match self {
+            Record::Run(Envelope { run: Some(run), .. }) => Ok(Stream::Run(*run)),
+            Record::Session(Envelope { run: None, session, tenant, .. }) => {
+                Ok(Stream::Session(tenant.clone(), session.clone()))
+            }
+            Record::Run(_) => Err(Error::new(Code::BadRecord, "an event of a run whose envelope names no run")),
+            Record::Session(_) => {
+                Err(Error::new(Code::BadRecord, "an event of a session whose envelope names a run"))
+            }
+        }
+    }
+
+    pub(crate) fn into_row(self) -> Result<Row, Error> {
+        let stream = self.stream()?;
+        match self {
+            Record::Run(envelope) => row(stream, &envelope, of_run(&envelope.body)),
+            Record::Session(envelope) => row(stream, &envelope, of_session(&envelope.body)),
+        }
+    }
+}
+
+fn row<B: Serialize>(stream: Stream, envelope: &Envelope<B>, change: Change) -> Result<Row, Error> {
+    let bad = |what: String| Error::new(Code::BadRecord, format!("{stream}, seq {}: {what}", envelope.seq));
+    let body = serde_json::to_string(&envelope.body)
+        .map_err(|e| bad(format!("the event cannot be written as JSON: {e}")))?;
+    let seq = i64::try_from(envelope.seq).map_err(|_| bad("the number is too large".to_owned()))?;
+    let at = i64::try_from(envelope.at.as_nanosecond())
+        .map_err(|_| bad(format!("the time {} cannot be stored", envelope.at)))?;
+    Ok(Row {
+        seq,
+        session: envelope.session.clone(),
+        tenant: envelope.tenant.clone(),
+        at,
+        epoch: envelope.epoch,
+        schema: envelope.schema,
+        body,
+        change,
+        stream,
+    })
+}
+
+fn of_run(event: &Event) -> Change {
+    let status = match event {
+        Event::RunQueued(_) => Some(RunStatus::Queued),
+        Event::RunStarted(_) => Some(RunStatus::Running),
+        Event::RunCompleted { status } => Some(*status),
+        Event::RunFailed { .. } => Some(RunStatus::Failed),
+        Event::RunCancelled { .. } => Some(RunStatus::Cancelled),
+        _ => None,
+    };
+    let request = match event {
+        Event::RunQueued(queued) => Some(short(&queued.request)),
+        _ => None,
+    };
+    Change { status, request, turns: 0 }
+}
+
+fn of_session(event: &SessionEvent) -> Change {
+    Change { turns: u32::from(matches!(event, SessionEvent::TurnEnded { .. })), ..Change::default() }
+}
+
+/// The request on one line, cut.
+fn short(request: &str) -> String {
+    let mut out = String::new();
+    for word in request.split_whitespace() {
+        if !out.is_empty() {
+            out.push(' ');
+        }
+        out.push_str(word);
+        if let Some((end, _)) = out.char_indices().nth(REQUEST_CHARS) {
+            out.truncate(end);
+            out.push('…');
+            break;
+        }
+    }
+    out
+}
+
+/// The status as stored.
+pub(crate) fn status_text(status: RunStatus) -> &'static str {
+    match status {
+        RunStatus::Queued => "queued",
+        RunStatus::Running => "running",
+        RunStatus::Waiting => "waiting",
+        RunStatus::NeedsInput => "needs_input",
+        RunStatus::Completed => "completed",
+        RunStatus::Partial => "partial",
+        RunStatus::Failed => "failed",
+        RunStatus::Cancelled => "cancelled",
+    }
+}
+
+/// The status that is stored as `text`.
+pub(crate) fn status_named(text: &str) -> Option<RunStatus> {
+    [
+        RunStatus::Queued,
+        RunStatus::Running,
+        RunStatus::Waiting,
+        RunStatus::NeedsInput,
+        RunStatus::Completed,
+        RunStatus::Partial,
+        RunStatus::Failed,
+        RunStatus::Cancelled,
+    ]
+    .into_iter()
+    .find(|status| status_text(*status) == text)
+}

@@ -1,0 +1,44 @@
+//! The scenes' own tables.
+
+use sqlx::AssertSqlSafe;
+
+use super::Store;
+use super::error::{Code, Error};
+
+/// The store's own tables as they are made, to see that a scene leaves them alone.
+const RESERVED: &str =
+    "SELECT group_concat(name || ' ' || coalesce(sql, ''), ';') FROM (SELECT name, sql FROM sqlite_schema \
+     WHERE tbl_name IN ('journal', 'runs', 'sessions') ORDER BY name)";
+
+impl Store {
+    /// Runs a scene's `schema.sql` in one transaction. It runs at every start, so it says
+    /// `CREATE TABLE IF NOT EXISTS`. The names `journal`, `runs` and `sessions` are taken.
+    ///
+    /// # Errors
+    /// `store.scene_schema` names the scene and what is wrong with its SQL; nothing of it is applied.
+    pub async fn apply_scene_schema(&self, scene: &str, sql: &str) -> Result<(), Error> {
+        let failed = |e| Error::database(self.path(), &format!("make the tables of scene {scene}"), &e);
+        let wrong = |why: String| {
+            Error::new(Code::SceneSchema, format!("the schema.sql of scene {scene} cannot be applied: {why}"))
+        };
+        let mut tx = self.writer()?.begin_with("BEGIN IMMEDIATE").await.map_err(failed)?;
+        let before: Option<String> = sqlx::query_scalar(RESERVED).fetch_one(&mut *tx).await.map_err(failed)?;
+        let version: i64 =
+            sqlx::query_scalar("PRAGMA user_version").fetch_one(&mut *tx).await.map_err(failed)?;
+        // The operator's own file, run as it is.
+        if let Err(error) = sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut *tx).await {
+            let error = match failed(error) {
+                error if error.kind() == Code::Failed => wrong(error.to_string()),
+                other => other,
+            };
+            return Err(error);
+        }
+        let after: Option<String> = sqlx::query_scalar(RESERVED).fetch_one(&mut *tx).await.map_err(failed)?;
+        let version_after: i64 =
+            sqlx::query_scalar("PRAGMA user_version").fetch_one(&mut *tx).await.map_err(failed)?;
+        if before != after || version != version_after {
+            return Err(wrong("it changes the store's own tables; name its tables after the scene".to_owned()));
+        }
+        tx.commit().await.map_err(failed)
+    }
+}

@@ -1,0 +1,77 @@
+//! The database's schema: its versions in order, and how a file is brought up to date.
+
+use std::path::Path;
+
+use sqlx::{AssertSqlSafe, Connection, SqliteConnection};
+
+use super::error::{Code, Error};
+
+/// Marks a file as Proscenium's, in SQLite's `application_id`: `PROS` in ASCII.
+const APPLICATION: i64 = 0x5052_4f53;
+
+/// Every version's change, in order; a file's version is how many of them were applied to it
+/// (SQLite's `user_version`). Entries are added, never changed.
+pub(super) const MIGRATIONS: &[&str] = &[include_str!("../../migrations/0001_journal.sql")];
+
+/// The version of the file behind `connection`; 0 for an empty one.
+///
+/// # Errors
+/// `store.foreign` when the file belongs to another program, `store.newer_schema` when a newer
+/// version of this one made it.
+pub(super) async fn version(
+    connection: &mut SqliteConnection,
+    path: &Path,
+    migrations: &[&str],
+) -> Result<usize, Error> {
+    let failed = |e| Error::database(path, "read the database", &e);
+    let application: i64 =
+        sqlx::query_scalar("PRAGMA application_id").fetch_one(&mut *connection).await.map_err(failed)?;
+    let version: i64 =
+        sqlx::query_scalar("PRAGMA user_version").fetch_one(&mut *connection).await.map_err(failed)?;
+    let tables: i64 = sqlx::query_scalar("SELECT count(*) FROM sqlite_schema")
+        .fetch_one(&mut *connection)
+        .await
+        .map_err(failed)?;
+    if application != APPLICATION && (application != 0 || version != 0 || tables != 0) {
+        return Err(Error::new(
+            Code::Foreign,
+            format!(
+                "{}: this database belongs to another program; name another directory in `store.data_dir`",
+                path.display()
+            ),
+        ));
+    }
+    let known = migrations.len();
+    match usize::try_from(version) {
+        Ok(version) if version <= known => Ok(version),
+        _ => Err(Error::new(
+            Code::NewerSchema,
+            format!(
+                "{}: the database has schema version {version}, this program knows up to {known}: use the newer program that wrote it, or name another directory in `store.data_dir`",
+                path.display()
+            ),
+        )),
+    }
+}
+
+/// Applies what is missing, each version in a transaction of its own, so that an interrupted
+/// migration goes on where it stopped.
+pub(super) async fn migrate(
+    connection: &mut SqliteConnection,
+    path: &Path,
+    migrations: &[&str],
+) -> Result<(), Error> {
+    let failed = |e| Error::database(path, "bring the database up to date", &e);
+    let from = version(connection, path, migrations).await?;
+    for (index, sql) in migrations.iter().enumerate().skip(from) {
+        let mut tx = connection.begin_with("BEGIN IMMEDIATE").await.map_err(failed)?;
+        let number = index + 1;
+        let sql = format!(
+            "{sql}\n;PRAGMA user_version = {number}; PRAGMA application_id = {APPLICATION};"
+        );
+        sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut *tx).await.map_err(failed)?;
+        tx.commit().await.map_err(failed)?;
+        tracing::debug!(version = number, path = %path.display(), "database schema applied");
+    }
+    Ok(())
+}

@@ -1,0 +1,502 @@
+use std::path::Path;
+
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use super::*;
+use crate::plan::TaskId;
+use crate::run::{
+    Envelope, Event, Fault, RunId, RunQueued, RunStatus, SCHEMA, SessionEvent, SessionId, TenantId, Turn, Usage,
+};
+
+pub(crate) fn tenant() -> TenantId {
+    TenantId::new("acme").unwrap()
+}
+
+pub(crate) fn session(name: &str) -> SessionId {
+    SessionId::new(name).unwrap()
+}
+
+pub(crate) fn run_id(n: u128) -> RunId {
+    RunId(Uuid::from_u128(n))
+}
+
+pub(crate) fn envelope<B>(run: Option<RunId>, session_name: &str, seq: u64, body: B) -> Envelope<B> {
+    Envelope {
+        seq,
+        run,
+        session: session(session_name),
+        tenant: tenant(),
+        at: Timestamp::from_nanosecond(1_777_878_000_000_000_000 + i128::from(seq) * 1_000_001).unwrap(),
+        epoch: 1,
+        schema: SCHEMA,
+        body,
+    }
+}
+
+/// Event `seq` of run `n` in session `s1`: first the request, then steps.
+pub(crate) fn event(n: u128, seq: u64) -> Envelope<Event> {
+    let body = match seq {
+        1 => Event::RunQueued(RunQueued {
+            request: format!("request {n}"),
+            user: "keysersoze".to_owned(),
+            task: TaskId(Uuid::from_u128(n)),
+            plan_only: false,
+        }),
+        seq => Event::StepStarted { step: u32::try_from(seq).unwrap() },
+    };
+    envelope(Some(run_id(n)), "s1", seq, body)
+}
+
+pub(crate) fn record(n: u128, seq: u64) -> Record {
+    Record::Run(event(n, seq))
+}
+
+pub(crate) async fn open(path: &Path) -> Store {
+    Store::open(DataDir::open(path).unwrap()).await.unwrap()
+}
+
+/// Appends records as one group each; the first refusal is the outcome.
+async fn write(store: &Store, records: impl IntoIterator<Item = Record>) -> Result<(), Error> {
+    let groups: Vec<Vec<Row>> = records.into_iter().map(|r| vec![r.into_row().unwrap()]).collect();
+    for outcome in store.write(&groups).await? {
+        if let Some((_, error)) = outcome.failures.into_iter().next() {
+            return Err(error);
+        }
+    }
+    Ok(())
+}
+
+fn turn_ended() -> SessionEvent {
+    SessionEvent::TurnEnded {
+        turn: Turn {
+            run: None,
+            request: "r".to_owned(),
+            answer: "a".to_owned(),
+            status: RunStatus::Completed,
+            calls: Vec::new(),
+        },
+        pending: None,
+        usage: Usage::default(),
+    }
+}
+
+#[tokio::test]
+async fn what_is_written_is_read_back_as_it_was() {
+    let tmp = tempfile::tempdir().unwrap();
+    let store = open(tmp.path()).await;
+    let events: Vec<Envelope<Event>> = (1..=150).map(|seq| event(7, seq)).collect();
+    write(&store, events.iter().cloned().map(Record::Run)).await.unwrap();
+    assert_eq!(store.run_events(&tenant(), run_id(7)).await.unwrap(), events);
+    let turns = envelope(None, "s1", 1, turn_ended());
+    write(&store, [Record::Session(turns.clone())]).await.unwrap();
+    assert_eq!(store.session_events(&tenant(), &session("s1")).await.unwrap(), [turns]);
+}
+
+#[tokio::test]
+async fn a_store_that_was_closed_opens_as_it_was() {
+    let tmp = tempfile::tempdir().unwrap();
+    let store = open(tmp.path()).await;
+    write(&store, [record(1, 1), record(1, 2)]).await.unwrap();
+    store.close().await;
+    drop(store);
+    let store = open(tmp.path()).await;
+    assert_eq!(store.run_events(&tenant(), run_id(1)).await.unwrap().len(), 2);
+    write(&store, [record(1, 3)]).await.unwrap();
+}
+
+#[tokio::test]
+async fn the_data_directory_stays_locked_until_the_last_clone_of_the_store_is_gone() {
+    let tmp = tempfile::tempdir().unwrap();
+    let store = open(tmp.path()).await;
+    let clone = store.clone();
+    drop(store);
+    assert_eq!(DataDir::open(tmp.path()).unwrap_err().code(), "store.in_use");
+    drop(clone);
+    DataDir::open(tmp.path()).unwrap();
+}
+
+/// The files as a process that was killed leaves them: the log not written back.
+async fn killed(from: &Path, to: &Path) {
+    for name in [FILE, "proscenium.db-wal"] {
+        std::fs::copy(from.join(name), to.join(name)).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn what_was_committed_survives_a_kill() {
+    let (tmp, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let store = open(tmp.path()).await;
+    for seq in 1..=20 {
+        write(&store, [record(1, seq)]).await.unwrap();
+    }
+    killed(tmp.path(), other.path()).await;
+    let revived = open(other.path()).await;
+    assert_eq!(
+        revived.run_events(&tenant(), run_id(1)).await.unwrap(),
+        store.run_events(&tenant(), run_id(1)).await.unwrap()
+    );
+}
+
+#[tokio::test]
+async fn a_torn_log_loses_only_its_end_and_the_journal_goes_on_from_there() {
+    let (tmp, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let store = open(tmp.path()).await;
+    for seq in 1..=20 {
+        write(&store, [record(1, seq)]).await.unwrap();
+    }
+    killed(tmp.path(), other.path()).await;
+    let log = std::fs::File::options().write(true).open(other.path().join("proscenium.db-wal")).unwrap();
+    let length = log.metadata().unwrap().len();
+    for cut in [length - 5, length * 3 / 4] {
+        log.set_len(cut).unwrap();
+        // A directory of its own each time: opening writes the log back.
+        let third = tempfile::tempdir().unwrap();
+        killed(other.path(), third.path()).await;
+        let revived = open(third.path()).await;
+        let events = revived.run_events(&tenant(), run_id(1)).await.unwrap();
+        assert!((1..20).contains(&events.len()), "{} events of a log cut to {cut}", events.len());
+        let next = events.len() as u64 + 1;
+        assert_eq!(revived.run(&tenant(), run_id(1)).await.unwrap().unwrap().last_seq, next - 1);
+        write(&revived, [record(1, next)]).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_is_no_database_is_a_clear_error() {
+    let tmp = tempfile::tempdir().unwrap();
+    std::fs::write(tmp.path().join(FILE), "this is not a database, whatever it was before".repeat(50)).unwrap();
+    let error = Store::open(DataDir::open(tmp.path()).unwrap()).await.unwrap_err();
+    assert_eq!(error.code(), "store.corrupt");
+    let message = error.to_string();
+    assert!(message.contains(FILE) && message.contains("backup"), "{message}");
+    assert_eq!(Store::open_reading(tmp.path()).await.unwrap_err().code(), "store.corrupt");
+}
+
+#[tokio::test]
+async fn a_database_damaged_in_its_middle_is_a_clear_error() {
+    let tmp = tempfile::tempdir().unwrap();
+    let store = open(tmp.path()).await;
+    write(&store, (1..=400).map(|seq| record(1, seq))).await.unwrap();
+    store.close().await;
+    drop(store);
+    let path = tmp.path().join(FILE);
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[4096..].fill(0xa5);
+    std::fs::write(&path, bytes).unwrap();
+    let error = match Store::open(DataDir::open(tmp.path()).unwrap()).await {
+        Ok(store) => store.run_events(&tenant(), run_id(1)).await.unwrap_err(),
+        Err(error) => error,
+    };
+    assert_eq!(error.code(), "store.corrupt", "{error}");
+}
+
+#[tokio::test]
+async fn a_file_of_a_newer_program_is_refused() {
+    let tmp = tempfile::tempdir().unwrap();
+    let store = open(tmp.path()).await;
+    sqlx::query("PRAGMA user_version = 99").execute(store.pool()).await.unwrap();
+    store.close().await;
+    drop(store);
+    let error = Store::open(DataDir::open(tmp.path()).unwrap()).await.unwrap_err();
+    assert_eq!(error.code(), "store.newer_schema");
+    assert!(error.to_string().contains("schema version 99"), "{error}");
+    assert_eq!(Store::open_reading(tmp.path()).await.unwrap_err().code(), "store.newer_schema");
+}
+
+#[tokio::test]
+async fn an_older_file_is_brought_up_to_date_and_keeps_what_it_holds() {
+    let tmp = tempfile::tempdir().unwrap();
+    let store = open(tmp.path()).await;
+    write(&store, [record(1, 1)]).await.unwrap();
+    store.close().await;
+    drop(store);
+    let newer = [schema::MIGRATIONS, &["CREATE TABLE later (x INTEGER) STRICT; INSERT INTO later VALUES (1)"]].concat();
+    for _ in 0..2 {
+        let store = Store::open_with(DataDir::open(tmp.path()).unwrap(), &newer).await.unwrap();
+        let rows: i64 =
+            sqlx::query_scalar("SELECT count(*) FROM later").fetch_one(store.pool()).await.unwrap();
+        assert_eq!(rows, 1);
+        assert_eq!(store.run_events(&tenant(), run_id(1)).await.unwrap().len(), 1);
+        store.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_migration_that_fails_leaves_the_file_as_it_was() {
+    let tmp = tempfile::tempdir().unwrap();
+    open(tmp.path()).await.close().await;
+    let newer = [schema::MIGRATIONS, &["CREATE TABLE later (x INTEGER); SELECT nonsense FROM nowhere"]].concat();
+    assert!(Store::open_with(DataDir::open(tmp.path()).unwrap(), &newer).await.is_err());
+    let store = open(tmp.path()).await;
+    let later: i64 = sqlx::query_scalar("SELECT count(*) FROM sqlite_schema WHERE name = 'later'")
+        .fetch_one(store.pool())
+        .await
+        .unwrap();
+    assert_eq!(later, 0);
+}
+
+#[tokio::test]
+async fn a_database_of_another_program_is_left_alone() {
+    let tmp = tempfile::tempdir().unwrap();
+    let options = SqliteConnectOptions::new().filename(tmp.path().join(FILE)).create_if_missing(true);
+    let other = pool(1).connect_with(options).await.unwrap();
+    sqlx::query("CREATE TABLE theirs (x)").execute(&other).await.unwrap();
+    other.close().await;
+    let error = Store::open(DataDir::open(tmp.path()).unwrap()).await.unwrap_err();
+    assert_eq!(error.code(), "store.foreign");
+}
+
+#[tokio::test]
+async fn one_may_look_beside_the_owner_but_not_write() {
+    let tmp = tempfile::tempdir().unwrap();
+    assert_eq!(Store::open_reading(tmp.path()).await.unwrap_err().code(), "store.absent");
+    let store = open(tmp.path()).await;
+    write(&store, [record(1, 1)]).await.unwrap();
+    let reading = Store::open_reading(tmp.path()).await.unwrap();
+    assert_eq!(reading.run_events(&tenant(), run_id(1)).await.unwrap().len(), 1);
+    assert_eq!(write(&reading, [record(1, 2)]).await.unwrap_err().code(), "store.read_only");
+    write(&store, [record(1, 2)]).await.unwrap();
+    assert_eq!(reading.run_events(&tenant(), run_id(1)).await.unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn a_full_disk_is_a_clear_error_and_stores_nothing_by_halves() {
+    let tmp = tempfile::tempdir().unwrap();
+    let store = open(tmp.path()).await;
+    write(&store, [record(1, 1)]).await.unwrap();
+    sqlx::query("PRAGMA max_page_count = 20").execute(store.writer().unwrap()).await.unwrap();
+    let error = write(&store, (2..=2000).map(|seq| record(1, seq))).await.unwrap_err();
+    assert_eq!(error.code(), "store.full", "{error}");
+    assert_eq!(store.run_events(&tenant(), run_id(1)).await.unwrap().len(), 1);
+    sqlx::query("PRAGMA max_page_count = 100000").execute(store.writer().unwrap()).await.unwrap();
+    write(&store, [record(1, 2)]).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_number_that_is_not_the_next_is_refused_and_no_other_stream_suffers() {
+    let tmp = tempfile::tempdir().unwrap();
+    let store = open(tmp.path()).await;
+    write(&store, [record(1, 1), record(2, 1)]).await.unwrap();
+    let groups: Vec<Vec<Row>> = [(1, 2), (2, 3), (1, 3), (2, 2), (3, 1), (4, 2)]
+        .map(|(n, seq)| vec![record(n, seq).into_row().unwrap()])
+        .into();
+    let outcomes = store.write(&groups).await.unwrap();
+    let codes: Vec<Option<&str>> =
+        outcomes.iter().map(|o| o.failures.first().map(|(_, error)| error.code())).collect();
+    // Run 2 jumped to 3, so its later 2 fails with it; run 4 does not begin at 1.
+    let conflict = Some("store.conflict");
+    assert_eq!(codes, [None, conflict, None, conflict, None, conflict]);
+    for (n, events) in [(1, 3), (2, 1), (3, 1), (4, 0)] {
+        assert_eq!(store.run_events(&tenant(), run_id(n)).await.unwrap().len(), events, "run {n}");
+    }
+}
+
+#[tokio::test]
+async fn the_records_of_one_stream_in_one_append_stand_or_fall_together() {
+    let tmp = tempfile::tempdir().unwrap();
+    let store = open(tmp.path()).await;
+    let group: Vec<Row> =
+        [(1, 1), (2, 1), (1, 3)].map(|(n, seq)| record(n, seq).into_row().unwrap()).into();
+    let outcomes = store.write(&[group]).await.unwrap();
+    assert_eq!(outcomes[0].failures.len(), 1);
+    assert!(store.run_events(&tenant(), run_id(1)).await.unwrap().is_empty());
+    assert_eq!(store.run_events(&tenant(), run_id(2)).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_writer_whose_epoch_is_over_is_refused() {
+    let tmp = tempfile::tempdir().unwrap();
+    let store = open(tmp.path()).await;
+    let with_epoch = |seq, epoch| Record::Run(Envelope { epoch, ..event(1, seq) });
+    write(&store, [with_epoch(1, 1), with_epoch(2, 2)]).await.unwrap();
+    let error = write(&store, [with_epoch(3, 1)]).await.unwrap_err();
+    assert_eq!(error.code(), "store.conflict");
+    assert!(error.to_string().contains("epoch 2 has taken over"), "{error}");
+    write(&store, [with_epoch(3, 2)]).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_run_cannot_change_its_session_or_tenant() {
+    let tmp = tempfile::tempdir().unwrap();
+    let store = open(tmp.path()).await;
+    write(&store, [record(1, 1)]).await.unwrap();
+    let moved = Record::Run(Envelope { session: session("s2"), ..event(1, 2) });
+    assert_eq!(write(&store, [moved]).await.unwrap_err().code(), "store.conflict");
+}
+
+#[tokio::test]
+async fn what_belongs_to_another_tenant_looks_as_if_it_did_not_exist() {
+    let tmp = tempfile::tempdir().unwrap();
+    let store = open(tmp.path()).await;
+    let ours = envelope(None, "s1", 1, SessionEvent::SessionStarted {});
+    let theirs = Envelope { tenant: TenantId::new("other").unwrap(), ..ours.clone() };
+    write(&store, [record(1, 1), Record::Session(ours), Record::Session(theirs.clone())]).await.unwrap();
+    let other = TenantId::new("other").unwrap();
+    assert!(store.run_events(&other, run_id(1)).await.unwrap().is_empty());
+    assert_eq!(store.run(&other, run_id(1)).await.unwrap(), None);
+    assert!(store.runs(&other, &RunFilter::default(), &Page::default()).await.unwrap().is_empty());
+    // The same name, and yet another session.
+    assert_eq!(store.session_events(&other, &session("s1")).await.unwrap(), [theirs]);
+    assert!(!store.erase_session(&other, &session("s9")).await.unwrap());
+    assert!(store.erase_session(&other, &session("s1")).await.unwrap());
+    assert_eq!(store.session_events(&tenant(), &session("s1")).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_missing_event_is_an_error_that_names_run_and_number() {
+    let tmp = tempfile::tempdir().unwrap();
+    let store = open(tmp.path()).await;
+    for (missing, n) in [(2, 1), (1, 2), (5, 3)] {
+        write(&store, (1..=5).map(|seq| record(n, seq))).await.unwrap();
+        sqlx::query("DELETE FROM journal WHERE stream = ? AND seq = ?")
+            .bind(Stream::Run(run_id(n)).to_string())
+            .bind(missing)
+            .execute(store.pool())
+            .await
+            .unwrap();
+        let error = store.run_events(&tenant(), run_id(n)).await.unwrap_err();
+        assert_eq!(error.code(), "store.gap");
+        assert!(error.to_string().contains(&format!("run:{}: event {missing} ", run_id(n))), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn an_event_that_cannot_be_read_is_an_error_that_names_run_and_number() {
+    let tmp = tempfile::tempdir().unwrap();
+    let store = open(tmp.path()).await;
+    for (n, change) in [
+        (1, "UPDATE journal SET body = '{\"type\":\"never_heard_of\"}' WHERE stream = ? AND seq = 2"),
+        (2, "UPDATE journal SET body = '{' WHERE stream = ? AND seq = 2"),
+        (3, "UPDATE journal SET schema = 999 WHERE stream = ? AND seq = 2"),
+    ] {
+        write(&store, [record(n, 1), record(n, 2)]).await.unwrap();
+        let stream = Stream::Run(run_id(n)).to_string();
+        sqlx::query(change).bind(&stream).execute(store.pool()).await.unwrap();
+        let error = store.run_events(&tenant(), run_id(n)).await.unwrap_err();
+        assert_eq!(error.code(), "store.unreadable");
+        assert!(error.to_string().contains(&format!("{stream}: event 2 cannot be read")), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn lists_of_runs_follow_the_events_newest_first_page_by_page() {
+    let tmp = tempfile::tempdir().unwrap();
+    let store = open(tmp.path()).await;
+    write(&store, (1..=5).map(|n| record(n, 1))).await.unwrap();
+    let end = |n, body| Record::Run(envelope(Some(run_id(n)), "s1", 2, body));
+    write(
+        &store,
+        [
+            end(1, Event::RunCompleted { status: RunStatus::NeedsInput }),
+            end(2, Event::RunFailed { error: Fault::new("x", "y") }),
+            end(3, Event::RunCancelled { by: "user".to_owned() }),
+        ],
+    )
+    .await
+    .unwrap();
+    let list = async |filter: RunFilter, page: Page<RunId>| {
+        store.runs(&tenant(), &filter, &page).await.unwrap().into_iter().map(|row| row.run).collect::<Vec<_>>()
+    };
+    let all = list(RunFilter::default(), Page::default()).await;
+    assert_eq!(all, [5, 4, 3, 2, 1].map(run_id));
+    let first = list(RunFilter::default(), Page { limit: 2, after: None }).await;
+    let second = list(RunFilter::default(), Page { limit: 2, after: first.last().copied() }).await;
+    assert_eq!((first, second), ([5, 4].map(run_id).into(), [3, 2].map(run_id).into()));
+    let failed = RunFilter { status: Some(RunStatus::Failed), session: Some(session("s1")) };
+    assert_eq!(list(failed, Page::default()).await, [run_id(2)]);
+    let elsewhere = RunFilter { session: Some(session("s2")), status: None };
+    assert!(list(elsewhere, Page::default()).await.is_empty());
+    let row = store.run(&tenant(), run_id(1)).await.unwrap().unwrap();
+    assert_eq!((row.status, row.last_seq, row.request.as_str()), (RunStatus::NeedsInput, 2, "request 1"));
+    assert_eq!((row.created, row.updated), (event(1, 1).at, event(1, 2).at));
+    let unfinished: Vec<RunId> = store.unfinished_runs().await.unwrap().into_iter().map(|row| row.run).collect();
+    assert_eq!(unfinished, [4, 5].map(run_id));
+}
+
+#[tokio::test]
+async fn lists_of_sessions_count_their_turns_and_show_the_last_changed_first() {
+    let tmp = tempfile::tempdir().unwrap();
+    let store = open(tmp.path()).await;
+    let started = |name| Record::Session(envelope(None, name, 1, SessionEvent::SessionStarted {}));
+    let ended = |name, seq| Record::Session(envelope(None, name, seq, turn_ended()));
+    write(&store, [started("a"), started("b"), started("c"), ended("a", 2), ended("a", 3), ended("b", 2)])
+        .await
+        .unwrap();
+    let rows = store.sessions(&tenant(), &Page::default()).await.unwrap();
+    let seen: Vec<(&str, u64)> = rows.iter().map(|row| (row.session.as_str(), row.turns)).collect();
+    assert_eq!(seen, [("a", 2), ("b", 1), ("c", 0)]);
+    let page = Page { limit: 1, after: Some(session("a")) };
+    assert_eq!(store.sessions(&tenant(), &page).await.unwrap(), rows[1..2]);
+    assert_eq!(store.session(&tenant(), &session("b")).await.unwrap().as_ref(), Some(&rows[1]));
+}
+
+#[tokio::test]
+async fn an_erased_session_leaves_no_word_in_the_files() {
+    let tmp = tempfile::tempdir().unwrap();
+    let store = open(tmp.path()).await;
+    let secret = "myverysecretword";
+    let mut first = event(1, 1);
+    if let Event::RunQueued(queued) = &mut first.body {
+        queued.request = secret.to_owned();
+    }
+    let mut said = turn_ended();
+    if let SessionEvent::TurnEnded { turn, .. } = &mut said {
+        turn.request = secret.to_owned();
+    }
+    write(&store, [Record::Run(first), Record::Session(envelope(None, "s1", 1, said))]).await.unwrap();
+    let held = || {
+        [FILE, "proscenium.db-wal"].iter().any(|name| {
+            let bytes = std::fs::read(tmp.path().join(name)).unwrap_or_default();
+            bytes.windows(secret.len()).any(|window| window == secret.as_bytes())
+        })
+    };
+    assert!(held());
+    let error = store.erase_session(&tenant(), &session("s1")).await.unwrap_err();
+    assert_eq!(error.code(), "store.session_busy");
+    let end = Event::RunCompleted { status: RunStatus::Completed };
+    write(&store, [Record::Run(envelope(Some(run_id(1)), "s1", 2, end))]).await.unwrap();
+    assert!(store.erase_session(&tenant(), &session("s1")).await.unwrap());
+    assert!(!held());
+    assert!(store.run_events(&tenant(), run_id(1)).await.unwrap().is_empty());
+    assert!(store.sessions(&tenant(), &Page::default()).await.unwrap().is_empty());
+    // The name is free again.
+    write(&store, [Record::Session(envelope(None, "s1", 1, SessionEvent::SessionStarted {}))]).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_scenes_tables_are_made_once_and_used_through_the_pool() {
+    let tmp = tempfile::tempdir().unwrap();
+    let store = open(tmp.path()).await;
+    let sql = "CREATE TABLE IF NOT EXISTS vacation_requests (id TEXT PRIMARY KEY, days INTEGER) STRICT;";
+    store.apply_scene_schema("VacationManagement", sql).await.unwrap();
+    store.apply_scene_schema("VacationManagement", sql).await.unwrap();
+    let scene = crate::tools::SceneStore::new(store.pool().clone());
+    sqlx::query("INSERT INTO vacation_requests VALUES ('k', 3)").execute(scene.pool()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_scenes_faulty_schema_names_the_scene_and_applies_nothing() {
+    let tmp = tempfile::tempdir().unwrap();
+    let store = open(tmp.path()).await;
+    for sql in [
+        "CREATE TABLE IF NOT EXISTS mine (x); CREATE TABEL oops (y);",
+        "CREATE TABLE IF NOT EXISTS mine (x); DROP TABLE journal;",
+        "CREATE TABLE IF NOT EXISTS mine (x); ALTER TABLE runs ADD COLUMN mine TEXT;",
+        "CREATE TABLE IF NOT EXISTS mine (x); PRAGMA user_version = 5;",
+    ] {
+        let error = store.apply_scene_schema("Garden", sql).await.unwrap_err();
+        assert_eq!(error.code(), "store.scene_schema", "{sql}: {error}");
+        assert!(error.to_string().contains("Garden"), "{error}");
+        assert!(sqlx::query("SELECT * FROM mine").execute(store.pool()).await.is_err(), "{sql}");
+    }
+    write(&store, [record(1, 1)]).await.unwrap();
+}
+
+#[test]
+fn options_outside_their_bounds_are_named() {
+    assert!(Options::default().problems().is_empty());
+    let options = Options { data_dir: "".into(), max_pending: 0, max_batch: 0 };
+    assert_eq!(options.problems().len(), 3);
+    assert!(serde_json::from_str::<Options>(r#"{"max_pendig": 1}"#).is_err());
+}

@@ -1,0 +1,249 @@
+//! One request, its redirects and what a failure on the way means.
+
+use std::error::Error as _;
+
+use reqwest::header::{
+    ACCEPT, AUTHORIZATION, CONTENT_TYPE, COOKIE, HeaderName, HeaderValue, LOCATION, PROXY_AUTHORIZATION,
+};
+use reqwest::{Method, Response, StatusCode, Url};
+use serde_json::{Map, Value};
+
+use super::template::{Values, percent_encode, text};
+use super::{Http, IDEMPOTENCY_HEADER, Literal};
+use crate::tools::guard::{MAX_REDIRECTS, refusal, too_many_redirects};
+use crate::tools::{ToolContext, ToolError};
+
+/// A request ready to be sent.
+pub(super) struct Outgoing {
+    method: Method,
+    url: Url,
+    headers: Vec<Header>,
+    body: Option<Vec<u8>>,
+}
+
+struct Header {
+    name: HeaderName,
+    value: HeaderValue,
+    /// Whether it must not reach another origin.
+    secret: bool,
+}
+
+impl Outgoing {
+    /// Method, host and path, for errors. The query may hold secrets.
+    pub(super) fn place(&self) -> String {
+        let origin = self.url.origin().ascii_serialization();
+        format!("{} {origin}{}", self.method, self.url.path())
+    }
+
+    fn sets(&self, name: &HeaderName) -> bool {
+        self.headers.iter().any(|header| header.name == *name)
+    }
+}
+
+impl Http {
+    /// The request for these arguments, or why they do not make one.
+    pub(super) fn outgoing(&self, context: &ToolContext, arguments: &Value) -> Result<Outgoing, ToolError> {
+        let none = Map::new();
+        let values =
+            Values { arguments: arguments.as_object().unwrap_or(&none), principal: &context.principal };
+        let mut outgoing = Outgoing {
+            method: self.method.clone(),
+            url: self.target(values)?,
+            headers: Vec::new(),
+            body: self
+                .body
+                .as_ref()
+                .map(|body| body.expand(values).unwrap_or_default().to_string().into_bytes()),
+        };
+        for (name, template) in &self.headers {
+            let Some(value) = template.expand(values, str::to_owned, str::to_owned) else { continue };
+            let mut value = HeaderValue::from_str(&value).map_err(|_| {
+                refused(format!("the value for the header {name} cannot be sent: use visible ASCII"))
+            })?;
+            let secret = template.secrets().next().is_some()
+                || [AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION].contains(name);
+            value.set_sensitive(secret);
+            outgoing.headers.push(Header { name: name.clone(), value, secret });
+        }
+        let mut default = |name: HeaderName, value: &str| {
+            if !outgoing.sets(&name)
+                && let Ok(value) = HeaderValue::from_str(value)
+            {
+                outgoing.headers.push(Header { name, value, secret: false });
+            }
+        };
+        default(ACCEPT, "application/json");
+        if self.body.is_some() {
+            default(CONTENT_TYPE, "application/json");
+        }
+        if self.write && self.keyed {
+            let key = context.idempotency_key.as_deref().unwrap_or_default();
+            if key.is_empty() || HeaderValue::from_str(key).is_err() {
+                // Sent without its key, it could not be repeated safely, as was promised.
+                return Err(ToolError::failed(
+                    "http.no_key",
+                    "there is no idempotency key that can be sent with this write",
+                ));
+            }
+            default(HeaderName::from_static(IDEMPOTENCY_HEADER), key);
+        }
+        Ok(outgoing)
+    }
+
+    fn target(&self, values: Values<'_>) -> Result<Url, ToolError> {
+        let mut target = self.origin.clone();
+        for template in &self.path {
+            target.push('/');
+            let Some(segment) = template.expand(values, str::to_owned, percent_encode) else {
+                let names: Vec<&str> = template.arguments().collect();
+                return Err(refused(format!("{} is needed for the address and is absent", names.join(", "))));
+            };
+            // A segment of dots would climb out of the path that the tool is for, an empty one would
+            // name another resource.
+            if !template.is_fixed() && (segment.is_empty() || segment == "." || segment == "..") {
+                let names: Vec<&str> = template.arguments().collect();
+                return Err(refused(format!("{} may be neither empty nor only dots", names.join(", "))));
+            }
+            target.push_str(&segment);
+        }
+        let mut separator = '?';
+        let mut pair = |name: &str, value: &str| {
+            target.push(separator);
+            separator = '&';
+            target.push_str(name);
+            target.push('=');
+            target.push_str(value);
+        };
+        for (name, template, literal) in &self.query {
+            let plain = *literal == Literal::Plain;
+            let name = if plain { percent_encode(name) } else { name.clone() };
+            let list = template.whole_argument().and_then(|name| values.arguments.get(name)?.as_array());
+            if let Some(list) = list {
+                for value in list.iter().filter_map(text) {
+                    pair(&name, &percent_encode(&value));
+                }
+                continue;
+            }
+            let written = |text: &str| if plain { percent_encode(text) } else { text.to_owned() };
+            if let Some(value) = template.expand(values, written, percent_encode) {
+                pair(&name, &value);
+            }
+        }
+        Url::parse(&target).map_err(|error| refused(format!("the arguments make no address: {error}")))
+    }
+
+    /// Sends the request, follows its redirects and reads the answer.
+    pub(super) async fn exchange(&self, mut outgoing: Outgoing) -> Result<Value, ToolError> {
+        // Whether a server has taken the request, and only its answer is still to be fetched.
+        let mut taken = false;
+        for _ in 0..=MAX_REDIRECTS {
+            let place = outgoing.place();
+            let response = match self.send(&outgoing).await {
+                Ok(response) => response,
+                Err(error) => return Err(self.not_answered(&place, &error, taken)),
+            };
+            if !response.status().is_redirection() {
+                return self.answered(&place, response, taken).await;
+            }
+            taken |= self.redirect(&place, &response, &mut outgoing, taken)?;
+        }
+        let refused = too_many_redirects(outgoing.url.host_str().unwrap_or_default());
+        Err(self.lost(refused.code, refused.message))
+    }
+
+    async fn send(&self, outgoing: &Outgoing) -> Result<Response, reqwest::Error> {
+        let mut request = self.network.client.request(outgoing.method.clone(), outgoing.url.clone());
+        for header in &outgoing.headers {
+            request = request.header(header.name.clone(), header.value.clone());
+        }
+        if let Some(body) = &outgoing.body {
+            request = request.body(body.clone());
+        }
+        request.send().await
+    }
+
+    /// What it means that no answer came: nothing was done where no connection was made.
+    fn not_answered(&self, place: &str, error: &reqwest::Error, taken: bool) -> ToolError {
+        let unsent = |error: ToolError| if taken { self.lost(&error.code, error.message) } else { error };
+        if let Some(refused) = refusal(error) {
+            return unsent(ToolError::refused(refused.code, refused.message.clone()));
+        }
+        let cause = self.without_secrets(root_cause(error));
+        if error.is_connect() {
+            let message = self.without_secrets(format!("{place} could not be reached: {cause}"));
+            return unsent(ToolError::failed("http.unreachable", message));
+        }
+        if error.is_builder() {
+            return unsent(refused(self.without_secrets(format!("{place} cannot be asked: {cause}"))));
+        }
+        self.lost("http.connection_lost", format!("{place} was asked, and the connection was lost: {cause}"))
+    }
+
+    /// Turns `outgoing` into the request that the redirect asks for. Tells whether the server has
+    /// taken the request by then, as it has when it refers to another place for the answer.
+    fn redirect(
+        &self,
+        place: &str,
+        response: &Response,
+        outgoing: &mut Outgoing,
+        taken: bool,
+    ) -> Result<bool, ToolError> {
+        let status = response.status();
+        // 307 and 308 say: not here. All others may come after the request was carried out.
+        let elsewhere = matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT);
+        let refuse = |code: &str, message: String| {
+            if elsewhere && !taken {
+                ToolError::failed(code, self.without_secrets(message))
+            } else {
+                self.lost(code, message)
+            }
+        };
+        let next = response
+            .headers()
+            .get(LOCATION)
+            .and_then(|location| location.to_str().ok())
+            .and_then(|location| outgoing.url.join(location).ok());
+        let Some(next) = next else {
+            return Err(refuse(
+                "http.redirect",
+                format!("{place} answered {status} without saying where to go"),
+            ));
+        };
+        self.network.policy().check_redirect(&outgoing.url, &next).map_err(|r| refuse(r.code, r.message))?;
+        let same_origin = next.origin() == outgoing.url.origin();
+        let get = status == StatusCode::SEE_OTHER
+            || (outgoing.method == Method::POST
+                && matches!(status, StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND));
+        if get && outgoing.method != Method::GET {
+            outgoing.method = Method::GET;
+            outgoing.body = None;
+            outgoing
+                .headers
+                .retain(|header| header.name != CONTENT_TYPE && header.name != IDEMPOTENCY_HEADER);
+        } else if !same_origin && outgoing.method != Method::GET {
+            let host = next.host_str().unwrap_or_default();
+            let message = format!("{place} redirects to {host}, and only reads follow to another host");
+            return Err(refuse("http.redirect", message));
+        }
+        if !same_origin {
+            outgoing.headers.retain(|header| !header.secret);
+        }
+        outgoing.url = next;
+        Ok(get)
+    }
+}
+
+pub(super) fn refused(message: String) -> ToolError {
+    ToolError::refused("http.argument", message)
+}
+
+/// The innermost cause: the outer ones name the URL, and with it what its query holds.
+fn root_cause(error: &reqwest::Error) -> String {
+    let mut cause = error.source();
+    let mut text = String::from("no cause was given");
+    while let Some(error) = cause {
+        text = error.to_string();
+        cause = error.source();
+    }
+    text
+}

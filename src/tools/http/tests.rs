@@ -1,0 +1,344 @@
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::tools::ToolErrorKind;
+use crate::tools::testing::{Reply, Server, context, serve};
+
+const TOKEN: &str = "s3cr3t-token";
+
+fn environment(name: &str) -> Option<String> {
+    match name {
+        "TOKEN" => Some(TOKEN.to_owned()),
+        "EMPTY" => Some(String::new()),
+        _ => None,
+    }
+}
+
+fn network() -> Network {
+    Network::new(&NetworkPolicy { allow_private: true, ..NetworkPolicy::default() }).unwrap()
+}
+
+fn parameters() -> Value {
+    json!({"type": "object", "required": ["id"], "properties": {
+        "id": {"type": "string"}, "q": {"type": "string"}, "days": {"type": "integer"},
+        "tags": {"type": "array"}, "note": {"type": "string"},
+    }})
+}
+
+fn get(url: String) -> Spec {
+    Spec {
+        method: "GET".into(),
+        url,
+        query: BTreeMap::new(),
+        headers: BTreeMap::new(),
+        body: None,
+        result: None,
+        max_response_bytes: DEFAULT_MAX_RESPONSE_BYTES,
+    }
+}
+
+fn post(url: String) -> Spec {
+    Spec { method: "POST".into(), body: Some(json!({"id": "{id}"})), ..get(url) }
+}
+
+fn build(spec: &Spec, effect: Effect) -> Result<Http, Vec<Problem>> {
+    let repeat = if effect == Effect::Write { Repeat::Key } else { Repeat::Never };
+    let parameters = parameters();
+    let terms = Terms { parameters: &parameters, effect, repeat, timeout_ms: 1000 };
+    Http::new(spec, terms, &network(), &environment)
+}
+
+async fn read(spec: &Spec, arguments: Value) -> Result<Value, ToolError> {
+    build(spec, Effect::Read).unwrap().call(context(), arguments).await
+}
+
+async fn write(spec: &Spec) -> Result<Value, ToolError> {
+    build(spec, Effect::Write).unwrap().call(context(), json!({"id": "1"})).await
+}
+
+fn first_line(server: &Server) -> String {
+    server.requests()[0].lines().next().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn arguments_are_encoded_into_path_and_query_and_absent_ones_drop_their_parameter() {
+    let server = serve([Reply::json("[1]"), Reply::json("[1]")]).await;
+    let mut spec = get(server.url("/v1/{id}/items?q={q}&unit=c%20x&n={note}"));
+    spec.query.insert("for days".into(), "{days}".into());
+    spec.query.insert("tag".into(), "{tags}".into());
+    spec.query.insert("who".into(), "${user}".into());
+    let arguments = json!({"id": "a/b?c #%", "q": "Milano & Forlì", "days": 3, "tags": ["x", "y z"]});
+    assert_eq!(read(&spec, arguments).await, Ok(json!([1])));
+    assert_eq!(
+        first_line(&server),
+        "GET /v1/a%2Fb%3Fc%20%23%25/items?q=Milano%20%26%20Forl%C3%AC&unit=c%20x&for%20days=3&tag=x&tag=y%20z&who=keysersoze HTTP/1.1"
+    );
+}
+
+#[tokio::test]
+async fn an_argument_cannot_climb_out_of_the_path() {
+    let server = serve([]).await;
+    for id in ["..", ".", ""] {
+        let error = read(&get(server.url("/users/{id}/x")), json!({"id": id})).await.unwrap_err();
+        assert_eq!((error.kind, error.code.as_str()), (ToolErrorKind::Refused, "http.argument"), "{id:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_body_keeps_the_types_of_its_arguments_and_drops_what_is_absent() {
+    let server = serve([Reply::json("{}")]).await;
+    let mut spec = post(server.url("/"));
+    spec.body = Some(json!({
+        "id": "{id}", "days": "{days}", "tags": "{tags}", "note": "{note}", "text": "{days} days of {{id}}",
+        "by": "${user}", "fixed": true, "nested": [{"note": "n: {note}"}, "{q}"],
+    }));
+    let tool = build(&spec, Effect::Write).unwrap();
+    tool.call(context(), json!({"id": "1", "days": 3, "tags": ["a"], "note": null})).await.unwrap();
+    let request = &server.requests()[0];
+    let (head, body) = request.split_once("\r\n\r\n").unwrap();
+    assert_eq!(
+        serde_json::from_str::<Value>(body).unwrap(),
+        json!({"id": "1", "days": 3, "tags": ["a"], "text": "3 days of {id}", "by": "keysersoze", "fixed": true, "nested": [{}]})
+    );
+    assert!(head.to_lowercase().contains("content-type: application/json"));
+    assert!(head.to_lowercase().contains("idempotency-key: key-1"));
+}
+
+#[tokio::test]
+async fn the_result_is_what_the_pointer_names() {
+    let server = serve([Reply::json(r#"{"data":[{"t":21}]}"#), Reply::json(r#"{"data":[]}"#)]).await;
+    let spec = Spec { result: Some("/data/0".into()), ..get(server.url("/")) };
+    assert_eq!(read(&spec, json!({})).await, Ok(json!({"t": 21})));
+    let error = read(&spec, json!({})).await.unwrap_err();
+    assert_eq!((error.kind, error.code.as_str()), (ToolErrorKind::Failed, "http.unexpected_answer"));
+    assert!(error.message.contains("/data/0"), "{}", error.message);
+}
+
+#[tokio::test]
+async fn a_response_over_its_bound_is_not_read_on() {
+    let long = "word ".repeat(100);
+    let server = serve([Reply::new(200, "text/plain", &long), Reply::json(&format!("[{long:?}]"))]).await;
+    let spec = Spec { max_response_bytes: 50, ..get(server.url("/")) };
+    let cut = read(&spec, json!({})).await.unwrap();
+    assert_eq!(cut["truncated"], true);
+    assert_eq!(cut["shown_bytes"], 50);
+    assert_eq!(cut["value"].as_str().unwrap().len(), 50);
+    let error = read(&spec, json!({})).await.unwrap_err();
+    assert!(error.message.contains("more than 50 bytes"), "{}", error.message);
+}
+
+#[tokio::test]
+async fn content_that_is_neither_json_nor_text_is_refused() {
+    let server =
+        serve([Reply::new(200, "image/png", "x"), Reply::new(200, "application/json", "<html>")]).await;
+    let spec = get(server.url("/"));
+    for expected in ["image/png", "no JSON"] {
+        let error = read(&spec, json!({})).await.unwrap_err();
+        assert_eq!(error.code, "http.unexpected_answer");
+        assert!(error.message.contains(expected), "{}", error.message);
+    }
+}
+
+#[tokio::test]
+async fn a_read_that_meets_an_error_has_failed() {
+    let server = serve([
+        Reply::new(404, "text/plain", "no such city"),
+        Reply::new(503, "text/plain", ""),
+        Reply::Hang,
+    ])
+    .await;
+    let spec = get(server.url("/"));
+    let mut seen = Vec::new();
+    for _ in 0..3 {
+        let error = read(&spec, json!({})).await.unwrap_err();
+        seen.push((error.kind, error.code));
+    }
+    let failed = |code: &str| (ToolErrorKind::Failed, code.to_owned());
+    assert_eq!(seen, [failed("http.status"), failed("http.status"), failed("http.connection_lost")]);
+}
+
+#[tokio::test]
+async fn a_write_is_unknown_wherever_it_may_have_been_carried_out() {
+    let partial =
+        b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 99\r\n\r\n{\"a\"".to_vec();
+    let cases = [
+        (
+            Reply::new(422, "application/json", r#"{"error":"overlap"}"#),
+            ToolErrorKind::Refused,
+            "http.status",
+        ),
+        (Reply::new(429, "text/plain", "later"), ToolErrorKind::Failed, "http.status"),
+        (Reply::new(500, "text/plain", "oops"), ToolErrorKind::Unknown, "http.status"),
+        (Reply::Hang, ToolErrorKind::Unknown, "http.connection_lost"),
+        (Reply::Silence, ToolErrorKind::Unknown, "http.timeout"),
+        (Reply::Bytes(partial), ToolErrorKind::Unknown, "http.connection_lost"),
+        (Reply::redirect(302, "ftp://elsewhere/"), ToolErrorKind::Unknown, "http.connection_lost"),
+        (Reply::redirect(307, "http://localhost:1/"), ToolErrorKind::Failed, "http.redirect"),
+    ];
+    for (number, (reply, kind, code)) in cases.into_iter().enumerate() {
+        let server = serve([reply]).await;
+        let error = write(&post(server.url("/"))).await.unwrap_err();
+        assert_eq!(error.kind, kind, "case {number}: {error:?}");
+        if number != 6 {
+            assert_eq!(error.code, code, "case {number}: {error:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_write_that_never_reached_the_server_has_failed() {
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    for url in [format!("http://{nobody}/"), "http://nowhere.invalid/".to_owned()] {
+        let error = write(&post(url)).await.unwrap_err();
+        assert_eq!((error.kind, error.code.as_str()), (ToolErrorKind::Failed, "http.unreachable"));
+    }
+}
+
+#[tokio::test]
+async fn a_write_that_was_carried_out_succeeds_whatever_its_answer_looks_like() {
+    let server = serve([
+        Reply::new(201, "application/json", "not json"),
+        Reply::new(204, "text/plain", ""),
+        Reply::new(200, "image/png", "x"),
+        Reply::json(r#"{"other":1}"#),
+    ])
+    .await;
+    let spec = Spec { result: Some("/id".into()), ..post(server.url("/")) };
+    let mut results = Vec::new();
+    for _ in 0..4 {
+        results.push(write(&spec).await.unwrap());
+    }
+    assert_eq!(
+        results,
+        [
+            json!("not json"),
+            json!({"status": 204}),
+            json!({"status": 200, "content_type": "image/png"}),
+            json!({"other": 1})
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_redirect_after_a_write_fetches_its_answer_without_writing_again() {
+    let server = serve([Reply::redirect(303, "/done"), Reply::json(r#"{"id":7}"#)]).await;
+    assert_eq!(write(&post(server.url("/"))).await, Ok(json!({"id": 7})));
+    let requests = server.requests();
+    assert!(requests[1].starts_with("GET /done "));
+    assert!(!requests[1].to_lowercase().contains("idempotency-key"));
+    let server = serve([Reply::redirect(303, "/done"), Reply::new(404, "text/plain", "")]).await;
+    assert_eq!(write(&post(server.url("/"))).await.unwrap_err().kind, ToolErrorKind::Unknown);
+}
+
+#[tokio::test]
+async fn a_secret_is_sent_to_its_own_origin_only_and_shown_to_nobody() {
+    let other = serve([Reply::json("{}")]).await;
+    let echo = format!(r#"{{"you sent {TOKEN}": ["{TOKEN}"]}}"#);
+    let server = serve([
+        Reply::redirect(302, &other.url("/")),
+        Reply::json(&echo),
+        Reply::new(401, "text/plain", &format!("{}{TOKEN} is wrong", "x".repeat(290))),
+        Reply::new(200, "text/plain", &format!("{}{TOKEN}", "x".repeat(40))),
+    ])
+    .await;
+    let mut spec = Spec { max_response_bytes: 48, ..get(server.url("/")) };
+    spec.headers.insert("X-Api-Key".into(), "${env:TOKEN}".into());
+    spec.headers.insert("X-Lang".into(), "it".into());
+    let tool = build(&spec, Effect::Read).unwrap();
+    assert!(!format!("{tool:?}").contains(TOKEN));
+    assert!(!format!("{:?}", tool.headers).contains(TOKEN));
+
+    assert_eq!(tool.call(context(), json!({})).await, Ok(json!({})));
+    assert!(server.requests()[0].contains(TOKEN));
+    assert!(!other.requests()[0].contains(TOKEN));
+    assert!(other.requests()[0].to_lowercase().contains("x-lang: it"));
+
+    assert_eq!(tool.call(context(), json!({})).await, Ok(json!({"you sent ***": ["***"]})));
+    let refused = tool.call(context(), json!({})).await.unwrap_err();
+    assert!(!refused.message.contains("s3cr"), "{}", refused.message);
+    let cut = tool.call(context(), json!({})).await.unwrap();
+    assert!(!cut.to_string().contains("s3cr"), "{cut}");
+}
+
+#[tokio::test]
+async fn the_network_policy_holds_for_tools_at_every_redirect() {
+    let inner = serve([Reply::json("{}")]).await;
+    let outer = serve([Reply::redirect(302, &inner.url("/"))]).await;
+    let policy = NetworkPolicy { allow_hosts: vec![outer.authority()], ..NetworkPolicy::default() };
+    let network = Network::new(&policy).unwrap();
+    let parameters = parameters();
+    let terms =
+        Terms { parameters: &parameters, effect: Effect::Read, repeat: Repeat::Never, timeout_ms: 1000 };
+    let tool = Http::new(&get(outer.url("/")), terms, &network, &environment).unwrap();
+    let error = tool.call(context(), json!({})).await.unwrap_err();
+    assert_eq!(error.code, "http.private_address");
+    assert!(inner.requests().is_empty());
+    // A name that is private only in DNS is refused when it is resolved.
+    let spec = get(format!("http://localhost:{}/", inner.port()));
+    let tool = Http::new(&spec, terms, &network, &environment).unwrap();
+    let error = tool.call(context(), json!({})).await.unwrap_err();
+    assert_eq!((error.kind, error.code.as_str()), (ToolErrorKind::Refused, "http.private_address"));
+}
+
+#[tokio::test]
+async fn a_cancelled_read_stops_and_a_cancelled_write_is_ended() {
+    let context = context();
+    context.cancelled.cancel();
+    let server = serve([Reply::json("{}")]).await;
+    let read = build(&get(server.url("/")), Effect::Read).unwrap();
+    assert_eq!(read.call(context.clone(), json!({})).await.unwrap_err().code, "tool.cancelled");
+    let write = build(&post(server.url("/")), Effect::Write).unwrap();
+    assert_eq!(write.call(context, json!({"id": "1"})).await, Ok(json!({})));
+}
+
+#[test]
+fn every_problem_of_a_request_is_told_at_once() {
+    let mut spec = get("http://10.0.0.1/{idd}/{q}".into());
+    spec.method = "get".into();
+    spec.headers.insert("Authorization".into(), "Bearer ${env:MISSING}".into());
+    spec.headers.insert("X".into(), "${env:EMPTY} ${secret}".into());
+    spec.headers.insert("Host".into(), "x".into());
+    spec.query.insert("a".into(), "{q".into());
+    spec.result = Some("data".into());
+    let parameters = parameters();
+    let terms =
+        Terms { parameters: &parameters, effect: Effect::Read, repeat: Repeat::Never, timeout_ms: 1000 };
+    let network = Network::new(&NetworkPolicy::default()).unwrap();
+    let problems = Http::new(&spec, terms, &network, &environment).unwrap_err();
+    let told: Vec<String> =
+        problems.iter().map(|p| format!("{}: {}: {} | {}", p.at, p.code, p.message, p.remedy)).collect();
+    insta::assert_snapshot!(told.join("\n"), @r#"
+    method: http_method: "get" is no method for a tool | write "GET"
+    url: http_private_address: 10.0.0.1 is not a public address: loopback, private and link-local addresses are reached only with `scenes.allow_private_addresses = true` or the host in `scenes.allow_hosts` | write a public host, or allow this one in the configuration
+    url: http_placeholder: {idd} is not among the tool's parameters | did you mean "id"?
+    url: http_placeholder: {q} stands in the path, and q may be left out | add "q" to `required`, or put it in `query`
+    query.a: http_placeholder: "{q" has a brace that belongs to no {argument} | write {{ and }} for braces that are meant as such
+    headers.Authorization: http_secret: the environment variable MISSING is not set | set MISSING before starting, or take the reference out
+    headers.Host: http_header: Host is set by the program itself | take it out
+    headers.X: http_secret: the environment variable EMPTY is not set | set EMPTY before starting, or take the reference out
+    headers.X: http_placeholder: ${secret} is no reference | use ${env:NAME} for a secret, ${user} or ${tenant} for who asks
+    result: http_result: "data" is no JSON pointer | write it as /field/0/field, or leave it out for the whole response
+    "#);
+}
+
+#[test]
+fn a_url_is_refused_where_an_argument_could_change_its_host() {
+    for (url, expected) in [
+        ("https://{q}.example.com/", "fixed"),
+        ("https://example.com{q}/", "fixed"),
+        ("ftp://example.com/", "not supported"),
+        ("https://u:p@example.com/", "credentials"),
+        ("example.com/x", "no URL"),
+        ("https://example.com/#{q}", "fragment"),
+    ] {
+        let problems = build(&get(url.into()), Effect::Read).unwrap_err();
+        assert!(
+            problems[0].code == "http_url" && problems[0].message.contains(expected),
+            "{url}: {problems:?}"
+        );
+    }
+    let with_body = Spec { body: Some(json!({})), ..get("https://example.com/".into()) };
+    assert_eq!(build(&with_body, Effect::Read).unwrap_err()[0].code, "http_body");
+}

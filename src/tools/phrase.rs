@@ -1,0 +1,323 @@
+//! Sentences for results: the `say` templates of a scene.
+//!
+//! A template is minijinja over the fields of the result (or `result` itself where it is no object)
+//! and `arguments`. A template that needs what is not there, or is null, gives no sentence at all
+//! rather than one with a hole; `{% if region %}` and `default(…)` are how a template does without.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use jiff::civil::Date;
+use minijinja::{Environment, Error, ErrorKind, State, UndefinedBehavior};
+use serde_json::{Map, Value, json};
+
+/// The longest sentence, in bytes; a longer one is not said.
+const MAX_BYTES: usize = 8 * 1024;
+
+/// What one sentence may cost, in minijinja's instructions.
+const FUEL: u64 = 50_000;
+
+/// Where filters find the language of the template.
+const LANGUAGE: &str = "_language";
+
+/// ISO 639-1, two letters each.
+const LANGUAGES: &str = "aa ab ae af ak am an ar as av ay az ba be bg bh bi bm bn bo br bs ca ce ch co cr cs cu cv \
+cy da de dv dz ee el en eo es et eu fa ff fi fj fo fr fy ga gd gl gn gu gv ha he hi ho hr ht hu hy hz ia id ie ig \
+ii ik io is it iu ja jv ka kg ki kj kk kl km kn ko kr ks ku kv kw ky la lb lg li ln lo lt lu lv mg mh mi mk ml mn \
+mr ms mt my na nb nd ne ng nl nn no nr nv ny oc oj om or os pa pi pl ps pt qu rm rn ro ru rw sa sc sd se sg si sk \
+sl sm sn so sq sr ss st su sv sw ta te tg th ti tk tl tn to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh yi yo za \
+zh zu";
+
+static ENVIRONMENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
+    let mut environment = environment();
+    environment.set_undefined_behavior(UndefinedBehavior::SemiStrict);
+    environment.set_formatter(|out, state, value| {
+        if value.is_none() {
+            return Err(Error::new(ErrorKind::UndefinedError, "the value is null"));
+        }
+        minijinja::escape_formatter(out, state, value)
+    });
+    environment
+});
+
+/// For trying a template out without data: whatever is missing counts as empty.
+static LENIENT: LazyLock<Environment<'static>> = LazyLock::new(|| {
+    let mut environment = environment();
+    environment.set_undefined_behavior(UndefinedBehavior::Chainable);
+    environment
+});
+
+fn environment() -> Environment<'static> {
+    let mut environment = Environment::new();
+    environment.set_fuel(Some(FUEL));
+    environment.set_recursion_limit(32);
+    environment.add_filter("day", day_filter);
+    environment
+}
+
+/// The sentence for a whole (not cut) result in the user's language. `None` where that language has
+/// no template or the template needs what the result does not have. With no language known, the
+/// English template serves.
+pub fn say(
+    templates: &BTreeMap<String, String>,
+    language: Option<&str>,
+    result: &Value,
+    arguments: &Value,
+) -> Option<String> {
+    let language = primary(language.unwrap_or("en"));
+    let template = templates.get(&language)?;
+    render(template, &language, result, arguments)
+}
+
+/// One template with its language; `None` where it needs what is not there.
+pub fn render(template: &str, language: &str, result: &Value, arguments: &Value) -> Option<String> {
+    let mut fields = match result {
+        Value::Object(fields) => fields.clone(),
+        _ => Map::new(),
+    };
+    fields.entry("result").or_insert_with(|| result.clone());
+    fields.insert("arguments".to_owned(), arguments.clone());
+    fields.insert(LANGUAGE.to_owned(), json!(language));
+    let mut out = Bounded(Vec::new());
+    ENVIRONMENT.template_from_str(template).ok()?.render_captured_to(fields, &mut out).ok()?;
+    let text = String::from_utf8(out.0).ok()?;
+    let text = text.trim();
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+/// Whether a template can be used: its syntax, and the filters, tests and functions on the way that
+/// it takes without data. The error says what is wrong.
+pub fn check(template: &str) -> Result<(), String> {
+    let compiled = LENIENT.template_from_str(template).map_err(|error| describe(&error))?;
+    match compiled.render_captured_to(json!({LANGUAGE: "en"}), Bounded(Vec::new())) {
+        Err(error)
+            if matches!(
+                error.kind(),
+                ErrorKind::UnknownFilter | ErrorKind::UnknownTest | ErrorKind::UnknownFunction
+            ) =>
+        {
+            Err(describe(&error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether `code` is a language of ISO 639-1, in lower case.
+pub fn is_language(code: &str) -> bool {
+    code.len() == 2 && LANGUAGES.split(' ').any(|known| known == code)
+}
+
+fn describe(error: &Error) -> String {
+    match error.detail() {
+        Some(detail) => format!("{}: {detail}", error.kind()),
+        None => error.kind().to_string(),
+    }
+}
+
+/// `it-IT` and `it_IT` are `it`.
+fn primary(language: &str) -> String {
+    language.split(['-', '_']).next().unwrap_or_default().to_lowercase()
+}
+
+fn day_filter(state: &State, value: minijinja::Value) -> Result<String, Error> {
+    if value.is_undefined() || value.is_none() {
+        // Only the lenient trial gets through with nothing.
+        return match state.undefined_behavior() {
+            UndefinedBehavior::Chainable => Ok(String::new()),
+            _ => Err(Error::new(ErrorKind::UndefinedError, "there is no date")),
+        };
+    }
+    let text = value.to_string();
+    let language = state.lookup(LANGUAGE).map(|l| l.to_string()).unwrap_or_default();
+    Ok(day(&text, &language).unwrap_or(text))
+}
+
+/// An ISO date (or the date of an ISO time) in words of the language; English words where the
+/// language is not one of it, en, fr, de, es. `None` where it is no date.
+pub fn day(iso: &str, language: &str) -> Option<String> {
+    let date: Date = iso.get(..10)?.parse().ok()?;
+    let (day, year) = (date.day(), date.year());
+    let months: [&str; 12] = match language {
+        "it" => [
+            "gennaio",
+            "febbraio",
+            "marzo",
+            "aprile",
+            "maggio",
+            "giugno",
+            "luglio",
+            "agosto",
+            "settembre",
+            "ottobre",
+            "novembre",
+            "dicembre",
+        ],
+        "fr" => [
+            "janvier",
+            "février",
+            "mars",
+            "avril",
+            "mai",
+            "juin",
+            "juillet",
+            "août",
+            "septembre",
+            "octobre",
+            "novembre",
+            "décembre",
+        ],
+        "de" => [
+            "Januar",
+            "Februar",
+            "März",
+            "April",
+            "Mai",
+            "Juni",
+            "Juli",
+            "August",
+            "September",
+            "Oktober",
+            "November",
+            "Dezember",
+        ],
+        "es" => [
+            "enero",
+            "febrero",
+            "marzo",
+            "abril",
+            "mayo",
+            "junio",
+            "julio",
+            "agosto",
+            "septiembre",
+            "octubre",
+            "noviembre",
+            "diciembre",
+        ],
+        _ => [
+            "January",
+            "February",
+            "March",
+            "April",
+            "May",
+            "June",
+            "July",
+            "August",
+            "September",
+            "October",
+            "November",
+            "December",
+        ],
+    };
+    let month = months.get(usize::try_from(date.month()).ok()?.checked_sub(1)?)?;
+    Some(match (language, day) {
+        ("fr", 1) => format!("1er {month} {year}"),
+        ("de", _) => format!("{day}. {month} {year}"),
+        ("es", _) => format!("{day} de {month} de {year}"),
+        _ => format!("{day} {month} {year}"),
+    })
+}
+
+struct Bounded(Vec<u8>);
+
+impl std::io::Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        if self.0.len() + bytes.len() > MAX_BYTES {
+            return Err(std::io::Error::other("the sentence is too long"));
+        }
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn italian(template: &str, result: Value) -> Option<String> {
+        render(template, "it", &result, &json!({"city": "Milano"}))
+    }
+
+    #[test]
+    fn a_sentence_is_made_of_the_results_fields_and_the_arguments() {
+        let result = json!({"date": "2026-06-15", "min_c": 17.5, "max_c": 28});
+        assert_eq!(
+            italian("A {{ arguments.city }} il {{ date | day }}: da {{ min_c }} a {{ max_c }} °C.", result),
+            Some("A Milano il 15 giugno 2026: da 17.5 a 28 °C.".into())
+        );
+        assert_eq!(italian("Sono {{ result | length }}.", json!([1, 2, 3])), Some("Sono 3.".into()));
+    }
+
+    #[test]
+    fn what_is_missing_or_null_gives_no_sentence_unless_the_template_asks_first() {
+        assert_eq!(italian("A {{ town }}.", json!({})), None);
+        assert_eq!(italian("A {{ town }}.", json!({"town": null})), None);
+        assert_eq!(italian("Il {{ date | day }}.", json!({"date": null})), None);
+        let careful = "Meteo{% if town %} a {{ town }}{% endif %}.";
+        assert_eq!(italian(careful, json!({"town": null})), Some("Meteo.".into()));
+        assert_eq!(italian(careful, json!({})), Some("Meteo.".into()));
+    }
+
+    #[test]
+    fn the_users_language_decides_and_no_other_takes_its_place() {
+        let templates: BTreeMap<String, String> =
+            [("it", "Fatto."), ("en", "Done.")].map(|(k, v)| (k.to_owned(), v.to_owned())).into();
+        let said = |language| say(&templates, language, &json!({}), &json!({}));
+        assert_eq!(said(Some("it")), Some("Fatto.".into()));
+        assert_eq!(said(Some("it-CH")), Some("Fatto.".into()));
+        assert_eq!(said(Some("fr")), None);
+        assert_eq!(said(None), Some("Done.".into()));
+    }
+
+    #[test]
+    fn days_are_written_as_each_language_writes_them() {
+        let written =
+            ["it", "en", "fr", "de", "es", "sv"].map(|language| day("2026-06-01", language).unwrap());
+        assert_eq!(
+            written,
+            [
+                "1 giugno 2026",
+                "1 June 2026",
+                "1er juin 2026",
+                "1. Juni 2026",
+                "1 de junio de 2026",
+                "1 June 2026"
+            ]
+        );
+        assert_eq!(day("2026-06-15T10:00:00Z", "it"), Some("15 giugno 2026".into()));
+        assert_eq!(day("domani", "it"), None);
+        assert_eq!(italian("{{ arguments.city | day }}", json!({})), Some("Milano".into()));
+    }
+
+    #[test]
+    fn a_template_that_runs_away_is_stopped() {
+        assert_eq!(
+            italian(
+                "{% for i in range(99999) %}{% for j in range(99999) %}x{% endfor %}{% endfor %}",
+                json!({})
+            ),
+            None
+        );
+        assert_eq!(italian("{{ text }}", json!({"text": "x".repeat(MAX_BYTES + 1)})), None);
+    }
+
+    #[test]
+    fn a_broken_template_is_found_without_data() {
+        assert!(check("A {{ city }} il {{ date | day }}").is_ok());
+        assert!(check("{% for r in requests %}{{ r.from | day }}{% endfor %}").is_ok());
+        assert!(check("A {{ city").is_err());
+        let error = check("A {{ city | shout }}").unwrap_err();
+        assert!(error.contains("shout"), "{error}");
+    }
+
+    #[test]
+    fn languages_are_those_of_iso_639_1() {
+        assert!(is_language("it") && is_language("zu") && is_language("aa"));
+        assert!(!is_language("xx") && !is_language("IT") && !is_language("ita") && !is_language("a "));
+        assert_eq!(LANGUAGES.split(' ').count(), 184);
+    }
+}

@@ -1,0 +1,465 @@
+//! Faults of real model servers, over the wire: each is understood, or told by its stable code.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use proscenium::llm::{
+    Choice, Completion, Error, Forcing, Gateway, Latency, Message, Options, Purpose, Request, ToolSpec,
+    Worked, reader,
+};
+use proscenium::run::{Fault, Reader, Usage};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::support::{End, NoModel, Scripted, ScriptedCall, ScriptedLlm, chunk, forced_tool};
+
+const TOOL: &str = "CreateExecutionPlan";
+
+fn plan() -> Value {
+    json!({"needs_execution": true, "reasoning": "weather", "steps": [{"step_number": 1, "scene_name": "Weather"}]})
+}
+
+fn question() -> Request {
+    Request {
+        purpose: Purpose::Plan,
+        messages: vec![
+            Message::System { text: "You plan.".into() },
+            Message::User { text: "<request>\nChe tempo fa a Milano?\n</request>\n".into() },
+        ],
+        tools: vec![ToolSpec {
+            name: TOOL.into(),
+            description: "Makes a plan.".into(),
+            parameters: json!({"type": "object"}),
+            strict: true,
+        }],
+        choice: Choice::Forced(TOOL.into()),
+        temperature: Some(0.3),
+        max_output_tokens: None,
+    }
+}
+
+fn gateway(options: Options) -> Gateway {
+    Gateway::new(options, Arc::new(NoModel)).unwrap()
+}
+
+async fn ask(options: Options) -> Result<Completion, Error> {
+    gateway(options).complete(&question(), false, &CancellationToken::new()).await
+}
+
+fn streamed(llm: &ScriptedLlm) -> Options {
+    let mut options = llm.options();
+    options.models[0].stream = true;
+    options
+}
+
+fn once(mut options: Options) -> Options {
+    options.max_attempts = 1;
+    options
+}
+
+fn understood(completion: &Completion) -> Value {
+    reader::read(&completion.reply, TOOL, Reader::Tolerant).unwrap()
+}
+
+fn problem(completion: &Completion) -> String {
+    reader::read(&completion.reply, TOOL, Reader::Tolerant).unwrap_err()[0].code.clone()
+}
+
+/// The answer is understood as the plan, streamed and not.
+async fn assert_understood(answer: Scripted) {
+    let llm = ScriptedLlm::sequence([answer]);
+    for options in [llm.options(), streamed(&llm)] {
+        let completion = ask(options).await.unwrap();
+        assert_eq!(understood(&completion), plan());
+        assert_eq!(completion.reply.model, "scripted");
+    }
+}
+
+async fn code_of(options: Options) -> &'static str {
+    ask(options).await.unwrap_err().code()
+}
+
+#[tokio::test]
+async fn a_forced_call_is_understood_however_it_is_forced() {
+    let llm = ScriptedLlm::start(|request, _| Scripted::forced(request, plan()));
+    for forcing in [Forcing::Named, Forcing::Required, Forcing::JsonSchema] {
+        for stream in [false, true] {
+            let mut options = llm.options();
+            options.models[0].forcing = forcing;
+            options.models[0].stream = stream;
+            assert_eq!(understood(&ask(options).await.unwrap()), plan(), "{forcing}, stream {stream}");
+        }
+    }
+    assert!(llm.requests().iter().all(|request| forced_tool(request) == Some(TOOL)));
+}
+
+#[tokio::test]
+async fn a_server_that_ignores_the_forcing_and_writes_json_in_a_fence_is_understood() {
+    assert_understood(Scripted::Text(format!("Here is the plan:\n```json\n{:#}\n```\n", plan()))).await;
+}
+
+#[tokio::test]
+async fn a_server_that_ignores_the_forcing_and_only_talks_is_a_problem_for_repair() {
+    let llm = ScriptedLlm::sequence([Scripted::Text("Let me think about the weather.".into())]);
+    assert_eq!(problem(&ask(llm.options()).await.unwrap()), "reply.no_json");
+}
+
+#[tokio::test]
+async fn prose_before_a_required_call_does_not_matter() {
+    let call = ScriptedCall { id: String::new(), name: TOOL.into(), arguments: plan().to_string() };
+    assert_understood(Scripted::Calls { text: "I will use {tools}.".into(), calls: vec![call] }).await;
+}
+
+#[tokio::test]
+async fn a_tool_call_written_as_plain_text_is_understood() {
+    let call = json!({"name": TOOL, "arguments": plan()});
+    assert_understood(Scripted::Text(format!("<tool_call>\n{call}\n</tool_call>"))).await;
+}
+
+#[tokio::test]
+async fn a_call_under_another_name_is_understood() {
+    assert_understood(Scripted::call("make_plan", plan())).await;
+}
+
+#[tokio::test]
+async fn arguments_as_an_object_and_a_reply_without_ids_or_usage_are_understood() {
+    let call = json!({"function": {"name": TOOL, "arguments": plan()}});
+    let body = json!({"choices": [{"message": {"tool_calls": [call]}, "finish_reason": 7}], "odd": true});
+    assert_understood(Scripted::Json(body)).await;
+}
+
+#[tokio::test]
+async fn equal_calls_with_equal_ids_are_one() {
+    let call = ScriptedCall { id: "call_0".into(), name: TOOL.into(), arguments: plan().to_string() };
+    assert_understood(Scripted::Calls { text: String::new(), calls: vec![call.clone(), call] }).await;
+}
+
+#[tokio::test]
+async fn every_chunk_may_repeat_the_name_with_or_without_an_index() {
+    for index in [json!(0), Value::Null] {
+        let text = plan().to_string();
+        let (a, b) = text.split_at(20);
+        let part = |arguments: &str| {
+            chunk(json!({"delta": {"tool_calls": [{"index": index, "id": "x", "type": "function",
+                "function": {"name": TOOL, "arguments": arguments}}]}}))
+        };
+        let end = chunk(json!({"delta": {}, "finish_reason": "tool_calls"}));
+        let llm = ScriptedLlm::sequence([Scripted::Stream(vec![part(""), part(a), part(b), end], End::Done)]);
+        let completion = ask(streamed(&llm)).await.unwrap();
+        assert_eq!(completion.reply.calls.len(), 1);
+        assert_eq!(completion.reply.calls[0].name, TOOL);
+        assert_eq!(understood(&completion), plan());
+    }
+}
+
+#[tokio::test]
+async fn a_stream_with_status_200_and_no_chunk_is_tried_again() {
+    for end in [End::Done, End::Unsaid] {
+        let llm = ScriptedLlm::sequence([Scripted::Stream(vec![], end), Scripted::call(TOOL, plan())]);
+        assert_eq!(understood(&ask(streamed(&llm)).await.unwrap()), plan());
+        assert_eq!(llm.count(), 2);
+        let llm = ScriptedLlm::sequence([Scripted::Stream(vec![], end)]);
+        assert_eq!(code_of(streamed(&llm)).await, "llm.empty_stream");
+        assert_eq!(llm.count(), 3);
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_breaks_off_is_tried_again_and_its_tokens_are_counted() {
+    let half = chunk(json!({"delta": {"content": "{\"needs_execution\": "}}));
+    for end in [End::Cut, End::Unsaid] {
+        let llm =
+            ScriptedLlm::sequence([Scripted::Stream(vec![half.clone()], end), Scripted::call(TOOL, plan())]);
+        let completion = ask(streamed(&llm)).await.unwrap();
+        assert_eq!(understood(&completion), plan());
+        assert_eq!(completion.usage.calls, 2);
+        assert!(completion.usage.input_tokens > 10 && completion.usage.output_tokens > 5);
+        let llm = ScriptedLlm::sequence([Scripted::Stream(vec![half.clone()], end)]);
+        assert_eq!(code_of(streamed(&llm)).await, "llm.cut_stream");
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_breaks_after_saying_why_it_ended_is_whole() {
+    let llm = ScriptedLlm::sequence([Scripted::Stream(
+        vec![chunk(json!({"delta": {"content": plan().to_string()}, "finish_reason": "stop"}))],
+        End::Cut,
+    )]);
+    assert_eq!(understood(&ask(streamed(&llm)).await.unwrap()), plan());
+    assert_eq!(llm.count(), 1);
+}
+
+#[tokio::test]
+async fn an_error_in_the_middle_of_a_stream_is_told_by_its_own_status() {
+    let lines = vec![
+        chunk(json!({"delta": {"content": "half"}})),
+        format!("data: {}", json!({"error": {"message": "overloaded", "code": 429}})),
+    ];
+    let llm = ScriptedLlm::sequence([Scripted::Stream(lines, End::Done)]);
+    assert_eq!(code_of(once(streamed(&llm))).await, "llm.rate_limited");
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_stream_though_asked_to_is_understood() {
+    let message = json!({"role": "assistant", "content": plan().to_string()});
+    let llm = ScriptedLlm::sequence([Scripted::Json(json!({"choices": [{"message": message}]}))]);
+    assert_eq!(understood(&ask(streamed(&llm)).await.unwrap()), plan());
+}
+
+#[tokio::test]
+async fn a_stream_that_is_called_json_is_understood() {
+    let events = [chunk(json!({"delta": {"content": plan().to_string()}})), "data: [DONE]\n\n".into()];
+    let llm = ScriptedLlm::sequence([Scripted::Malformed(events.join("\n\n"))]);
+    assert_eq!(understood(&ask(streamed(&llm)).await.unwrap()), plan());
+}
+
+#[tokio::test]
+async fn a_reply_cut_by_the_token_limit_is_truncated_whatever_it_says_of_its_end() {
+    let text = plan().to_string();
+    let cut = Scripted::RawCall { name: TOOL.into(), arguments: text[..text.len() - 3].into() };
+    for reason in ["tool_calls", "length"] {
+        let llm = ScriptedLlm::sequence([cut.clone().finished(reason)]);
+        for options in [llm.options(), streamed(&llm)] {
+            assert_eq!(problem(&ask(options).await.unwrap()), "reply.truncated");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_rate_limit_is_waited_for_as_the_server_asks() {
+    for (name, value) in
+        [("retry-after", "0"), ("retry-after-ms", "1"), ("retry-after", "Mon, 04 May 2020 07:00:00 GMT")]
+    {
+        let llm =
+            ScriptedLlm::sequence([Scripted::status(429).header(name, value), Scripted::call(TOOL, plan())]);
+        let completion = ask(llm.options()).await.unwrap();
+        assert_eq!((llm.count(), completion.usage.calls), (2, 1), "a refused call is no call");
+    }
+}
+
+#[tokio::test]
+async fn a_longer_wait_than_allowed_is_told_and_not_waited() {
+    let far = "Fri, 01 Jan 2100 00:00:00 GMT";
+    for (value, least) in [("30", Duration::from_secs(30)), (far, Duration::from_secs(1_000_000))] {
+        let llm = ScriptedLlm::sequence([Scripted::status(429).header("retry-after", value)]);
+        let error = ask(llm.options()).await.unwrap_err();
+        assert_eq!((error.code(), llm.count()), ("llm.rate_limited", 1));
+        assert!(error.retry_after().is_some_and(|wait| wait >= least), "{error:?}");
+        assert_eq!(error.usage(), Usage::default());
+    }
+}
+
+#[tokio::test]
+async fn a_status_that_may_pass_is_tried_again_and_one_that_will_not_is_not() {
+    for code in [500, 503] {
+        let llm = ScriptedLlm::sequence([Scripted::status(code), Scripted::call(TOOL, plan())]);
+        assert_eq!(understood(&ask(llm.options()).await.unwrap()), plan());
+    }
+    for (status, code) in
+        [(400, "llm.status"), (401, "llm.unauthorized"), (404, "llm.status"), (307, "llm.status")]
+    {
+        let llm = ScriptedLlm::sequence([Scripted::status(status)]);
+        let error = ask(llm.options()).await.unwrap_err();
+        assert_eq!((error.code(), llm.count()), (code, 1));
+        assert!(error.to_string().contains("scripted"), "names the model and what it said: {error}");
+    }
+}
+
+#[tokio::test]
+async fn attempts_are_bounded() {
+    let llm = ScriptedLlm::sequence([Scripted::status(500)]);
+    assert_eq!(code_of(llm.options()).await, "llm.status");
+    assert_eq!(llm.count(), 3);
+}
+
+#[tokio::test]
+async fn a_request_too_long_for_the_model_is_named() {
+    let body = json!({"error": {"code": "context_length_exceeded", "message": "too long"}}).to_string();
+    let llm = ScriptedLlm::sequence([Scripted::Status { code: 400, headers: vec![], body }]);
+    assert_eq!(code_of(llm.options()).await, "llm.context_overflow");
+}
+
+#[tokio::test]
+async fn a_refused_connection_is_named_and_free() {
+    let llm = ScriptedLlm::sequence([Scripted::Silence]);
+    let options = llm.options();
+    drop(llm);
+    let error = ask(options).await.unwrap_err();
+    assert_eq!((error.code(), error.usage()), ("llm.connect", Usage::default()));
+}
+
+#[tokio::test]
+async fn silence_before_the_first_token_ends_in_time_and_its_prompt_is_counted() {
+    let llm = ScriptedLlm::sequence([Scripted::Silence]);
+    let begun = ScriptedLlm::sequence([Scripted::Stream(
+        vec![chunk(json!({"delta": {"role": "assistant"}}))],
+        End::Never,
+    )]);
+    for options in [llm.options(), streamed(&begun)] {
+        let error = ask(once(Options { first_token_timeout_ms: 50, ..options })).await.unwrap_err();
+        assert_eq!((error.code(), error.usage().calls), ("llm.silence", 1));
+        assert!(error.usage().input_tokens > 0);
+        assert!(error.to_string().contains("llm.first_token_timeout_ms"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn silence_between_tokens_ends_in_time() {
+    let llm = ScriptedLlm::sequence([Scripted::Stream(
+        vec![chunk(json!({"delta": {"content": "half"}}))],
+        End::Never,
+    )]);
+    let error = ask(once(Options { between_tokens_timeout_ms: 50, ..streamed(&llm) })).await.unwrap_err();
+    assert_eq!(error.code(), "llm.silence");
+    assert!(error.usage().output_tokens > 0 && error.to_string().contains("between_tokens"), "{error}");
+}
+
+#[tokio::test]
+async fn the_whole_call_has_a_deadline_and_can_be_cancelled() {
+    let llm = ScriptedLlm::sequence([Scripted::Silence]);
+    assert_eq!(code_of(Options { deadline_ms: 50, ..llm.options() }).await, "llm.timeout");
+    let cancelled = CancellationToken::new();
+    cancelled.cancel();
+    let error = gateway(llm.options()).complete(&question(), false, &cancelled).await.unwrap_err();
+    assert_eq!(error.code(), "llm.cancelled");
+}
+
+#[tokio::test]
+async fn what_is_no_completion_is_malformed() {
+    for answer in [
+        Scripted::Malformed("{\"choices\": [".into()),
+        Scripted::Malformed(String::new()),
+        Scripted::WrongContentType,
+        Scripted::Json(json!({"choices": []})),
+    ] {
+        let llm = ScriptedLlm::sequence([answer]);
+        assert_eq!(code_of(once(llm.options())).await, "llm.malformed");
+    }
+    let page = ScriptedLlm::sequence([Scripted::WrongContentType]);
+    assert_eq!(code_of(once(streamed(&page))).await, "llm.malformed");
+    let llm = ScriptedLlm::sequence([Scripted::Stream(vec!["data: {half".into()], End::Done)]);
+    assert_eq!(code_of(once(streamed(&llm))).await, "llm.malformed");
+}
+
+#[tokio::test]
+async fn a_reply_without_end_is_not_read_to_its_end() {
+    let llm = ScriptedLlm::sequence([Scripted::Oversize(5_000_000)]);
+    assert_eq!(code_of(llm.options()).await, "llm.too_large");
+    let line = chunk(json!({"delta": {"content": "x".repeat(100_000)}}));
+    let endless = ScriptedLlm::sequence([Scripted::Stream(vec![line; 60], End::Done)]);
+    assert_eq!(code_of(streamed(&endless)).await, "llm.too_large");
+    assert_eq!((llm.count(), endless.count()), (1, 1));
+}
+
+#[tokio::test]
+async fn the_next_model_takes_over_when_one_is_out() {
+    for fault in
+        [Scripted::status(500), Scripted::status(401), Scripted::Malformed("oops".into()), Scripted::Silence]
+    {
+        let out = ScriptedLlm::sequence([fault]);
+        let next = ScriptedLlm::sequence([Scripted::call(TOOL, plan())]);
+        let models = vec![out.model("first"), next.model("second")];
+        let options = Options { models, first_token_timeout_ms: 300, ..out.options() };
+        let completion = ask(options).await.unwrap();
+        assert_eq!(completion.reply.model, "second");
+        assert!(out.count() >= 1);
+    }
+}
+
+#[tokio::test]
+async fn a_purpose_has_its_own_models() {
+    let llm = ScriptedLlm::sequence([Scripted::call(TOOL, plan())]);
+    let purposes = [(Purpose::Plan, vec!["big".to_owned()])].into();
+    let options = Options { models: vec![llm.model("small"), llm.model("big")], purposes, ..llm.options() };
+    assert_eq!(gateway(options.clone()).model_names(Purpose::Answer), ["small", "big"]);
+    assert_eq!(ask(options).await.unwrap().reply.model, "big");
+    assert_eq!(llm.request(0)["model"], "big");
+}
+
+#[tokio::test]
+async fn the_fallback_and_an_empty_configuration_ask_the_embedded_rules() {
+    let llm = ScriptedLlm::sequence([Scripted::call(TOOL, plan())]);
+    let never = CancellationToken::new();
+    let error = gateway(llm.options()).complete(&question(), true, &never).await.unwrap_err();
+    assert_eq!((error.model(), llm.count()), ("none", 0));
+    assert_eq!(ask(Options::default()).await.unwrap_err().model(), "none");
+}
+
+#[tokio::test]
+async fn tokens_and_money_are_those_the_server_says_or_else_estimated() {
+    let llm = ScriptedLlm::sequence([
+        Scripted::call(TOOL, plan()).metered(1_000, 400, 50),
+        Scripted::Text("x".into()).unmetered(),
+    ]);
+    for stream in [true, false] {
+        let mut options = llm.options();
+        let model = &mut options.models[0];
+        model.stream = stream;
+        (model.input_usd_per_million, model.output_usd_per_million) = (0.15, 0.6);
+        model.cached_input_usd_per_million = Some(0.075);
+        let usage = ask(options).await.unwrap().usage;
+        if stream {
+            let meant = Usage {
+                calls: 1,
+                input_tokens: 1_000,
+                cached_input_tokens: 400,
+                output_tokens: 50,
+                cost_nano_usd: 150_000,
+            };
+            assert_eq!(usage, meant);
+        } else {
+            assert!(usage.input_tokens > 0 && usage.output_tokens == 1 && usage.cost_nano_usd > 0);
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_key_is_sent_and_appears_nowhere_else() {
+    let body = json!({"error": {"message": "Incorrect API key provided: sk-secret"}}).to_string();
+    let llm = ScriptedLlm::sequence([Scripted::Status { code: 401, headers: vec![], body }]);
+    let mut options = llm.options();
+    options.models[0].api_key_env = Some("A_KEY".into());
+    let get = |name: &str| (name == "A_KEY").then(|| "sk-secret".to_owned());
+    let gateway = Gateway::with_keys(options.clone(), Arc::new(NoModel), get).unwrap();
+    let error = gateway.complete(&question(), false, &CancellationToken::new()).await.unwrap_err();
+    assert_eq!(llm.authorization(0).as_deref(), Some("Bearer sk-secret"));
+    let shown = format!("{gateway:?} {error:?} {error} {:?}", Fault::from(error.clone()));
+    assert!(!shown.contains("secret"), "{shown}");
+
+    let without = Gateway::with_keys(options, Arc::new(NoModel), |_| None).unwrap();
+    let error = without.complete(&question(), false, &CancellationToken::new()).await.unwrap_err();
+    assert_eq!((error.code(), llm.count()), ("llm.not_configured", 1));
+    assert!(error.to_string().contains("A_KEY"), "{error}");
+}
+
+#[tokio::test]
+async fn a_probe_tells_which_forcing_works() {
+    let llm =
+        ScriptedLlm::start(|request, _| match (request["tool_choice"].as_str(), forced_tool(request)) {
+            // An object is ignored; `required` is obeyed, in words; a schema is held.
+            (Some("required"), Some(_)) => Scripted::Text("```json\n{\"colour\": \"red\"}\n```".into()),
+            (None, Some(_)) if request.get("response_format").is_some() => {
+                Scripted::Text("{\"colour\": \"blue\"}".into())
+            }
+            _ => Scripted::Text("Good morning!".into()),
+        });
+    let probes = gateway(llm.options()).probe().await.unwrap();
+    let worked: Vec<&Worked> = probes[0].tried.iter().map(|tried| &tried.worked).collect();
+    assert!(matches!(worked[..], [Worked::No(_), Worked::Understood, Worked::Exactly]), "{worked:?}");
+    assert_eq!((probes[0].recommended, probes[0].latency.is_some()), (Some(Forcing::JsonSchema), true));
+    assert!(Latency::Fast < Latency::Slow);
+}
+
+#[test]
+fn a_gateway_is_awaited_on_any_runtime_and_dropped_in_one() {
+    let llm = ScriptedLlm::sequence([Scripted::call(TOOL, plan())]);
+    let gateway = gateway(llm.options());
+    let waiting = gateway.clone();
+    // No tokio runtime at all here.
+    let completion = futures::executor::block_on(async {
+        waiting.complete(&question(), false, &CancellationToken::new()).await
+    });
+    assert_eq!(understood(&completion.unwrap()), plan());
+    drop(waiting);
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async move { drop(gateway) });
+}

@@ -1,0 +1,7 @@
+//! The promises of the product, each kept by tests against the real thing.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test's helpers fail as tests do")]
+
+mod llm_faults;
+#[path = "../support/mod.rs"]
+mod support;

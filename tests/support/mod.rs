@@ -1,0 +1,40 @@
+//! A model's server that says what a test wants, over the wire.
+//!
+//! ```ignore
+//! let llm = ScriptedLlm::start(|request, nth| match support::forced_tool(request) {
+//!     Some("CreateExecutionPlan") => Scripted::forced(request, json!({"needs_execution": false})),
+//!     _ if nth == 3 => Scripted::status(503),
+//!     _ => Scripted::Text("It is sunny.".into()),
+//! });
+//! let gateway = Gateway::new(llm.options(), Arc::new(support::NoModel)).unwrap();
+//! …
+//! assert_eq!(llm.count(), 2);
+//! assert_eq!(support::section(&llm.request(0), "request").as_deref(), Some("hello"));
+//! ```
+
+#![expect(dead_code, unused_imports, reason = "not every promise needs every helper")]
+
+mod request;
+mod scripted;
+mod server;
+
+use async_trait::async_trait;
+use proscenium::llm::{CallControl, Completion, Error, Kind, Provider, Request};
+
+pub use request::{forced_tool, is_repair, last_message, section, tool_names, tool_results};
+pub use scripted::{Counted, End, Scripted, ScriptedCall, chunk};
+pub use server::ScriptedLlm;
+
+/// Stands where the embedded rules would, and fails every call: for tests of what comes before them.
+pub struct NoModel;
+
+#[async_trait]
+impl Provider for NoModel {
+    fn name(&self) -> &str {
+        "none"
+    }
+
+    async fn complete(&self, _: &Request, _: &CallControl) -> Result<Completion, Error> {
+        Err(Error::new("none", Kind::NotConfigured { detail: "this test has no embedded rules".into() }))
+    }
+}

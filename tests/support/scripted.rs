@@ -1,0 +1,214 @@
+//! What a scripted server answers, and how it looks on the wire.
+
+use serde_json::{Value, json};
+
+use super::request::forced_tool;
+
+/// One answer.
+#[derive(Debug, Clone)]
+pub enum Scripted {
+    /// One call.
+    Call { name: String, arguments: Value },
+    /// One call whose arguments are this text, JSON or not.
+    RawCall { name: String, arguments: String },
+    /// Several calls, with words before them if `text` is not empty.
+    Calls { text: String, calls: Vec<ScriptedCall> },
+    /// Words.
+    Text(String),
+    /// This whole body with status 200.
+    Json(Value),
+    /// A status with headers and a body.
+    Status { code: u16, headers: Vec<(String, String)>, body: String },
+    /// Events written as they are (see [`chunk`]), and how the stream ends.
+    Stream(Vec<String>, End),
+    /// The request is taken, and nothing is ever answered.
+    Silence,
+    /// Status 200 and JSON's content type around this text.
+    Malformed(String),
+    /// Status 200 and a page.
+    WrongContentType,
+    /// A completion whose words have this many bytes.
+    Oversize(usize),
+    /// Another answer (a call, calls or words) that says so many tokens, or nothing of them.
+    Metered(Box<Scripted>, Option<Counted>),
+    /// Another answer (a call, calls or words) with this `finish_reason`.
+    Finished(Box<Scripted>, String),
+}
+
+/// A call of a scripted answer.
+#[derive(Debug, Clone)]
+pub struct ScriptedCall {
+    /// May repeat among the calls, as it does on real servers.
+    pub id: String,
+    pub name: String,
+    pub arguments: String,
+}
+
+/// Tokens that a scripted answer says it used.
+#[derive(Debug, Clone, Copy)]
+pub struct Counted {
+    pub prompt: u64,
+    pub cached: u64,
+    pub completion: u64,
+}
+
+impl Default for Counted {
+    fn default() -> Self {
+        Self { prompt: 10, cached: 0, completion: 5 }
+    }
+}
+
+/// How a stream ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// With `[DONE]`.
+    Done,
+    /// Well by HTTP, but without `[DONE]`.
+    Unsaid,
+    /// With a broken connection.
+    Cut,
+    /// Not at all: the connection stays open.
+    Never,
+}
+
+impl Scripted {
+    /// One call.
+    pub fn call(name: &str, arguments: Value) -> Self {
+        Scripted::Call { name: name.to_owned(), arguments }
+    }
+
+    /// The answer to a forced question, in the way that the request forces it.
+    pub fn forced(request: &Value, arguments: Value) -> Self {
+        match forced_tool(request) {
+            Some(_) if request.get("response_format").is_some() => Scripted::Text(arguments.to_string()),
+            Some(name) => Scripted::call(name, arguments),
+            None => panic!("the request forces nothing: {request:#}"),
+        }
+    }
+
+    /// A bare status.
+    pub fn status(code: u16) -> Self {
+        let body = json!({"error": {"message": format!("scripted {code}"), "type": "scripted"}}).to_string();
+        Scripted::Status { code, headers: vec![], body }
+    }
+
+    /// The same with a header, if it is a status.
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        if let Scripted::Status { headers, .. } = &mut self {
+            headers.push((name.to_owned(), value.to_owned()));
+        }
+        self
+    }
+
+    /// The same, saying that it used these tokens.
+    pub fn metered(self, prompt: u64, cached: u64, completion: u64) -> Self {
+        Scripted::Metered(Box::new(self), Some(Counted { prompt, cached, completion }))
+    }
+
+    /// The same, saying nothing of tokens.
+    pub fn unmetered(self) -> Self {
+        Scripted::Metered(Box::new(self), None)
+    }
+
+    /// The same with another `finish_reason`.
+    pub fn finished(self, reason: &str) -> Self {
+        Scripted::Finished(Box::new(self), reason.to_owned())
+    }
+
+    /// The message of an answer that has one: words, calls, tokens, and why it ends.
+    pub(super) fn said(&self) -> Option<Said> {
+        let said = |text: &str, calls: Vec<ScriptedCall>| {
+            let reason = if calls.is_empty() { "stop" } else { "tool_calls" };
+            let usage = Some(Counted::default());
+            Some(Said { text: text.to_owned(), calls, reason: reason.to_owned(), usage })
+        };
+        let one = |name: &str, arguments: String| {
+            vec![ScriptedCall { id: "call_0".to_owned(), name: name.to_owned(), arguments }]
+        };
+        match self {
+            Scripted::Call { name, arguments } => said("", one(name, arguments.to_string())),
+            Scripted::RawCall { name, arguments } => said("", one(name, arguments.clone())),
+            Scripted::Calls { text, calls } => said(text, calls.clone()),
+            Scripted::Text(text) => said(text, vec![]),
+            Scripted::Oversize(bytes) => said(&"x".repeat(*bytes), vec![]),
+            Scripted::Metered(inner, usage) => inner.said().map(|said| Said { usage: *usage, ..said }),
+            Scripted::Finished(inner, reason) => {
+                inner.said().map(|said| Said { reason: reason.clone(), ..said })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A message on its way to the wire.
+pub(super) struct Said {
+    text: String,
+    calls: Vec<ScriptedCall>,
+    reason: String,
+    usage: Option<Counted>,
+}
+
+impl Said {
+    /// As one body.
+    pub(super) fn whole(&self) -> Value {
+        let calls: Vec<Value> = self
+            .calls
+            .iter()
+            .map(|call| {
+                json!({"id": call.id, "type": "function",
+            "function": {"name": call.name, "arguments": call.arguments}})
+            })
+            .collect();
+        let content = if self.text.is_empty() && !calls.is_empty() { Value::Null } else { json!(self.text) };
+        let mut message = json!({"role": "assistant", "content": content});
+        if !calls.is_empty() {
+            message["tool_calls"] = json!(calls);
+        }
+        let mut body = json!({"id": "scripted", "object": "chat.completion", "created": 0, "model": "scripted",
+            "choices": [{"index": 0, "message": message, "finish_reason": self.reason}]});
+        if let Some(usage) = self.usage {
+            body["usage"] = usage.json();
+        }
+        body
+    }
+
+    /// As the events of a stream: words and arguments in pieces, then the reason, then the tokens.
+    pub(super) fn events(&self) -> Vec<String> {
+        let mut events = vec![chunk(json!({"delta": {"role": "assistant", "content": ""}}))];
+        for piece in pieces(&self.text) {
+            events.push(chunk(json!({"delta": {"content": piece}})));
+        }
+        for (index, call) in self.calls.iter().enumerate() {
+            let part = |part: Value| chunk(json!({"delta": {"tool_calls": [part]}}));
+            events.push(part(json!({"index": index, "id": call.id, "type": "function",
+                "function": {"name": call.name, "arguments": ""}})));
+            for piece in pieces(&call.arguments) {
+                events.push(part(json!({"index": index, "function": {"arguments": piece}})));
+            }
+        }
+        events.push(chunk(json!({"delta": {}, "finish_reason": self.reason})));
+        if let Some(usage) = self.usage {
+            events.push(format!("data: {}", json!({"choices": [], "usage": usage.json()})));
+        }
+        events
+    }
+}
+
+impl Counted {
+    fn json(self) -> Value {
+        json!({"prompt_tokens": self.prompt, "completion_tokens": self.completion,
+            "total_tokens": self.prompt + self.completion,
+            "prompt_tokens_details": {"cached_tokens": self.cached}})
+    }
+}
+
+/// A stream's event that carries one choice, such as `{"delta": {"content": "Hel"}}`.
+pub fn chunk(choice: Value) -> String {
+    let body = json!({"id": "scripted", "object": "chat.completion.chunk", "choices": [choice]});
+    format!("data: {body}")
+}
+
+fn pieces(text: &str) -> Vec<String> {
+    let chars: Vec<char> = text.chars().collect();
+    chars.chunks(7).map(|piece| piece.iter().collect()).collect()
+}

@@ -1,0 +1,172 @@
+//! The HTTP server behind a script.
+
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread::JoinHandle;
+
+use actix_web::dev::ServerHandle;
+use actix_web::http::StatusCode;
+use actix_web::web::{self, Bytes, Data, PayloadConfig};
+use actix_web::{App, HttpRequest, HttpResponse, HttpServer};
+use futures::StreamExt;
+use futures::stream;
+use proscenium::llm::{ModelOptions, Options};
+use serde_json::Value;
+
+use super::scripted::{End, Scripted};
+
+type Handler = dyn Fn(&Value, usize) -> Scripted + Send + Sync;
+
+/// A server of `POST /v1/chat/completions` on 127.0.0.1, answering by a script and keeping every
+/// request. It stops when it is dropped.
+pub struct ScriptedLlm {
+    base_url: String,
+    script: Arc<Script>,
+    handle: ServerHandle,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Script {
+    handler: Box<Handler>,
+    requests: Mutex<Vec<Recorded>>,
+}
+
+/// A request as it came.
+#[derive(Clone)]
+struct Recorded {
+    body: Value,
+    authorization: Option<String>,
+}
+
+impl ScriptedLlm {
+    /// Starts a server. The handler gets the request's body and how many requests came before it.
+    pub fn start(handler: impl Fn(&Value, usize) -> Scripted + Send + Sync + 'static) -> Self {
+        let script = Arc::new(Script { handler: Box::new(handler), requests: Mutex::default() });
+        let data = Data::from(script.clone());
+        let (tell, told) = mpsc::sync_channel(1);
+        let thread = std::thread::spawn(move || {
+            actix_web::rt::System::new().block_on(async move {
+                let app = move || {
+                    App::new()
+                        .app_data(data.clone())
+                        .app_data(PayloadConfig::new(64 * 1024 * 1024))
+                        .route("/v1/chat/completions", web::post().to(answer))
+                };
+                let server = HttpServer::new(app).workers(2).disable_signals().shutdown_timeout(0);
+                let server = server.bind(("127.0.0.1", 0)).unwrap();
+                let address = server.addrs()[0];
+                let server = server.run();
+                tell.send((address, server.handle())).unwrap();
+                server.await.unwrap();
+            });
+        });
+        let (address, handle) = told.recv().unwrap();
+        Self { base_url: format!("http://{address}/v1"), script, handle, thread: Some(thread) }
+    }
+
+    /// A server that gives these answers in turn, and the last one from then on.
+    pub fn sequence(answers: impl IntoIterator<Item = Scripted>) -> Self {
+        let answers: Vec<Scripted> = answers.into_iter().collect();
+        Self::start(move |_, nth| answers[nth.min(answers.len() - 1)].clone())
+    }
+
+    /// The address for `base_url`.
+    pub fn base_url(&self) -> &str {
+        &self.base_url
+    }
+
+    /// A model at this server, called `name`.
+    pub fn model(&self, name: &str) -> ModelOptions {
+        ModelOptions { name: name.to_owned(), base_url: self.base_url.clone(), ..ModelOptions::default() }
+    }
+
+    /// Options with this server as the only model, `scripted`, and next to no wait between attempts.
+    pub fn options(&self) -> Options {
+        Options { models: vec![self.model("scripted")], backoff_ms: 1, ..Options::default() }
+    }
+
+    /// How many requests came.
+    pub fn count(&self) -> usize {
+        self.script.requests.lock().unwrap().len()
+    }
+
+    /// The body of every request, in the order in which they came.
+    pub fn requests(&self) -> Vec<Value> {
+        self.script.requests.lock().unwrap().iter().map(|request| request.body.clone()).collect()
+    }
+
+    /// The body of one request, counted from 0.
+    pub fn request(&self, nth: usize) -> Value {
+        self.requests().into_iter().nth(nth).unwrap_or_else(|| panic!("there was no request {nth}"))
+    }
+
+    /// The `Authorization` header of one request.
+    pub fn authorization(&self, nth: usize) -> Option<String> {
+        self.script.requests.lock().unwrap()[nth].authorization.clone()
+    }
+}
+
+impl Drop for ScriptedLlm {
+    fn drop(&mut self) {
+        // The command is sent at once; the thread's end is the wait for it.
+        drop(self.handle.stop(false));
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+async fn answer(script: Data<Script>, request: HttpRequest, body: Bytes) -> HttpResponse {
+    let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let authorization = request.headers().get("authorization").and_then(|value| value.to_str().ok());
+    let nth = {
+        let mut requests = script.requests.lock().unwrap();
+        requests.push(Recorded { body: body.clone(), authorization: authorization.map(str::to_owned) });
+        requests.len() - 1
+    };
+    let scripted = (script.handler)(&body, nth);
+    let wants_stream = body["stream"] == true;
+    if let Some(said) = scripted.said() {
+        return if wants_stream { events(said.events(), End::Done) } else { json(said.whole().to_string()) };
+    }
+    match scripted {
+        Scripted::Json(value) => json(value.to_string()),
+        Scripted::Malformed(text) => json(text),
+        Scripted::Stream(lines, end) => events(lines, end),
+        Scripted::Silence => std::future::pending().await,
+        Scripted::WrongContentType => {
+            HttpResponse::Ok().content_type("text/html").body("<html><body>It works!</body></html>")
+        }
+        Scripted::Status { code, headers, body } => {
+            let mut response = HttpResponse::build(StatusCode::from_u16(code).unwrap());
+            for header in headers {
+                response.insert_header(header);
+            }
+            response.body(body)
+        }
+        other => panic!("{other:?} has no form on the wire"),
+    }
+}
+
+fn json(body: String) -> HttpResponse {
+    HttpResponse::Ok().content_type("application/json").body(body)
+}
+
+fn events(lines: Vec<String>, end: End) -> HttpResponse {
+    let mut pieces: Vec<Result<Bytes, std::io::Error>> =
+        lines.into_iter().map(|line| Ok(Bytes::from(format!("{line}\n\n")))).collect();
+    if end == End::Done {
+        pieces.push(Ok(Bytes::from("data: [DONE]\n\n")));
+    }
+    let mut response = HttpResponse::Ok();
+    response.content_type("text/event-stream");
+    let pieces = stream::iter(pieces);
+    match end {
+        End::Done | End::Unsaid => response.streaming(pieces),
+        End::Never => response.streaming(pieces.chain(stream::pending())),
+        // The pause lets what was said so far go out before the connection breaks.
+        End::Cut => response.streaming(pieces.chain(stream::once(async {
+            tokio::task::yield_now().await;
+            Err(std::io::Error::other("scripted"))
+        }))),
+    }
+}
