@@ -29,7 +29,7 @@ fn any_event(dice: &mut Dice, sim: &Sim) -> Event {
     };
     let maker = if dice.pick(2) == 0 { Maker::Deterministic } else { Maker::Fallback };
     match dice.pick(24) {
-        0 => queued(),
+        0 => queued(dice.pick(2) == 1),
         1 => started(&sim.world.settings),
         2 if dice.pick(8) == 7 => Event::RunResumed { epoch: number.min(9) },
         3 => Event::Planning { version: number, cause: crate::run::Cause::Continuation },
@@ -99,7 +99,7 @@ fn any_event(dice: &mut Dice, sim: &Sim) -> Event {
 /// Throws events at the state between the moves of a run.
 fn attacked(world: World, dice: &mut Dice) -> Sim {
     let mut sim = Sim::new(world);
-    sim.record(queued());
+    sim.record(queued(sim.world.plan_only));
     while !sim.state.status.is_terminal() {
         for _ in 0..dice.pick(6) {
             let event = any_event(dice, &sim);

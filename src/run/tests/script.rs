@@ -20,7 +20,7 @@ impl Script {
     /// A run that has started, with its first plan asked for.
     pub fn new(settings: Settings) -> Self {
         let mut script = Self { state: new_run(), told: Vec::new() };
-        script.tell(queued());
+        script.tell(queued(false));
         script.tell(started(&settings));
         script.settle();
         script

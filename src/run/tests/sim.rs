@@ -13,12 +13,12 @@ use crate::run::{
 /// More events than any run within the bounds of [`super::world::settings`] can need.
 const LIMIT: usize = 6000;
 
-pub fn queued() -> Event {
+pub fn queued(plan_only: bool) -> Event {
     Event::RunQueued(RunQueued {
         request: "everything".to_owned(),
         user: "keysersoze".to_owned(),
         task: TaskId(uuid::Uuid::from_u128(7)),
-            plan_only: false,
+        plan_only,
     })
 }
 
@@ -68,7 +68,7 @@ impl Sim {
     /// A whole run, from the request to its end.
     pub fn run(world: World) -> Self {
         let mut sim = Self::new(world);
-        sim.record(queued());
+        sim.record(queued(sim.world.plan_only));
         sim.to_the_end();
         sim
     }

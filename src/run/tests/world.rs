@@ -27,6 +27,8 @@ pub struct World {
     pub faults: u16,
     /// Most crashes.
     pub crashes: u32,
+    /// Only a plan is wanted.
+    pub plan_only: bool,
     /// The check asks for more, always.
     pub stubborn: bool,
     /// Out of 64: how often somebody stops the run.
@@ -96,14 +98,15 @@ pub fn worlds() -> impl Strategy<Value = World> {
     let trouble = prop_oneof![Just(0u16), 1..4u16, 4..12u16];
     let faults = prop_oneof![2 => Just(0u16), 2 => 1..3u16, 1 => 3..13u16];
     let stops = prop_oneof![3 => Just(0u16), 1 => Just(1u16)];
-    let people = (any::<bool>(), stops);
+    let people = (any::<bool>(), stops, prop::bool::weighted(0.05));
     (settings(), style, trouble, faults, 0..6u32, people, vec(any::<u16>(), 0..120), any::<u64>()).prop_map(
-        |(settings, style, trouble, faults, crashes, (stubborn, stops), tape, seed)| World {
+        |(settings, style, trouble, faults, crashes, (stubborn, stops, plan_only), tape, seed)| World {
             settings,
             style,
             trouble,
             faults,
             crashes,
+            plan_only,
             stubborn,
             stops,
             tape,
@@ -124,6 +127,7 @@ pub fn calm_worlds() -> impl Strategy<Value = World> {
         faults: 0,
         crashes: 0,
         stops: 0,
+        plan_only: false,
         ..world
     })
 }
