@@ -14,6 +14,7 @@
 
 #![expect(dead_code, unused_imports, reason = "not every promise needs every helper")]
 
+mod backend;
 mod gate;
 pub mod house;
 pub mod journal;
@@ -27,6 +28,7 @@ pub mod wire;
 use async_trait::async_trait;
 use proscenium::llm::{CallControl, Completion, Error, Kind, Provider, Request};
 
+pub use backend::{Backend, Reached};
 pub use gate::Gate;
 pub use house::{House, Setup, Told};
 pub use request::{forced_tool, is_repair, last_message, section, tool_names, tool_results};
