@@ -2,6 +2,11 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test's helpers fail as tests do")]
 
+mod conversations;
 mod llm_faults;
+mod scenarios;
+#[path = "../../scenes/shipped.rs"]
+mod shipped;
+mod stranger;
 #[path = "../support/mod.rs"]
 mod support;

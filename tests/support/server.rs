@@ -123,7 +123,11 @@ async fn answer(script: Data<Script>, request: HttpRequest, body: Bytes) -> Http
         requests.push(Recorded { body: body.clone(), authorization: authorization.map(str::to_owned) });
         requests.len() - 1
     };
-    let scripted = (script.handler)(&body, nth);
+    let mut scripted = (script.handler)(&body, nth);
+    while let Scripted::Held(inner, gate) = scripted {
+        gate.passed().await;
+        scripted = *inner;
+    }
     let wants_stream = body["stream"] == true;
     if let Some(said) = scripted.said() {
         return if wants_stream { events(said.events(), End::Done) } else { json(said.whole().to_string()) };
