@@ -2,6 +2,11 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test's helpers fail as tests do")]
 
+mod continuation;
+mod degradation;
 mod llm_faults;
+mod planner_faults;
+mod planner_worth;
+mod scene_faults;
 #[path = "../support/mod.rs"]
 mod support;

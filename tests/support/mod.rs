@@ -14,6 +14,8 @@
 
 #![expect(dead_code, unused_imports, reason = "not every promise needs every helper")]
 
+pub mod corruption;
+pub mod planner_engine;
 mod request;
 mod scripted;
 mod server;

@@ -18,6 +18,7 @@ pub fn queued() -> Event {
         request: "everything".to_owned(),
         user: "keysersoze".to_owned(),
         task: TaskId(uuid::Uuid::from_u128(7)),
+        plan_only: false,
     })
 }
 
