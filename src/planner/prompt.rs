@@ -65,7 +65,8 @@ const ANSWER: &str = "\
 You write the answer to a user's request, in the user's language. Be brief and exact.
 - With <mode> answer: tell everything that <executed> found and did, with the exact figures, names, dates and sources; \
 what was not done, and why; and if a step asks the user something, ask exactly that. Add nothing that is not in \
-<executed>.
+<executed>. If there is <missing>, only the user can say it: ask for exactly that. If there is <undone>, say that it \
+was not done.
 - With <mode> out_of_scope: no scene serves the request. Answer from <conversation>, or briefly from general knowledge; \
 never claim to have done anything. Say what you can do (<capabilities>) if that helps.
 - With <mode> decline: answer only if the request is a greeting or about <conversation> itself. Otherwise say in one \
@@ -150,6 +151,13 @@ fn answer(state: &RunState, catalogue: &Catalogue) -> Request {
     let context = context(state);
     sections::push(&mut data, "conversation", &conversation(&context, context.turns.iter()));
     sections::push(&mut data, "executed", &executed(state));
+    if let Some((verdict, said)) = state.verdicts.last().and_then(|v| Some((v, v.missing_information.as_deref()?))) {
+        match (verdict.should_continue, verdict.can_answer_now) {
+            (true, _) => sections::push(&mut data, "undone", said),
+            (false, false) => sections::push(&mut data, "missing", said),
+            (false, true) => {}
+        }
+    }
     let capabilities: Vec<String> = catalogue
         .iter()
         .map(|scene| json!({"scene": scene.name, "description": scene.description}).to_string())
