@@ -30,7 +30,7 @@ use crate::run::{Reply, ReplyCall, Usage};
 
 pub use error::{Error, Kind};
 pub use gateway::Gateway;
-pub use options::{Forcing, ModelOptions, OFFLINE, Options};
+pub use options::{ADDRESS_VARIABLE, Forcing, KEY_VARIABLE, MODEL_VARIABLE, ModelOptions, OFFLINE, Options};
 pub use prices::Price;
 pub use probe::{Latency, Probe, Tried, Worked};
 pub use provider::{CallControl, Provider};

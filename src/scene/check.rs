@@ -13,7 +13,7 @@ use super::{Example, Scene, SceneTool, parameters};
 use crate::run::Effect;
 use crate::tools::bound::MIN_BOUND;
 use crate::tools::guard::NetworkPolicy;
-use crate::tools::nearest::{did_you_mean, listed};
+use crate::nearest::{did_you_mean, listed};
 use crate::tools::{NativeTools, Tool, http, phrase};
 
 const DEFAULT_CONCURRENCY: u32 = 32;
