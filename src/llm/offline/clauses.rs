@@ -268,6 +268,10 @@ impl Part<'_> {
         if self.tokens.get(last + 1).is_some_and(|t| matches!(t.raw.as_str(), "\"" | "»" | "”")) && self.quoted.get(last) == Some(&true) {
             text = text::span(self.text, self.tokens, first, last + 1).trim().to_owned();
         }
+        // Without its mark a question is no longer one.
+        if self.tokens.get(last + 1).is_some_and(|t| t.raw == "?") {
+            text.push('?');
+        }
         Clause { text, link }
     }
 

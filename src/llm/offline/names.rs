@@ -372,6 +372,25 @@ fn name_like(tokens: &[Token], i: usize) -> bool {
     explicit || (ends && !stop && (login || italian))
 }
 
+/// The end of the noun that begins at `first`: "penne blu", "carta da stampa", not "penne ci sono".
+fn phrase_end(source: &Source, first: usize, last: usize) -> usize {
+    let tokens = &source.tokens;
+    let mut end = first;
+    let mut content = !lexicon::is_stop(&tokens[first].norm);
+    for i in first + 1..=last {
+        let token = &tokens[i];
+        let inner = token.is(&["di", "del", "della", "dei", "delle", "da", "of"]) && content;
+        if !token.word || source.gone(i) || (lexicon::is_stop(&token.norm) && !inner) || lexicon::is_asking(&token.norm) {
+            break;
+        }
+        if !inner {
+            end = i;
+            content = true;
+        }
+    }
+    end
+}
+
 /// What is required and found no candidate: a reply to a question as it stands, or the words that are
 /// left over.
 pub(super) fn rest(fields: &[Field], source: &mut Source, out: &mut Filled, verbs: &[String], alone: bool) {
@@ -399,6 +418,7 @@ pub(super) fn rest(fields: &[Field], source: &mut Source, out: &mut Filled, verb
             source.take(i, i);
         } else if field.kind == Kind::Thing
             && let Some((a, b)) = super::freetext::left_over(source, verbs, fields)
+            && let b = if field.named(&["title", "titolo", "book", "film", "movie", "song"]) { b } else { phrase_end(source, a, b) }
             && b - a < 8
         {
             out.values.insert(field.name.clone(), json!(source.span(a, b)));

@@ -11,7 +11,8 @@ use super::entities::Entities;
 use super::followup;
 use super::lexicon;
 use super::prompt::{Conversation, Executed, Pending, Prompt};
-use super::routing::{Hit, Index, STRONG};
+use super::index::Index;
+use super::routing::{Hit, STRONG};
 use super::slots;
 use super::talk::{self, Talk};
 use super::text;
@@ -132,7 +133,8 @@ impl Planner {
                             unserved.push(open);
                         }
                     }
-                    let refers = !self.brings(&purpose) && tokens.iter().any(|t| t.is(&["it", "its", "lo", "la", "li", "le", "ne", "them", "suo", "sua"]));
+                    let bare = !self.brings(&purpose) && !writes && clause.link == Link::Next && !self.wants_more(&purpose, hit);
+                    let refers = bare || !self.brings(&purpose) && tokens.iter().any(|t| t.is(&["it", "its", "lo", "la", "li", "le", "ne", "them", "suo", "sua"]));
                     if let Some(last) = drafts.last_mut()
                         && last.hit.scene == hit.scene
                         && last.hit.tool == hit.tool
@@ -200,6 +202,11 @@ impl Planner {
         found
     }
 
+    /// Whether words have a value for the tool beside days, names and codes.
+    fn wants_more(&self, words: &str, hit: Hit) -> bool {
+        !slots::fill(self.index.fields(hit), words, &self.now, &[], false).values.is_empty()
+    }
+
     /// Whether words have a day, a name or a code.
     fn brings(&self, words: &str) -> bool {
         let tokens = text::tokens(words);
@@ -221,7 +228,7 @@ impl Planner {
         let tool = pending.question.tool.as_deref().and_then(|t| self.index.named(&pending.scene, t));
         let target = tool
             .or_else(|| self.index.best(&pending.purpose, self.today(), Some(scene)).filter(|h| h.scene == scene))
-            .or_else(|| self.index.scenes[scene].tools.first().map(|_| Hit { scene, tool: 0, score: 1.0, lead: 1.0 }))?;
+            .or_else(|| self.index.scenes[scene].tools.first().map(|_| Hit { scene, tool: 0, score: 1.0 }))?;
         let same = hit.is_some_and(|h| h.scene == target.scene && h.tool == target.tool);
         if hit.is_some_and(|h| h.score >= STRONG && !same) || self.asks(&clause.text) && !same {
             return None;

@@ -200,6 +200,26 @@ additionalProperties = false
 properties = { item = { type = "string", description = "Item" } }
 "#;
 
+#[test]
+fn probe() {
+    let mut world = World::all();
+    world.scenes.extend(World::of(&[GYM, EXPENSES, CARS, CLINIC, SHOP]).scenes);
+    let text = world.scenes.iter().map(|s| s.to_string()).collect::<Vec<_>>().join("\n");
+    let index = crate::llm::offline::index::Index::of(&text, || text.lines().map(|l| serde_json::from_str(l).unwrap()).collect());
+    let Ok(words) = std::fs::read_to_string("/tmp/probe.txt") else { return };
+    let mut out = Vec::new();
+    for words in words.lines() {
+        let mut hits = index.hits(words, jiff::civil::date(2026, 5, 4), None);
+        hits.sort_by(|a, b| b.score.total_cmp(&a.score));
+        let scores: Vec<(String, f64)> = hits.iter().map(|h| (index.scenes[h.scene].tools[h.tool].name.clone(), h.score)).collect();
+        let top: Vec<String> = scores.iter().take(3).map(|(n, s)| format!("{n} {s:.2}")).collect();
+        out.push((scores.first().map_or(0.0, |s| s.1), format!("{} | {words} | {}", scores.first().map_or("0".into(), |s| format!("{:.2}", s.1)), top.join(", "))));
+    }
+    for (_, line) in out {
+        eprintln!("{line}");
+    }
+}
+
 fn check(cases: Vec<(&str, &str, Value)>) {
     let mut wrong = Vec::new();
     for (scene, request, want) in &cases {
@@ -240,7 +260,7 @@ fn a_strangers_scene_is_served_alone() {
         (CLINIC, "Book me an appointment with the orthopedist on Friday at 4pm, the patient is John Doe", json!([["schedule_visit", {"specialty": "orthopedics", "when": "2026-05-08T16:00:00+02:00", "patient_name": "John Doe"}]])),
         (CLINIC, "Quali visite ho?", json!([["my_visits", {}]])),
         (SHOP, "Ordina 12 evidenziatori entro il 20 maggio", json!([["order_supplies", {"item": "evidenziatori", "quantity": 12, "deliver_by": "2026-05-20"}]])),
-        (SHOP, "We need 3 boxes of markers by June 10, it is urgent, contact anna@example.com", json!([["order_supplies", {"item": "markers", "quantity": 3, "deliver_by": "2026-06-10", "urgent": true, "contact_email": "anna@example.com"}]])),
+        (SHOP, "Order 3 boxes of markers by June 10, it is urgent, contact anna@example.com", json!([["order_supplies", {"item": "boxes of markers", "quantity": 3, "deliver_by": "2026-06-10", "urgent": true, "contact_email": "anna@example.com"}]])),
         (SHOP, "Quante penne ci sono in magazzino?", json!([["stock_level", {"item": "penne"}]])),
         (SHOP, "How many notebooks do we have in stock?", json!([["stock_level", {"item": "notebooks"}]])),
         (SHOP, "Quanto fa 12 per 8?", json!([])),
