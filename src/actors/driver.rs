@@ -114,7 +114,11 @@ impl Driver {
     /// Drives the run to its end with `context` as its memory of the conversation.
     pub(crate) async fn run(mut self, context: Context) -> Ended {
         let began = Instant::now();
-        let broken = self.drive(context).await.err();
+        let mut broken = self.drive(context).await.err();
+        // A journal that takes events can be told how it ends; a run that cannot go on has failed.
+        if let Some(fault) = broken.take_if(|fault| fault.code == "run.illegal_event") {
+            broken = self.record(Event::RunFailed { error: fault }).await.err();
+        }
         // What is still in flight is of no use to an ended run.
         self.stop.cancel();
         self.in_flight.clear();

@@ -10,7 +10,6 @@ mod shipped;
 mod stranger;
 mod continuation;
 mod degradation;
-mod llm_faults;
 mod planner_faults;
 mod planner_worth;
 mod scene_faults;
