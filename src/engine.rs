@@ -186,7 +186,7 @@ pub struct Ticket {
 
 impl Ticket {
     /// The next event of the run; `None` when there will be no more. A listener that lags more than
-    /// a thousand events behind loses the oldest; the journal has them.
+    /// a few hundred events behind loses the oldest; the journal has them.
     pub async fn next(&mut self) -> Option<Arc<Envelope<Event>>> {
         loop {
             match self.events.recv().await {
@@ -318,13 +318,7 @@ impl Engine {
             .run_events(tenant, run)
             .await
             .map_err(|error| crate::actors::driver::store_fault(&error))?;
-        let mut state = RunState::new(run);
-        for event in &events {
-            state.apply(&event.body).map_err(|error| {
-                Fault::new("run.illegal_event", format!("event {} of run {run}: {error}", event.seq))
-            })?;
-        }
-        Ok(state)
+        fold(run, &events)
     }
 
     /// Writes what is pending and ends every thread. Runs under way stop where they are; what they
@@ -350,6 +344,21 @@ impl Drop for Engine {
             workers.shutdown_background();
         }
     }
+}
+
+/// A run as the fold of its journal.
+///
+/// # Errors
+/// `run.illegal_event` where the events do not follow each other: the journal was changed by hand, or
+/// by a version of the program that knew other rules.
+pub fn fold(run: RunId, journal: &[Envelope<Event>]) -> Result<RunState, Fault> {
+    let mut state = RunState::new(run);
+    for event in journal {
+        state.apply(&event.body).map_err(|error| {
+            Fault::new("run.illegal_event", format!("event {} of run {run}: {error}", event.seq))
+        })?;
+    }
+    Ok(state)
 }
 
 /// The actix system on its thread.

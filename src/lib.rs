@@ -14,13 +14,15 @@ pub mod config;
 mod engine;
 pub mod llm;
 pub mod memory;
+mod nearest;
 pub mod plan;
 pub mod planner;
 pub mod run;
 pub mod scene;
+pub mod setting;
 pub mod store;
 pub mod tools;
 
 pub use answer::{Answer, AnswerCall, AnswerStep, AnswerUsage, CallOutcome, Metadata, Timings};
 pub use config::Config;
-pub use engine::{Builder, ChatRequest, Engine, StartError, Ticket};
+pub use engine::{Builder, ChatRequest, Engine, StartError, Ticket, fold};

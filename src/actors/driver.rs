@@ -31,7 +31,7 @@ use crate::tools::Principal;
 /// forgotten.
 const MAX_EVENTS: u64 = 20_000;
 /// How many events a slow listener may lag behind before it has to read the journal.
-pub(crate) const EVENTS_KEPT: usize = 1024;
+pub(crate) const EVENTS_KEPT: usize = 256;
 
 /// What every run works with.
 #[derive(Clone)]

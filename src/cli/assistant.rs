@@ -26,6 +26,8 @@ pub trait Ticket {
     fn session(&self) -> SessionId;
     /// The next event of its run; `None` when it has ended.
     async fn next(&mut self) -> Option<Envelope<Event>>;
+    /// Asks the run to stop at its next safe point; `by` says whose wish it is.
+    async fn cancel(&self, by: &str);
     /// The answer document.
     async fn answer(self: Box<Self>) -> Result<Answer, Failure>;
 }

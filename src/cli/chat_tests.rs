@@ -3,11 +3,12 @@ use std::collections::VecDeque;
 
 use async_trait::async_trait;
 use proscenium::Answer;
-use proscenium::run::{Envelope, Event, RunId, RunStatus};
+use proscenium::run::{Envelope, Event, RunStatus};
+use tokio::sync::mpsc;
 
 use super::super::assistant::{Draft, Ticket};
 use super::super::recorded;
-use super::super::table::RunRow;
+use super::super::turns::Lines;
 use super::*;
 
 /// Answers with what was written down; `None` refuses the message.
@@ -22,9 +23,12 @@ impl Scripted {
     }
 }
 
+/// A run that ends by itself, or (`None`) only when somebody wants it to.
 struct Played {
     events: VecDeque<Envelope<Event>>,
     status: RunStatus,
+    cancelled: mpsc::Sender<String>,
+    ended: Option<mpsc::Receiver<String>>,
 }
 
 #[async_trait(?Send)]
@@ -32,7 +36,11 @@ impl Assistant for Scripted {
     async fn ask(&self, message: &str, session: Option<SessionId>) -> Result<Box<dyn Ticket>, Failure> {
         self.heard.borrow_mut().push((message.to_owned(), session.map(|s| s.to_string())));
         match self.script.borrow_mut().pop_front().flatten() {
-            Some(status) => Ok(Box::new(Played { events: recorded::needs_input().into(), status })),
+            Some(status) => {
+                let (cancelled, ended) = mpsc::channel(4);
+                let ended = (status == RunStatus::Cancelled).then_some(ended);
+                Ok(Box::new(Played { events: recorded::needs_input().into(), status, cancelled, ended }))
+            }
             None => {
                 Err(Failure::new("session.full", "the conversation has 32 requests waiting")
                     .help("try later"))
@@ -56,7 +64,15 @@ impl Ticket for Played {
     }
 
     async fn next(&mut self) -> Option<Envelope<Event>> {
-        self.events.pop_front()
+        let event = self.events.pop_front();
+        if let (None, Some(ended)) = (&event, &mut self.ended) {
+            ended.recv().await;
+        }
+        event
+    }
+
+    async fn cancel(&self, by: &str) {
+        let _ = self.cancelled.send(by.to_owned()).await;
     }
 
     async fn answer(self: Box<Self>) -> Result<Answer, Failure> {
@@ -93,28 +109,134 @@ async fn hold(
     let assistant = Scripted::new(script);
     let (mut out, mut errors) = (Output::new(Vec::new()), Vec::new());
     let mut turns = said(turns, interactive);
-    let exit =
-        conversation(&assistant, &mut turns, None, Show::JsonLine, &mut out, &mut errors).await.unwrap();
+    let (_tell, mut signals) = silence();
+    let mut desk =
+        Desk { assistant: &assistant, signals: &mut signals, show: Show::JsonLine, out: &mut out, errors: &mut errors };
+    let exit = desk.conversation(&mut turns, None).await.unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     (exit, assistant, text(out.into_inner()), text(errors))
 }
 
+fn silence() -> (mpsc::Sender<&'static str>, Signals) {
+    let (tell, wishes) = mpsc::channel(4);
+    (tell, Signals::of(wishes))
+}
+
+/// One message with these signals sent before it begins: the outcome, standard output and errors.
+async fn ask(
+    status: RunStatus,
+    show: Show,
+    sent: &[&'static str],
+) -> (Result<(Exit, SessionId), Failure>, String, String) {
+    let assistant = Scripted::new(&[Some(status)]);
+    let (mut out, mut errors) = (Output::new(Vec::new()), Vec::new());
+    let (tell, mut signals) = silence();
+    for name in sent {
+        tell.try_send(name).unwrap();
+    }
+    let mut desk =
+        Desk { assistant: &assistant, signals: &mut signals, show, out: &mut out, errors: &mut errors };
+    let ended = desk.once("Three days off", None).await;
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (ended, text(out.into_inner()), text(errors))
+}
+
+#[tokio::test]
+async fn the_first_signal_stops_the_run_and_the_second_leaves_at_once() {
+    let (ended, out, errors) = ask(RunStatus::Cancelled, Show::Json, &["Ctrl-C"]).await;
+    assert_eq!(ended.unwrap().0, Exit::Failed);
+    assert!(serde_json::from_str::<Answer>(&out).is_ok(), "{out}");
+    assert_eq!(errors, format!("{AGAIN}\n"));
+    let assistant = Stubborn;
+    let (mut out, mut errors) = (Output::new(Vec::new()), Vec::new());
+    let (tell, mut signals) = silence();
+    tell.try_send("SIGTERM").unwrap();
+    tell.try_send("SIGTERM").unwrap();
+    let mut desk = Desk {
+        assistant: &assistant,
+        signals: &mut signals,
+        show: Show::Plain,
+        out: &mut out,
+        errors: &mut errors,
+    };
+    assert_eq!(desk.once("Three days off", None).await.unwrap_err().code, LEFT);
+}
+
+/// Never ends.
+struct Stubborn;
+
+#[async_trait(?Send)]
+impl Assistant for Stubborn {
+    async fn ask(&self, _: &str, _: Option<SessionId>) -> Result<Box<dyn Ticket>, Failure> {
+        Ok(Box::new(Stubborn))
+    }
+
+    async fn draft(&self, _: &str) -> Result<Draft, Failure> {
+        std::future::pending().await
+    }
+
+    async fn stop(self: Box<Self>) -> Result<(), Failure> {
+        Ok(())
+    }
+}
+
+#[async_trait(?Send)]
+impl Ticket for Stubborn {
+    fn session(&self) -> SessionId {
+        recorded::session()
+    }
+
+    async fn next(&mut self) -> Option<Envelope<Event>> {
+        std::future::pending().await
+    }
+
+    async fn cancel(&self, _: &str) {}
+
+    async fn answer(self: Box<Self>) -> Result<Answer, Failure> {
+        std::future::pending().await
+    }
+}
+
+#[tokio::test]
+async fn a_signal_between_the_lines_of_a_pipe_ends_it() {
+    let assistant = Scripted::new(&[]);
+    let (mut out, mut errors) = (Output::new(Vec::new()), Vec::new());
+    let (tell, mut signals) = silence();
+    tell.try_send("SIGTERM").unwrap();
+    let mut desk = Desk {
+        assistant: &assistant,
+        signals: &mut signals,
+        show: Show::Plain,
+        out: &mut out,
+        errors: &mut errors,
+    };
+    let mut turns = Lines::new(NeverRead);
+    assert_eq!(desk.conversation(&mut turns, None).await.unwrap_err().code, LEFT);
+}
+
+/// An input on which nothing ever comes.
+struct NeverRead;
+
+impl std::io::Read for NeverRead {
+    fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
+        loop {
+            std::thread::park();
+        }
+    }
+}
+
 #[tokio::test]
 async fn json_is_the_answer_document_and_nothing_else() {
-    let assistant = Scripted::new(&[Some(RunStatus::NeedsInput)]);
-    let mut out = Output::new(Vec::new());
-    let (exit, session) = once(&assistant, "Three days off", None, Show::Json, &mut out).await.unwrap();
-    assert_eq!((exit, session), (Exit::NeedsInput, recorded::session()));
-    let read: Answer = serde_json::from_slice(&out.into_inner()).unwrap();
+    let (ended, out, _) = ask(RunStatus::NeedsInput, Show::Json, &[]).await;
+    assert_eq!(ended.unwrap(), (Exit::NeedsInput, recorded::session()));
+    let read: Answer = serde_json::from_str(&out).unwrap();
     assert_eq!(read, recorded::answer(RunStatus::NeedsInput, "From which day?"));
 }
 
 #[tokio::test]
 async fn plain_output_is_the_run_then_the_answer_then_the_figures() {
-    let assistant = Scripted::new(&[Some(RunStatus::NeedsInput)]);
-    let mut out = Output::new(Vec::new());
-    once(&assistant, "Three days off", None, Show::Plain, &mut out).await.unwrap();
-    insta::assert_snapshot!(String::from_utf8(out.into_inner()).unwrap(), @r"
+    let (_, out, _) = ask(RunStatus::NeedsInput, Show::Plain, &[]).await;
+    insta::assert_snapshot!(out, @r"
     plan: 1 step: Vacation
       1. VacationManagement: Ask for three days off [MakeRequest]
     step 1 VacationManagement: started

@@ -123,6 +123,10 @@ impl assistant::Ticket for Waiting {
         self.0.next().await.map(|told| told.as_ref().clone())
     }
 
+    async fn cancel(&self, by: &str) {
+        self.0.cancel(by).await;
+    }
+
     async fn answer(self: Box<Self>) -> Result<Answer, Failure> {
         self.0.answer().await.map_err(failure)
     }

@@ -14,6 +14,7 @@ mod progress;
 #[cfg(test)]
 mod recorded;
 mod show;
+mod signals;
 mod table;
 mod text;
 mod turns;
@@ -26,10 +27,11 @@ use proscenium::config::{Config, Faults, Flags, Loaded, LogFormat};
 use proscenium::plan::{self, PlanStatus};
 
 use args::{Cli, Command, RunsCommand};
-use chat::Show;
+use chat::{Desk, Show};
 use check::{Finding, Level};
 use failure::{Exit, Failure};
 use output::Output;
+use signals::Signals;
 use turns::{Lines, Prompt, Turns};
 
 /// Does what the command line says. The status is what the process ends with.
@@ -100,7 +102,9 @@ fn load(cli: &Cli) -> Result<Loaded, Faults> {
 }
 
 fn log(config: &Config) -> Result<(), Failure> {
-    let filter = tracing_subscriber::EnvFilter::try_new(&config.telemetry.log)
+    let filter = config
+        .telemetry
+        .filter()
         .map_err(|error| Failure::usage("config.value", format!("`telemetry.log` is no filter: {error}")))?;
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
@@ -127,15 +131,16 @@ async fn chat<W: Write, E: Write>(
     }
     let show = Show::fitting(chat.json, chat.message.is_some());
     let data_dir = loaded.config.store.data_dir.clone();
+    let mut signals = Signals::listen()
+        .map_err(|error| Failure::new("chat.signals", format!("Ctrl-C cannot be listened to: {error}")))?;
     let assistant = engine::start(loaded).await?;
+    let mut desk = Desk { assistant: assistant.as_ref(), signals: &mut signals, show, out, errors };
     let exit = match &chat.message {
-        Some(message) => {
-            chat::once(assistant.as_ref(), message, chat.session, show, out).await.map(|(exit, _)| exit)
-        }
+        Some(message) => desk.once(message, chat.session).await.map(|(exit, _)| exit),
         None => {
             let mut turns: Box<dyn Turns> =
                 if typed { Box::new(Prompt::new(&data_dir)?) } else { Box::new(Lines::of_stdin()) };
-            chat::conversation(assistant.as_ref(), turns.as_mut(), chat.session, show, out, errors).await
+            desk.conversation(turns.as_mut(), chat.session).await
         }
     };
     let stopped = assistant.stop().await;
@@ -174,8 +179,8 @@ async fn runs<W: Write>(runs: args::Runs, loaded: Loaded, out: &mut Output<W>) -
             table::runs(out, &past.runs(limit).await?, &zone, width)?;
         }
         RunsCommand::Show { run, events, mermaid } => {
-            let journal = past.journal(run).await?;
-            show::run(out, &journal, show::Parts { mermaid, events }, &zone)?;
+            let (journal, state) = past.run(run).await?;
+            show::run(out, &journal, &state, show::Parts { mermaid, events }, &zone)?;
         }
     }
     Ok(Exit::Completed)

@@ -32,39 +32,37 @@ impl Past {
             .map_err(|error| Failure::new(error.code(), error.to_string()))?;
         let mut runs = Vec::with_capacity(rows.len());
         for row in rows {
-            let mut state = RunState::new(row.run);
-            for event in self.events(row.run).await? {
-                state.apply(&event.body).map_err(|error| {
-                    Failure::new("run.illegal_event", format!("event {} of run {}: {error}", event.seq, row.run))
-                })?;
-            }
+            let usage = self.state(row.run).await?.1.usage;
             runs.push(RunRow {
                 run: row.run,
                 at: row.created,
                 status: row.status,
                 session: row.session,
-                llm_calls: state.usage.calls,
-                cost_nano_usd: state.usage.cost_nano_usd,
+                llm_calls: usage.calls,
+                cost_nano_usd: usage.cost_nano_usd,
                 request: row.request,
             });
         }
         Ok(runs)
     }
 
-    /// The journal of a run, in order; not empty.
-    pub async fn journal(&self, run: RunId) -> Result<Vec<Envelope<Event>>, Failure> {
-        let events = self.events(run).await?;
-        if events.is_empty() {
+    /// The journal of a run, in order and not empty, and what it says.
+    pub async fn run(&self, run: RunId) -> Result<(Vec<Envelope<Event>>, RunState), Failure> {
+        let (journal, state) = self.state(run).await?;
+        if journal.is_empty() {
             return Err(Failure::new("run.unknown", format!("there is no run {run}"))
                 .help("`proscenium runs list` shows the runs there are"));
         }
-        Ok(events)
+        Ok((journal, state))
     }
 
-    async fn events(&self, run: RunId) -> Result<Vec<Envelope<Event>>, Failure> {
-        self.store
+    async fn state(&self, run: RunId) -> Result<(Vec<Envelope<Event>>, RunState), Failure> {
+        let journal = self
+            .store
             .run_events(&self.tenant, run)
             .await
-            .map_err(|error| Failure::new(error.code(), error.to_string()))
+            .map_err(|error| Failure::new(error.code(), error.to_string()))?;
+        let state = proscenium::fold(run, &journal).map_err(|fault| Failure::new(&fault.code, fault.message))?;
+        Ok((journal, state))
     }
 }

@@ -78,6 +78,7 @@ fn a_plan_by_the_embedded_rules_says_so() {
       1. Weather: Weather in Milan
     step 1 Weather: started
     step 1 Weather: completed: Sunny.
+    check: the request is answered
     "#);
 }
 

@@ -57,16 +57,21 @@ pub fn made(version: u32, maker: Maker, reasoning: &str, steps: Vec<Step>) -> Pl
 }
 
 pub fn queued(request: &str) -> Vec<Event> {
+    queued_with(request, Settings::default())
+}
+
+fn queued_with(request: &str, settings: Settings) -> Vec<Event> {
     vec![
         Event::RunQueued(RunQueued {
             request: request.to_owned(),
             user: "keysersoze".to_owned(),
             task: task_id(),
+            plan_only: false,
         }),
         Event::RunStarted(RunStarted {
             now: "2026-05-04T09:00:00+02:00[Europe/Rome]".parse().unwrap(),
             language: Some("it".to_owned()),
-            settings: Settings::default(),
+            settings,
             catalogue: String::new(),
             context: Context::default(),
         }),
@@ -86,26 +91,29 @@ pub fn replied(call: u32) -> Event {
         output_tokens: 30,
         cost_nano_usd: 200_000,
     };
-    Event::ModelReplied { call, reply: Reply::default(), usage }
+    Event::ModelReplied { call, reply: Reply::default(), usage, millis: 20 }
 }
 
-pub fn calls(step: u32, call: u32, tool: &str, arguments: Value, effect: Effect) -> Event {
-    Event::SceneReplied {
-        step,
+/// A scene's model is asked and replies, for nothing.
+fn heard(ask: u32, step: u32) -> [Event; 2] {
+    let reply = Event::ModelReplied { call: ask, reply: Reply::default(), usage: Usage::default(), millis: 20 };
+    [asked(ask, Subject::Scene { step }, false), reply]
+}
+
+/// A scene's model, by question `ask`, wants the tool call `call`.
+pub fn calls(ask: u32, step: u32, call: u32, tool: &str, arguments: Value, effect: Effect) -> Vec<Event> {
+    let wanted = RequestedCall {
         call,
-        text: String::new(),
-        calls: vec![RequestedCall {
-            call,
-            provider_id: "call_0".to_owned(),
-            tool: tool.to_owned(),
-            arguments,
-            key: String::new(),
-            effect,
-            repeat: Repeat::Never,
-            problem: None,
-        }],
-        question: None,
-    }
+        provider_id: "call_0".to_owned(),
+        tool: tool.to_owned(),
+        key: format!("{tool} {arguments}"),
+        arguments,
+        effect,
+        repeat: Repeat::Never,
+        problem: None,
+    };
+    let said = Event::SceneReplied { step, call: ask, text: String::new(), calls: vec![wanted], question: None };
+    heard(ask, step).into_iter().chain([said]).collect()
 }
 
 pub fn done(call: u32, result: Value) -> Event {
@@ -140,19 +148,26 @@ pub fn two_scenes() -> Vec<Envelope<Event>> {
             ],
         )),
         Event::StepStarted { step: 1 },
-        calls(1, 1, "WeatherForecast_Get", json!({"city": "Milan"}), Effect::Read),
+    ]);
+    events.extend(calls(2, 1, 1, "WeatherForecast_Get", json!({"city": "Milan"}), Effect::Read));
+    events.extend([
         Event::ToolStarted { call: 1, attempt: 1 },
         done(1, json!({"city": "Milan", "min_c": 12, "max_c": 24, "source": "bundled \u{1b}[31mclimate\u{1b}[0m values"})),
-        calls(1, 2, "WeatherForecast_Get", json!({"city": "Milan"}), Effect::Read),
+    ]);
+    events.extend(calls(3, 1, 2, "WeatherForecast_Get", json!({"city": "Milan"}), Effect::Read));
+    events.extend([
         Event::ToolSkipped { call: 2, first: 1 },
         completed(1, "A Milano da 12 a 24 °C."),
         Event::StepStarted { step: 2 },
-        calls(2, 3, "MakeRequest", json!({"from": "2026-06-15", "to": "2026-06-17"}), Effect::Write),
+    ]);
+    let dates = json!({"from": "2026-06-15", "to": "2026-06-17"});
+    events.extend(calls(4, 2, 3, "MakeRequest", dates, Effect::Write));
+    events.extend([
         Event::ToolStarted { call: 3, attempt: 1 },
         done(3, json!({"id": 7, "days": 3})),
         completed(2, "Richiesta 7 inviata."),
-        asked(2, Subject::Continuation { round: 1 }, false),
-        replied(2),
+        asked(5, Subject::Continuation { round: 1 }, false),
+        replied(5),
         verdict(
             1,
             Verdict {
@@ -190,17 +205,22 @@ pub fn failed_step() -> Vec<Envelope<Event>> {
             vec![step(1, "Weather", "Weather", &[], &[]), step(2, "VacationManagement", "Ask", &[], &[1])],
         )),
         Event::StepStarted { step: 1 },
-        calls(1, 1, "WeatherForecast_Get", json!({"city": "Milan", "note": "x".repeat(300)}), Effect::Read),
+    ]);
+    let arguments = json!({"city": "Milan", "note": "x".repeat(300)});
+    events.extend(calls(1, 1, 1, "WeatherForecast_Get", arguments, Effect::Read));
+    events.extend([
         Event::ToolStarted { call: 1, attempt: 1 },
         Event::ToolCompleted {
             call: 1,
             outcome: Outcome::Failed { error: Fault::new("tool.timeout", "no reply within 5000 ms") },
             millis: 5000,
         },
+        asked(2, Subject::Scene { step: 1 }, false),
         Event::ModelFailed {
             call: 2,
             error: Fault::new("llm.unavailable", "connection refused"),
             usage: Usage::default(),
+            millis: 3,
         },
         Event::StepFailed {
             step: 1,
@@ -230,6 +250,9 @@ pub fn needs_input() -> Vec<Envelope<Event>> {
             vec![step(1, "VacationManagement", "Ask for three days off", &["MakeRequest"], &[])],
         )),
         Event::StepStarted { step: 1 },
+    ]);
+    events.extend(heard(1, 1));
+    events.extend([
         Event::SceneReplied {
             step: 1,
             call: 1,
@@ -255,8 +278,11 @@ pub fn needs_input() -> Vec<Envelope<Event>> {
 
 /// A plan by the embedded rules after replies that could not be used.
 pub fn degraded_plan() -> Vec<Envelope<Event>> {
-    let mut events = queued("Che tempo fa a Milano?");
+    let settings = Settings { max_retries: 0, ..Settings::default() };
+    let mut events = queued_with("Che tempo fa a Milano?", settings);
     events.extend([
+        asked(1, Subject::Plan { version: 1 }, false),
+        replied(1),
         Event::ReplyRejected {
             call: 1,
             problems: vec![
@@ -267,7 +293,14 @@ pub fn degraded_plan() -> Vec<Envelope<Event>> {
                 Problem::new("plan.circle", "steps 1 and 2 wait for each other"),
             ],
         },
-        asked(2, Subject::Plan { version: 1 }, true),
+        Event::ModelAsked {
+            call: 2,
+            subject: Subject::Plan { version: 1 },
+            attempt: 1,
+            fallback: true,
+            prompt_hash: String::new(),
+        },
+        replied(2),
         Event::PlanCreated(made(
             1,
             Maker::Fallback,
@@ -276,6 +309,7 @@ pub fn degraded_plan() -> Vec<Envelope<Event>> {
         )),
         Event::StepStarted { step: 1 },
         completed(1, "Sunny."),
+        verdict(1, Verdict { can_answer_now: true, ..Verdict::default() }),
     ]);
     events.extend(end("Sunny.", RunStatus::Completed));
     journal(events)
@@ -304,5 +338,13 @@ pub fn answer(status: RunStatus, words: &str) -> Answer {
         ),
         timings: Timings { total_ms: 1234.0, overhead_ms: 3.4 },
         error: None,
+    }
+}
+
+#[test]
+fn the_recorded_runs_are_runs() {
+    for journal in [two_scenes(), failed_step(), needs_input(), degraded_plan()] {
+        let state = proscenium::fold(run_id(), &journal).unwrap();
+        assert!(state.status.is_terminal());
     }
 }

@@ -1,14 +1,11 @@
 //! `runs show`: one run, told from its journal.
 
-use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use proscenium::plan::{self, PlanStatus, StepStatus, TaskId};
-use proscenium::run::{Envelope, Event, Fault, Outcome, PlanMade, RunStatus, Usage};
+use proscenium::plan::{self, PlanStatus, StepStatus};
+use proscenium::run::{CallState, CallStatus, Envelope, Event, Fault, Outcome, PlanMade, RunState};
 
-use super::narrate::Narrator;
 use super::output::tokens;
 use super::text::{clean, count, dollars, duration, json, name, one_line, short};
 
@@ -21,154 +18,42 @@ pub struct Parts {
     pub events: bool,
 }
 
-/// How a call of the run stands.
-enum Stand {
-    Asked,
-    Started,
-    Ended(Outcome, u64),
-    Skipped(u32),
-    Refused(Fault),
-}
-
-/// What a journal says of its run.
-#[derive(Default)]
-struct Record {
-    request: String,
-    user: String,
-    task: Option<TaskId>,
-    plans: Vec<PlanMade>,
-    steps: BTreeMap<u32, StepStatus>,
-    calls: BTreeMap<u32, Stand>,
-    narrator: Narrator,
-    usage: Usage,
-    answer: String,
-    status: Option<RunStatus>,
-    error: Option<Fault>,
-    ended: Option<Timestamp>,
-}
-
-impl Record {
-    fn of(journal: &[Envelope<Event>]) -> Self {
-        let mut record = Self::default();
-        for envelope in journal {
-            record.apply(&envelope.body);
-            if record.status.is_some_and(RunStatus::is_terminal) && record.ended.is_none() {
-                record.ended = Some(envelope.at);
-            }
-        }
-        record
-    }
-
-    fn apply(&mut self, event: &Event) {
-        self.narrator.tell(event);
-        match event {
-            Event::RunQueued(queued) => {
-                self.request.clone_from(&queued.request);
-                self.user.clone_from(&queued.user);
-                self.task = Some(queued.task);
-                self.status = Some(RunStatus::Queued);
-            }
-            Event::RunStarted(_) | Event::RunResumed { .. } => self.status = Some(RunStatus::Running),
-            Event::ModelReplied { usage, .. } | Event::ModelFailed { usage, .. } => self.usage += *usage,
-            Event::PlanCreated(made) | Event::Replanned(made) => {
-                for step in &made.plan.steps {
-                    self.steps.insert(step.step_number, StepStatus::Pending);
-                }
-                self.plans.push(made.clone());
-            }
-            Event::StepStarted { step } => {
-                self.steps.insert(*step, StepStatus::Running);
-            }
-            Event::SceneReplied { calls, .. } => {
-                for call in calls {
-                    let stand = call.problem.clone().map_or(Stand::Asked, Stand::Refused);
-                    self.calls.insert(call.call, stand);
-                }
-            }
-            Event::ToolStarted { call, .. } => {
-                self.calls.insert(*call, Stand::Started);
-            }
-            Event::ToolCompleted { call, outcome, millis } => {
-                self.calls.insert(*call, Stand::Ended(outcome.clone(), *millis));
-            }
-            Event::ToolSkipped { call, first } => {
-                self.calls.insert(*call, Stand::Skipped(*first));
-            }
-            Event::StepCompleted { step, .. } => {
-                self.steps.insert(*step, StepStatus::Completed);
-            }
-            Event::StepFailed { step, status, .. } => {
-                self.steps.insert(*step, *status);
-            }
-            Event::Answered { text, .. } => self.answer.clone_from(text),
-            Event::RunCompleted { status } => self.status = Some(*status),
-            Event::RunFailed { error } => {
-                self.status = Some(RunStatus::Failed);
-                self.error = Some(error.clone());
-            }
-            Event::RunCancelled { .. } => self.status = Some(RunStatus::Cancelled),
-            Event::Planning { .. }
-            | Event::PlanningFailed { .. }
-            | Event::ModelAsked { .. }
-            | Event::ReplyRejected { .. }
-            | Event::Continuation { .. }
-            | Event::CancelRequested { .. } => {}
-        }
-    }
-
-    /// Where a version of the plan stands.
-    fn plan_status(&self, made: &PlanMade) -> PlanStatus {
-        let mut steps = made.plan.steps.iter().filter_map(|step| self.steps.get(&step.step_number));
-        if self.status == Some(RunStatus::Cancelled) {
-            PlanStatus::Cancelled
-        } else if steps.clone().all(|status| *status == StepStatus::Completed) {
-            PlanStatus::Completed
-        } else if self.status.is_some_and(RunStatus::is_terminal) {
-            PlanStatus::Failed
-        } else if steps.any(|status| *status != StepStatus::Pending) {
-            PlanStatus::Executing
-        } else {
-            PlanStatus::Approved
-        }
-    }
-}
-
-/// Writes a run from its journal.
+/// Writes a run: `state` is the fold of `journal`, which tells when things happened.
 pub fn run(
     out: &mut impl Write,
     journal: &[Envelope<Event>],
+    state: &RunState,
     parts: Parts,
     zone: &TimeZone,
 ) -> io::Result<()> {
-    let record = Record::of(journal);
     if parts.mermaid {
-        mermaid(out, &record)?;
+        mermaid(out, state)?;
     } else {
-        head(out, journal, &record, zone)?;
-        plans(out, &record)?;
-        calls(out, &record)?;
-        if let Some(error) = &record.error {
+        head(out, journal, state, zone)?;
+        plans(out, state)?;
+        calls(out, journal, state)?;
+        if let Some(error) = &state.error {
             writeln!(out, "\nFailed [{}]: {}", error.code, one_line(&error.message))?;
         }
-        if !record.answer.trim().is_empty() {
-            writeln!(out, "\nAnswer:\n{}", clean(record.answer.trim()))?;
+        if let Some(answer) = state.answer.as_ref().map(|a| a.text.trim()).filter(|text| !text.is_empty()) {
+            writeln!(out, "\nAnswer:\n{}", clean(answer))?;
         }
         if parts.events {
             events(out, journal, zone)?;
         }
-        let usage = record.usage;
+        let usage = state.usage;
         let told = tokens(usage.calls, usage.input_tokens, usage.cached_input_tokens, usage.output_tokens);
         writeln!(out, "\n{told}, {}", dollars(usage.cost_nano_usd as f64 / 1e9))?;
     }
     out.flush()
 }
 
-fn mermaid(out: &mut impl Write, record: &Record) -> io::Result<()> {
+fn mermaid(out: &mut impl Write, state: &RunState) -> io::Result<()> {
     // Re-plans continue the numbers, so all versions are one chart.
     let all = plan::Plan {
         needs_execution: true,
         reasoning: String::new(),
-        steps: record.plans.iter().flat_map(|made| made.plan.steps.clone()).collect(),
+        steps: state.steps.values().map(|s| s.step.clone()).collect(),
     };
     write!(out, "{}", clean(&plan::mermaid(&all)))
 }
@@ -176,70 +61,87 @@ fn mermaid(out: &mut impl Write, record: &Record) -> io::Result<()> {
 fn head(
     out: &mut impl Write,
     journal: &[Envelope<Event>],
-    record: &Record,
+    state: &RunState,
     zone: &TimeZone,
 ) -> io::Result<()> {
-    let Some(first) = journal.first() else { return Ok(()) };
-    if let Some(run) = first.run {
-        writeln!(out, "Run: {run}")?;
-    }
-    writeln!(out, "Request: {}", one_line(&record.request))?;
-    writeln!(out, "Status: {}", record.status.map(|status| name(&status)).unwrap_or_default())?;
-    writeln!(
-        out,
-        "Session: {}, tenant {}, asked by {}",
-        first.session,
-        first.tenant,
-        one_line(&record.user)
-    )?;
+    let (Some(first), Some(last)) = (journal.first(), journal.last()) else { return Ok(()) };
+    writeln!(out, "Run: {}", state.run)?;
+    writeln!(out, "Request: {}", one_line(state.request()))?;
+    writeln!(out, "Status: {}", name(&state.status))?;
+    let user = state.queued.as_ref().map_or("", |queued| queued.user.as_str());
+    writeln!(out, "Session: {}, tenant {}, asked by {}", first.session, first.tenant, one_line(user))?;
     let at = first.at.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M:%S %Z").to_string();
-    match record.ended {
-        Some(ended) => {
-            let took = duration(ended.duration_since(first.at).as_secs_f64() * 1_000.0);
-            writeln!(out, "Accepted: {at}, took {took}")
-        }
-        None => writeln!(out, "Accepted: {at}, not ended"),
+    if state.status.is_terminal() {
+        let took = duration(last.at.duration_since(first.at).as_secs_f64() * 1_000.0);
+        writeln!(out, "Accepted: {at}, took {took}")
+    } else {
+        writeln!(out, "Accepted: {at}, not ended")
     }
 }
 
-fn plans(out: &mut impl Write, record: &Record) -> io::Result<()> {
-    let Some(task) = record.task else { return Ok(()) };
-    for made in &record.plans {
-        let status = record.plan_status(made);
-        let text = plan::text(&made.plan, &record.request, task, status, &record.steps);
+fn plans(out: &mut impl Write, state: &RunState) -> io::Result<()> {
+    let Some(queued) = &state.queued else { return Ok(()) };
+    for made in &state.plans {
+        let status = plan_status(state, made);
+        let text = plan::text(&made.plan, &queued.request, queued.task, status, &state.step_statuses());
         write!(out, "\n{}", clean(&text))?;
     }
     Ok(())
 }
 
-fn calls(out: &mut impl Write, record: &Record) -> io::Result<()> {
-    if record.calls.is_empty() {
+/// The state says where the plan in force stands; a version before it has ended.
+fn plan_status(state: &RunState, made: &PlanMade) -> PlanStatus {
+    if state.plan().is_some_and(|last| last.version == made.version) {
+        return state.plan_status;
+    }
+    let mut steps = state.steps.values().filter(|s| s.version == made.version);
+    if steps.all(|s| s.status == StepStatus::Completed) { PlanStatus::Completed } else { PlanStatus::Failed }
+}
+
+fn calls(out: &mut impl Write, journal: &[Envelope<Event>], state: &RunState) -> io::Result<()> {
+    if state.calls.is_empty() {
         return Ok(());
     }
-    writeln!(out, "\n{}:", count(record.calls.len(), "tool call"))?;
-    for (number, stand) in &record.calls {
-        let Some(asked) = record.narrator.call(*number) else { continue };
-        let how = match stand {
-            Stand::Asked => "not started".to_owned(),
-            Stand::Started => "in flight".to_owned(),
-            Stand::Skipped(first) => format!("skipped, the same as call {first}"),
-            Stand::Refused(error) => format!("not called [{}]: {}", error.code, short(&error.message, 300)),
-            Stand::Ended(Outcome::Ok { result, .. }, ms) => {
-                format!("ok {} ({})", json(result, 400), duration(*ms as f64))
-            }
-            Stand::Ended(Outcome::Refused { error }, _) => told("refused", error),
-            Stand::Ended(Outcome::Failed { error }, _) => told("failed", error),
-            Stand::Ended(Outcome::Unknown { error }, _) => told("nobody knows whether it was done", error),
-        };
+    writeln!(out, "\n{}:", count(state.calls.len(), "tool call"))?;
+    for (number, call) in &state.calls {
+        // The last attempt's time.
+        let millis = journal.iter().rev().find_map(|envelope| match &envelope.body {
+            Event::ToolCompleted { call, millis, .. } if call == number => Some(*millis),
+            _ => None,
+        });
         writeln!(
             out,
-            "  {number}. {}: {} {}\n     {how}",
-            record.narrator.step(asked.step),
-            one_line(&asked.tool),
-            json(&asked.arguments, 400)
+            "  {number}. step {} {}: {} {}\n     {}",
+            call.step,
+            one_line(&call.scene),
+            one_line(&call.requested.tool),
+            json(&call.requested.arguments, 400),
+            went(call, millis)
         )?;
     }
     Ok(())
+}
+
+/// How a call went.
+fn went(call: &CallState, millis: Option<u64>) -> String {
+    if let Some(problem) = &call.requested.problem {
+        return told("not called", problem);
+    }
+    match &call.status {
+        CallStatus::Requested => "not started".to_owned(),
+        CallStatus::InFlight { .. } => "in flight".to_owned(),
+        CallStatus::Again { attempt } => format!("to be called once more, try {attempt}"),
+        CallStatus::Skipped { first } => format!("skipped, the same as call {first}"),
+        CallStatus::Done { outcome } => match outcome {
+            Outcome::Ok { result, .. } => {
+                let took = millis.map(|ms| format!(" ({})", duration(ms as f64))).unwrap_or_default();
+                format!("ok {}{took}", json(result, 400))
+            }
+            Outcome::Refused { error } => told("refused", error),
+            Outcome::Failed { error } => told("failed", error),
+            Outcome::Unknown { error } => told("nobody knows whether it was done", error),
+        },
+    }
 }
 
 fn told(how: &str, error: &Fault) -> String {
@@ -268,7 +170,8 @@ mod tests {
 
     fn shown(journal: &[Envelope<Event>], parts: Parts) -> String {
         let mut out = Vec::new();
-        run(&mut out, journal, parts, &TimeZone::get("Europe/Rome").unwrap()).unwrap();
+        let state = proscenium::fold(recorded::run_id(), journal).unwrap();
+        run(&mut out, journal, &state, parts, &TimeZone::get("Europe/Rome").unwrap()).unwrap();
         String::from_utf8(out).unwrap()
     }
 
@@ -279,7 +182,7 @@ mod tests {
         Request: Voglio sapere il meteo a Milano e poi richiedere 3 giorni di ferie
         Status: completed
         Session: s-1, tenant local, asked by keysersoze
-        Accepted: 2026-05-04 09:00:00 CEST, took 6.75 s
+        Accepted: 2026-05-04 09:00:00 CEST, took 8.25 s
 
         # Execution Plan: Voglio sapere il meteo a Milano e poi richiedere 3 giorni di ferie
         Task ID: 01976c8e-0000-7000-8000-000000000002
@@ -331,7 +234,7 @@ mod tests {
         Request: Meteo a Milano, poi ferie
         Status: failed
         Session: s-1, tenant local, asked by keysersoze
-        Accepted: 2026-05-04 09:00:00 CEST, took 3.25 s
+        Accepted: 2026-05-04 09:00:00 CEST, took 4.00 s
 
         # Execution Plan: Meteo a Milano, poi ferie
         Task ID: 01976c8e-0000-7000-8000-000000000002
@@ -385,7 +288,8 @@ mod tests {
     #[test]
     fn a_run_that_goes_on_is_shown_as_far_as_it_got() {
         let mut journal = recorded::two_scenes();
-        journal.truncate(9);
+        let started = journal.iter().position(|e| matches!(e.body, Event::ToolStarted { .. })).unwrap();
+        journal.truncate(started + 1);
         let text = shown(&journal, Parts::default());
         assert!(text.contains("Status: running") && text.contains("in flight"), "{text}");
     }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use async_trait::async_trait;
 use rustyline::DefaultEditor;
 use rustyline::error::ReadlineError;
+use tokio::sync::oneshot;
 
 use super::failure::Failure;
 use super::text::clean;
@@ -68,16 +69,29 @@ impl<R: Read + Send + 'static> Turns for Lines<R> {
 
     async fn next(&mut self) -> Result<Turn, Failure> {
         let Some(mut reader) = self.reader.take() else { return Ok(Turn::End) };
-        // Waiting for a line blocks its thread, which must not be one that actors live on.
-        let (reader, line) = tokio::task::spawn_blocking(move || {
+        let (reader, line) = aside(move || {
             let line = line(&mut reader);
             (reader, line)
         })
-        .await
-        .map_err(|error| Failure::new("input.read", format!("the input cannot be read: {error}")))?;
+        .await?;
         self.reader = Some(reader);
         Ok(line?.map_or(Turn::End, Turn::Message))
     }
+}
+
+/// Waits for `work` on a thread of its own: waiting for a line blocks, and no runtime may wait for it
+/// when the process is to end.
+async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Failure> {
+    let (tell, told) = oneshot::channel();
+    let cannot = |why: String| Failure::new("input.read", format!("the input cannot be read: {why}"));
+    std::thread::Builder::new()
+        .name("input".to_owned())
+        .spawn(move || {
+            // Nobody may be waiting any more.
+            let _ = tell.send(work());
+        })
+        .map_err(|error| cannot(error.to_string()))?;
+    told.await.map_err(|_| cannot("its thread stopped".to_owned()))
 }
 
 /// The next line that is not empty.
@@ -140,12 +154,11 @@ impl Turns for Prompt {
     async fn next(&mut self) -> Result<Turn, Failure> {
         loop {
             let Some(mut editor) = self.editor.take() else { return Ok(Turn::End) };
-            let (editor, read) = tokio::task::spawn_blocking(move || {
+            let (editor, read) = aside(move || {
                 let read = editor.readline("> ");
                 (editor, read)
             })
-            .await
-            .map_err(|error| Failure::new("input.read", format!("the prompt stopped: {error}")))?;
+            .await?;
             let editor = self.editor.insert(editor);
             match read {
                 Ok(line) if line.trim().is_empty() => {}

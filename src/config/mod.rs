@@ -23,6 +23,7 @@ pub use layers::Flags;
 pub use sections::{Auth, Execution, LogFormat, Planning, Telemetry};
 
 use crate::run::Settings;
+use crate::setting::Wrong;
 
 /// The defaults as a commented file, every key named.
 pub const DEFAULT_TOML: &str = include_str!("../../config/default.toml");
@@ -102,6 +103,18 @@ impl Config {
             faults.sort_by(|a, b| a.origin.cmp(&b.origin));
             Err(Faults(faults))
         }
+    }
+
+    /// Everything that is wrong with these values, each told by the module that owns it.
+    pub fn problems(&self) -> Vec<Wrong> {
+        let mut problems = self.auth.problems();
+        problems.extend(self.store.problems());
+        problems.extend(self.llm.problems());
+        problems.extend(self.planning.problems());
+        problems.extend(self.execution.problems());
+        problems.extend(self.memory.problems());
+        problems.extend(self.telemetry.problems());
+        problems
     }
 
     /// The bounds and choices that a run freezes when it starts.

@@ -13,6 +13,7 @@ use serde::Deserialize;
 use super::Config;
 use super::fault::{Fault, Origin};
 use super::layers::{KeyPath, Layer, find};
+use crate::nearest::nearest;
 
 /// The layers, laid over each other.
 pub(super) struct Merged {
@@ -215,7 +216,7 @@ fn spelled(key: &str, origin: &Origin) -> String {
 fn known(path: &[String], name: &str, siblings: &[&str], origin: &Origin) -> String {
     let section = path.split_last().map(|(_, around)| around.join(".")).unwrap_or_default();
     let full = |key: &str| if section.is_empty() { key.to_owned() } else { format!("{section}.{key}") };
-    if let Some(near) = nearest(name, siblings) {
+    if let Some(near) = nearest(name, siblings.iter().copied()) {
         return format!("did you mean {}?", spelled(&full(near), origin));
     }
     let elsewhere = leaves(&shape()).into_iter().find(|leaf| leaf.len() > 1 && last(leaf) == name);
@@ -231,21 +232,10 @@ fn known(path: &[String], name: &str, siblings: &[&str], origin: &Origin) -> Str
 
 fn choice(name: &str, choices: &[&str]) -> String {
     let list = choices.iter().map(|c| format!("\"{c}\"")).collect::<Vec<_>>().join(", ");
-    match nearest(name, choices) {
+    match nearest(name, choices.iter().copied()) {
         Some(near) => format!("did you mean \"{near}\"? The choices are {list}"),
         None => format!("the choices are {list}"),
     }
-}
-
-/// The nearest of `names` to `given`, if it is near enough to have been meant.
-pub(super) fn nearest<'n>(given: &str, names: &[&'n str]) -> Option<&'n str> {
-    let given = given.to_lowercase();
-    names
-        .iter()
-        .map(|name| (strsim::damerau_levenshtein(&given, &name.to_lowercase()), *name))
-        .min()
-        .filter(|(distance, name)| *distance <= 1 + name.chars().count() / 5)
-        .map(|(_, name)| name)
 }
 
 fn default_of(path: &[String]) -> String {

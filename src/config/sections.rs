@@ -2,8 +2,12 @@
 //! and carried out, what is logged.
 
 use serde::{Deserialize, Serialize};
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::ParseError;
 
+use crate::nearest::nearest;
 use crate::run::{Duplicates, OutOfScope, Reader, Settings, TenantId};
+use crate::setting::{DAY_MS, Review, Wrong};
 
 /// `[auth]`: who asks where nobody has to say it, on a terminal and on loopback.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,6 +22,19 @@ pub struct Auth {
 impl Default for Auth {
     fn default() -> Self {
         Self { default_user: "keysersoze".to_owned(), default_tenant: tenant_local() }
+    }
+}
+
+impl Auth {
+    /// Everything that is wrong with these values.
+    pub fn problems(&self) -> Vec<Wrong> {
+        let mut review = Review::default();
+        let user = &self.default_user;
+        if user.trim().is_empty() || user.chars().count() > 128 || user.chars().any(char::is_control) {
+            let message = "`auth.default_user` must name somebody, in 1 to 128 printable characters";
+            review.add("auth.default_user", message, "write the user's name in the directory");
+        }
+        review.end()
     }
 }
 
@@ -61,6 +78,18 @@ impl Default for Planning {
             out_of_scope: settings.out_of_scope,
             reader: settings.reader,
         }
+    }
+}
+
+impl Planning {
+    /// Everything that is wrong with these values.
+    pub fn problems(&self) -> Vec<Wrong> {
+        let mut review = Review::default();
+        review.range("planning.temperature", self.temperature, 0.0..=2.0);
+        review.range("planning.max_retries", self.max_retries, 0..=10);
+        review.range("planning.max_steps", self.max_steps, 1..=100);
+        review.range("planning.max_replans", self.max_replans, 0..=20);
+        review.end()
     }
 }
 
@@ -111,6 +140,30 @@ impl Execution {
             name => jiff::tz::TimeZone::get(name),
         }
     }
+
+    /// Everything that is wrong with these values.
+    pub fn problems(&self) -> Vec<Wrong> {
+        let mut review = Review::default();
+        review.range("execution.max_parallel_steps", self.max_parallel_steps, 1..=64);
+        review.range("execution.max_rounds", self.max_rounds, 1..=64);
+        review.range("execution.max_calls", self.max_calls, 1..=256);
+        review.range("execution.run_timeout_ms", self.run_timeout_ms, 1..=DAY_MS);
+        review.range("execution.max_queued_requests", self.max_queued_requests, 1..=10_000);
+        if let Err(error) = self.zone() {
+            let zone = &self.time_zone;
+            let message = format!("`execution.time_zone` = `{zone}` is no time zone: {error}");
+            review.add("execution.time_zone", message, zone_remedy(zone));
+        }
+        review.end()
+    }
+}
+
+fn zone_remedy(zone: &str) -> String {
+    let names: Vec<String> = jiff::tz::db().available().map(|name| name.to_string()).collect();
+    match nearest(zone, names.iter().map(String::as_str)) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => "write an IANA name such as `Europe/Rome`, or `system`".to_owned(),
+    }
 }
 
 /// `[telemetry]`: what the program says about itself, on standard error.
@@ -126,6 +179,31 @@ pub struct Telemetry {
 impl Default for Telemetry {
     fn default() -> Self {
         Self { log: "warn".to_owned(), log_format: LogFormat::Text }
+    }
+}
+
+impl Telemetry {
+    /// What is logged, as a filter. Errors of `async_openai` quote replies, which may hold what is
+    /// nobody else's business; they are left out unless `log` names that module.
+    ///
+    /// # Errors
+    /// Where `log` is no filter.
+    pub fn filter(&self) -> Result<EnvFilter, ParseError> {
+        let quiet = if self.log.contains("async_openai") { "" } else { ",async_openai=off" };
+        // Alone first: a fault is told of what was written.
+        EnvFilter::builder().parse(&self.log)?;
+        EnvFilter::builder().parse(format!("{}{quiet}", self.log))
+    }
+
+    /// Everything that is wrong with these values.
+    pub fn problems(&self) -> Vec<Wrong> {
+        let mut review = Review::default();
+        if let Err(error) = self.filter() {
+            let message = format!("`telemetry.log` = `{}` is no filter: {error}", self.log);
+            let remedy = "write a level (`warn`) or levels by module (`info,proscenium::llm=debug`)";
+            review.add("telemetry.log", message, remedy);
+        }
+        review.end()
     }
 }
 

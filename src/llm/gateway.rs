@@ -71,9 +71,9 @@ impl Gateway {
         offline: Arc<dyn Provider>,
         get: impl Fn(&str) -> Option<String>,
     ) -> Result<Self, Error> {
-        let problems = options.validate();
+        let problems = options.problems();
         if !problems.is_empty() {
-            let detail = problems.iter().map(|p| p.message.as_str()).collect::<Vec<_>>().join("; ");
+            let detail = problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
             return Err(Error::new("gateway", Kind::NotConfigured { detail }));
         }
         let mut servers = Vec::new();

@@ -5,10 +5,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::Purpose;
-use crate::plan::Problem;
+use crate::nearest::nearest;
+use crate::setting::{DAY_MS, Review, Wrong};
 
 /// The name under which `llm.purposes` can speak of the embedded rules.
 pub const OFFLINE: &str = "offline";
+
+/// The variables that describe a model without a configuration file.
+pub const KEY_VARIABLE: &str = "OPENAI_API_KEY";
+/// The address of its API.
+pub const ADDRESS_VARIABLE: &str = "OPENAI_BASE_URL";
+/// What the provider calls it.
+pub const MODEL_VARIABLE: &str = "OPENAI_MODEL";
+
+/// More tokens than any model has.
+const MOST_TOKENS: u32 = 100_000_000;
 
 const OPENAI_BASE_URL: &str = "https://api.openai.com/v1";
 const OPENAI_MODEL: &str = "gpt-4o-mini";
@@ -135,79 +146,99 @@ impl std::fmt::Display for Forcing {
     }
 }
 
-impl Options {
-    /// With no model configured, takes one from `OPENAI_API_KEY`, `OPENAI_BASE_URL` and `OPENAI_MODEL`
-    /// if the key or the address is set. `get` looks up a variable. The key itself stays where it is.
-    #[must_use]
-    pub fn with_environment(mut self, get: impl Fn(&str) -> Option<String>) -> Self {
+impl ModelOptions {
+    /// The model that `OPENAI_API_KEY`, `OPENAI_BASE_URL` and `OPENAI_MODEL` describe: a key or an
+    /// address makes one, a model's name alone does not. `get` looks up a variable; an empty one
+    /// counts as absent. The key itself stays where it is.
+    pub fn from_environment(get: impl Fn(&str) -> Option<String>) -> Option<Self> {
         let set = |name: &str| get(name).map(|v| v.trim().to_owned()).filter(|v| !v.is_empty());
-        let key = set("OPENAI_API_KEY");
-        let address = set("OPENAI_BASE_URL");
-        if self.models.is_empty() && (key.is_some() || address.is_some()) {
-            self.models.push(ModelOptions {
-                name: set("OPENAI_MODEL").unwrap_or_else(|| OPENAI_MODEL.to_owned()),
-                base_url: address.unwrap_or_else(|| OPENAI_BASE_URL.to_owned()),
-                api_key_env: key.map(|_| "OPENAI_API_KEY".to_owned()),
-                ..ModelOptions::default()
-            });
+        let (key, address) = (set(KEY_VARIABLE), set(ADDRESS_VARIABLE));
+        if key.is_none() && address.is_none() {
+            return None;
         }
-        self
+        Some(Self {
+            name: set(MODEL_VARIABLE).unwrap_or_else(|| OPENAI_MODEL.to_owned()),
+            base_url: address.unwrap_or_else(|| OPENAI_BASE_URL.to_owned()),
+            api_key_env: key.map(|_| KEY_VARIABLE.to_owned()),
+            ..Self::default()
+        })
     }
 
-    /// Everything that is wrong, with the key it is at and what would be right; empty when all is well.
-    pub fn validate(&self) -> Vec<Problem> {
-        let mut problems = Vec::new();
-        let mut wrong = |what: String| problems.push(Problem::new("config.llm", what));
+    /// Holds the model, number `index` of the list, to its bounds.
+    fn review(&self, index: usize, review: &mut Review) {
+        let key = |field: &str| format!("llm.models.{index}.{field}");
+        for (field, value) in [("name", &self.name), ("base_url", &self.base_url)] {
+            if value.trim().is_empty() {
+                let message = format!("`{}` is missing", key(field));
+                review.add(key(field), message, format!("add `{field} = \"…\"` to this model"));
+            }
+        }
+        if !self.base_url.trim().is_empty() {
+            let fits = reqwest::Url::parse(&self.base_url)
+                .is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+            if !fits {
+                let message =
+                    format!("`{}` = `{}` is no http or https address", key("base_url"), self.base_url);
+                let remedy = format!("write the API's address, such as `{OPENAI_BASE_URL}`");
+                review.add(key("base_url"), message, remedy);
+            }
+        }
+        for (field, price) in [
+            ("input_usd_per_million", Some(self.input_usd_per_million)),
+            ("cached_input_usd_per_million", self.cached_input_usd_per_million),
+            ("output_usd_per_million", Some(self.output_usd_per_million)),
+        ] {
+            review.range(&key(field), price.unwrap_or_default(), 0.0..=100_000.0);
+        }
+        review.range(&key("context_window"), self.context_window, 256..=MOST_TOKENS);
+        let most = self.context_window.clamp(2, MOST_TOKENS) - 1;
+        review.range(&key("max_output_tokens"), self.max_output_tokens, 1..=most);
+    }
+}
+
+impl Options {
+    /// Everything that is wrong with these values.
+    pub fn problems(&self) -> Vec<Wrong> {
+        let mut review = Review::default();
+        review.range("llm.max_attempts", self.max_attempts, 1..=20);
+        review.range("llm.deadline_ms", self.deadline_ms, 1..=DAY_MS);
+        review.range("llm.connect_timeout_ms", self.connect_timeout_ms, 1..=DAY_MS);
+        review.range("llm.first_token_timeout_ms", self.first_token_timeout_ms, 1..=DAY_MS);
+        review.range("llm.between_tokens_timeout_ms", self.between_tokens_timeout_ms, 1..=DAY_MS);
+        review.range("llm.max_retry_after_ms", self.max_retry_after_ms, 0..=DAY_MS);
+        review.range("llm.backoff_ms", self.backoff_ms, 0..=60_000);
+        review.range("llm.offline_context_window", self.offline_context_window, 256..=MOST_TOKENS);
         let mut names = BTreeSet::from([OFFLINE]);
-        for (i, model) in self.models.iter().enumerate() {
-            let at = format!("llm.models[{i}]");
-            let name = model.name.as_str();
-            if name.trim().is_empty() {
-                wrong(format!("{at}.name is empty: give every model a name"));
-            } else if !names.insert(name) {
-                wrong(format!("{at}.name: {name:?} is taken: give every model another name"));
-            }
-            match reqwest::Url::parse(&model.base_url) {
-                Ok(url) if matches!(url.scheme(), "http" | "https") => {}
-                _ => wrong(format!("{at}.base_url: {:?} is no http address", model.base_url)),
-            }
-            let prices = [
-                ("input_usd_per_million", Some(model.input_usd_per_million)),
-                ("cached_input_usd_per_million", model.cached_input_usd_per_million),
-                ("output_usd_per_million", Some(model.output_usd_per_million)),
-            ];
-            for (key, price) in prices {
-                if price.is_some_and(|usd| !(0.0..1e6).contains(&usd)) {
-                    wrong(format!("{at}.{key}: a price is 0 or more, and less than a million"));
-                }
-            }
-            if model.max_output_tokens == 0 || model.max_output_tokens >= model.context_window {
-                wrong(format!(
-                    "{at}.max_output_tokens: {} must be at least 1 and less than context_window ({})",
-                    model.max_output_tokens, model.context_window
-                ));
+        for (index, model) in self.models.iter().enumerate() {
+            model.review(index, &mut review);
+            let key = format!("llm.models.{index}.name");
+            if model.name == OFFLINE {
+                let message = format!("`{key}` = `{OFFLINE}` is the name of the embedded model");
+                review.add(key, message, "choose another name");
+            } else if !model.name.is_empty() && !names.insert(&model.name) {
+                let message = format!("`{key}` = `{}` is the name of an earlier model, too", model.name);
+                review.add(key, message, "give each model a name of its own");
             }
         }
         for (purpose, list) in &self.purposes {
+            let key = format!("llm.purposes.{purpose}");
             if list.is_empty() {
-                wrong(format!("llm.purposes.{purpose} is empty: name a model, or leave it out"));
+                let message = format!("`{key}` names no model");
+                review.add(key.as_str(), message, "name one, or leave it out to try all");
             }
-            for name in list.iter().filter(|name| !names.contains(name.as_str())) {
-                wrong(format!("llm.purposes.{purpose}: there is no model {name:?} in llm.models"));
+            for (index, name) in list.iter().enumerate().filter(|(_, name)| !names.contains(name.as_str())) {
+                let remedy = match nearest(name, names.iter().copied()) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => {
+                        format!("the models are {}", names.iter().copied().collect::<Vec<_>>().join(", "))
+                    }
+                };
+                let key = format!("{key}.{index}");
+                let message = format!("`{key}` = `{name}` is the name of no model");
+                review.add(key, message, remedy);
             }
         }
-        let at_least_one = [
-            ("max_attempts", u64::from(self.max_attempts)),
-            ("deadline_ms", self.deadline_ms),
-            ("connect_timeout_ms", self.connect_timeout_ms),
-            ("first_token_timeout_ms", self.first_token_timeout_ms),
-            ("between_tokens_timeout_ms", self.between_tokens_timeout_ms),
-            ("offline_context_window", u64::from(self.offline_context_window)),
-        ];
-        for (key, _) in at_least_one.iter().filter(|(_, value)| *value == 0) {
-            wrong(format!("llm.{key} is 0: it must be at least 1"));
-        }
-        problems
+        review.end()
     }
 }
 
@@ -221,27 +252,27 @@ mod tests {
 
     #[test]
     fn a_key_alone_means_the_default_model_and_stays_out_of_what_is_shown() {
-        let options = Options::default().with_environment(environment(&[("OPENAI_API_KEY", "sk-secret")]));
-        assert_eq!(options.models[0].name, "gpt-4o-mini");
-        assert_eq!(options.models[0].base_url, "https://api.openai.com/v1");
+        let model = ModelOptions::from_environment(environment(&[("OPENAI_API_KEY", "sk-secret")])).unwrap();
+        assert_eq!(model.name, "gpt-4o-mini");
+        assert_eq!(model.base_url, "https://api.openai.com/v1");
+        let options = Options { models: vec![model], ..Options::default() };
         let shown = format!("{options:?} {}", serde_json::to_string(&options).unwrap());
         assert!(!shown.contains("secret"), "{shown}");
-        assert_eq!(options.validate(), []);
+        assert_eq!(options.problems(), []);
     }
 
     #[test]
     fn an_address_alone_means_a_server_that_needs_no_key() {
         let set = [("OPENAI_BASE_URL", "http://127.0.0.1:9/v1"), ("OPENAI_MODEL", "qwen")];
-        let options = Options::default().with_environment(environment(&set));
-        assert_eq!((options.models[0].name.as_str(), &options.models[0].api_key_env), ("qwen", &None));
+        let model = ModelOptions::from_environment(environment(&set)).unwrap();
+        assert_eq!((model.name.as_str(), &model.api_key_env), ("qwen", &None));
     }
 
     #[test]
-    fn a_configured_model_or_an_empty_environment_leaves_things_as_they_are() {
-        let own = Options { models: vec![ModelOptions::default()], ..Options::default() };
-        assert_eq!(own.clone().with_environment(environment(&[("OPENAI_API_KEY", "k")])), own);
-        let none = Options::default().with_environment(environment(&[("OPENAI_API_KEY", " ")]));
-        assert_eq!(none, Options::default());
+    fn an_empty_key_or_a_name_alone_makes_no_model() {
+        for set in [&[][..], &[("OPENAI_API_KEY", " ")], &[("OPENAI_MODEL", "m")]] {
+            assert_eq!(ModelOptions::from_environment(environment(set)), None);
+        }
     }
 
     #[test]
@@ -255,7 +286,7 @@ mod tests {
             max_attempts: 0,
             ..Options::default()
         };
-        let problems = options.validate();
+        let problems = options.problems();
         assert_eq!(problems.len(), 4, "{problems:#?}");
     }
 

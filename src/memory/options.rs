@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::run::Fault;
+use crate::setting::{Review, Wrong};
 
 /// How much of a conversation is remembered word by word.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -24,23 +24,21 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Everything that is wrong with these values, with the key's name and the remedy.
-    pub fn problems(&self) -> Vec<Fault> {
-        let mut problems = Vec::new();
-        let mut wrong = |message: &str| problems.push(Fault::new("config.invalid", message));
-        if !(0.05..=0.9).contains(&self.window_share) {
-            wrong("memory.window_share must be from 0.05 to 0.9");
-        }
-        if self.keep_turns == 0 {
-            wrong("memory.keep_turns must be at least 1");
-        }
+    /// Everything that is wrong with these values.
+    pub fn problems(&self) -> Vec<Wrong> {
+        let mut review = Review::default();
+        review.range("memory.window_share", self.window_share, 0.05..=0.9);
+        review.range("memory.keep_turns", self.keep_turns, 1..=1_000);
+        review.range("memory.max_turns_in_prompt", self.max_turns_in_prompt, 1..=1_000);
         if self.max_turns_in_prompt <= self.keep_turns {
-            wrong("memory.max_turns_in_prompt must be more than memory.keep_turns");
+            let message = format!(
+                "`memory.max_turns_in_prompt` = `{}` is not more than `memory.keep_turns` = `{}`",
+                self.max_turns_in_prompt, self.keep_turns
+            );
+            let keys = ["memory.max_turns_in_prompt", "memory.keep_turns"];
+            review.contradiction(&keys, message, "raise the one or lower the other");
         }
-        if self.max_turns_in_prompt > 1000 {
-            wrong("memory.max_turns_in_prompt must be at most 1000");
-        }
-        problems
+        review.end()
     }
 
     /// The tokens that the memory may take of a window of `window` tokens; a share outside its bounds

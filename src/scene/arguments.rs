@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::SceneTool;
 use crate::run::Fault;
-use crate::tools::nearest::did_you_mean;
+use crate::nearest::did_you_mean;
 
 /// The longest arguments that are read, in bytes.
 const MAX_BYTES: usize = 256 * 1024;

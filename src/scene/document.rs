@@ -7,7 +7,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::fault::Report;
-use crate::tools::nearest::{did_you_mean, listed};
+use crate::nearest::{did_you_mean, listed};
 
 /// A value and the line it stands on, where it was read from a file.
 #[derive(Debug, Clone)]

@@ -12,7 +12,7 @@ use super::fault::{Fault, Report, Severity};
 use super::{Options, Scene, read};
 use crate::tools::NativeTools;
 use crate::tools::guard::NetworkPolicy;
-use crate::tools::nearest::{did_you_mean, listed};
+use crate::nearest::{did_you_mean, listed};
 
 /// What a folder must have to be a scene.
 const SCENE_FILE: &str = "scene.toml";

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::document::{At, Places};
 use super::fault::Report;
-use crate::tools::nearest::{did_you_mean, listed, nearest};
+use crate::nearest::{did_you_mean, listed, nearest};
 
 const KEYWORDS: [&str; 53] = [
     "$anchor",

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::run::Fault;
+use crate::setting::{Review, Wrong};
 
 /// Where things are kept, and how much may wait to be written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,19 +26,15 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Everything that is wrong with these values, with the key's name and the remedy.
-    pub fn problems(&self) -> Vec<Fault> {
-        let mut problems = Vec::new();
-        let mut wrong = |message: &str| problems.push(Fault::new("config.invalid", message));
+    /// Everything that is wrong with these values.
+    pub fn problems(&self) -> Vec<Wrong> {
+        let mut review = Review::default();
         if self.data_dir.as_os_str().is_empty() {
-            wrong("store.data_dir is empty: name a directory");
+            let message = "`store.data_dir` must name a directory";
+            review.add("store.data_dir", message, "write a path such as `data`");
         }
-        if !(1..=1_000_000).contains(&self.max_pending) {
-            wrong("store.max_pending must be from 1 to 1000000");
-        }
-        if !(1..=100_000).contains(&self.max_batch) {
-            wrong("store.max_batch must be from 1 to 100000");
-        }
-        problems
+        review.range("store.max_pending", self.max_pending, 1..=1_000_000);
+        review.range("store.max_batch", self.max_batch, 1..=100_000);
+        review.end()
     }
 }

@@ -41,6 +41,7 @@ pub(crate) fn event(n: u128, seq: u64) -> Envelope<Event> {
             request: format!("request {n}"),
             user: "keysersoze".to_owned(),
             task: TaskId(Uuid::from_u128(n)),
+            plan_only: false,
         }),
         seq => Event::StepStarted { step: u32::try_from(seq).unwrap() },
     };

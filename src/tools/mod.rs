@@ -5,7 +5,6 @@
 pub mod bound;
 pub mod guard;
 pub mod http;
-pub(crate) mod nearest;
 pub mod phrase;
 #[cfg(test)]
 pub(crate) mod testing;

@@ -8,5 +8,11 @@ mod scenarios;
 #[path = "../../scenes/shipped.rs"]
 mod shipped;
 mod stranger;
+mod continuation;
+mod degradation;
+mod llm_faults;
+mod planner_faults;
+mod planner_worth;
+mod scene_faults;
 #[path = "../support/mod.rs"]
 mod support;

@@ -19,6 +19,8 @@ mod gate;
 pub mod house;
 pub mod journal;
 pub mod mind;
+pub mod corruption;
+pub mod planner_engine;
 mod request;
 pub mod scenario;
 mod scripted;

@@ -99,6 +99,11 @@ impl ScriptedLlm {
         self.requests().into_iter().nth(nth).unwrap_or_else(|| panic!("there was no request {nth}"))
     }
 
+    /// Drops what was kept so far: for tests with many thousand requests.
+    pub fn forget(&self) {
+        self.script.requests.lock().unwrap().clear();
+    }
+
     /// The `Authorization` header of one request.
     pub fn authorization(&self, nth: usize) -> Option<String> {
         self.script.requests.lock().unwrap()[nth].authorization.clone()
