@@ -9,6 +9,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use proscenium::config::Flags;
 use proscenium::run::{Envelope, Event, Fault, RunId, RunState, SessionEvent, SessionId, TenantId};
@@ -35,6 +36,7 @@ pub struct Setup {
     scenes: Vec<Scene>,
     native: NativeTools,
     dir: Arc<TempDir>,
+    idle: Option<Duration>,
 }
 
 impl Setup {
@@ -47,6 +49,7 @@ impl Setup {
             scenes: Vec::new(),
             native: shipped::tools(),
             dir: Arc::new(tempfile::tempdir().unwrap()),
+            idle: None,
         };
         setup
             .set("execution.fixed_now", CLOCK)
@@ -82,9 +85,21 @@ impl Setup {
         self
     }
 
+    /// Without the scenes that the program ships.
+    pub fn alone(mut self) -> Self {
+        self.env.retain(|key, _| !key.contains("__settings__"));
+        self.set("scenes.builtin", false)
+    }
+
     /// A scene made in Rust.
     pub fn scene(mut self, scene: Scene) -> Self {
         self.scenes.push(scene);
+        self
+    }
+
+    /// How long a conversation stays awake with nothing to do.
+    pub fn idle(mut self, time: Duration) -> Self {
+        self.idle = Some(time);
         self
     }
 
@@ -109,6 +124,10 @@ impl Setup {
         let builder = Engine::builder(config.clone()).native_tools(self.native);
         let builder = builder.builtin_scenes(&shipped::FOLDERS);
         let builder = self.scenes.into_iter().fold(builder, proscenium::Builder::scene);
+        let builder = match self.idle {
+            Some(time) => builder.idle(time),
+            None => builder,
+        };
         Ok(House { engine: builder.start().await?, config, tenant, dir: self.dir })
     }
 

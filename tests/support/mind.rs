@@ -40,7 +40,12 @@ struct ThoughtStep {
 impl Mind {
     /// The mind of the scenarios.
     pub fn of_the_scenarios() -> Self {
-        serde_norway::from_str(include_str!("../scenarios/scripted.yaml")).unwrap()
+        Self::read(include_str!("../scenarios/scripted.yaml"))
+    }
+
+    /// A mind as it is written.
+    pub fn read(yaml: &str) -> Self {
+        serde_norway::from_str(yaml).unwrap()
     }
 
     /// What it replies.
@@ -67,7 +72,7 @@ impl Mind {
             let day = words.strip_prefix(before)?.strip_suffix(after)?.parse().ok()?;
             Some((thought.clone(), Some(day)))
         });
-        of_a_day.unwrap_or_else(|| panic!("tests/scenarios/scripted.yaml does not know {words:?}"))
+        of_a_day.unwrap_or_else(|| panic!("this mind does not know {words:?}"))
     }
 
     fn plan(&self, request: &Value) -> Value {
