@@ -38,6 +38,7 @@ pub struct Builder {
     native: NativeTools,
     builtin: Option<&'static include_dir::Dir<'static>>,
     scenes: Vec<Scene>,
+    idle: Duration,
 }
 
 impl Builder {
@@ -59,6 +60,14 @@ impl Builder {
     #[must_use]
     pub fn scene(mut self, scene: Scene) -> Self {
         self.scenes.push(scene);
+        self
+    }
+
+    /// How long a conversation stays awake with nothing to do; a minute unless told. A sleeping one
+    /// is in the store only, and wakes with its next request.
+    #[must_use]
+    pub fn idle(mut self, time: Duration) -> Self {
+        self.idle = time;
         self
     }
 
@@ -103,7 +112,8 @@ impl Builder {
             .build()
             .map_err(|error| start_fault("engine.threads", format!("no threads for tools: {error}")))?;
         let catalogue = Arc::new(Catalogue::new(loaded.scenes));
-        let parts = Parts { store, gateway, catalogue, clock, http, workers: workers.handle().clone(), config };
+        let workers_handle = workers.handle().clone();
+        let parts = Parts { store, gateway, catalogue, clock, http, workers: workers_handle, config, idle: self.idle };
         let system = System::start(parts.clone()).await;
         let system = match system {
             Ok(system) => system,
@@ -143,6 +153,7 @@ struct Parts {
     http: reqwest::Client,
     workers: tokio::runtime::Handle,
     config: Config,
+    idle: Duration,
 }
 
 /// A request to the engine.
@@ -175,7 +186,7 @@ pub struct Ticket {
 
 impl Ticket {
     /// The next event of the run; `None` when there will be no more. A listener that lags more than
-    /// a thousand events behind loses the oldest; the journal has them.
+    /// a few hundred events behind loses the oldest; the journal has them.
     pub async fn next(&mut self) -> Option<Arc<Envelope<Event>>> {
         loop {
             match self.events.recv().await {
@@ -213,7 +224,7 @@ pub struct Engine {
 impl Engine {
     /// An engine to be configured further.
     pub fn builder(config: Config) -> Builder {
-        Builder { config, native: NativeTools::new(), builtin: None, scenes: Vec::new() }
+        Builder { config, native: NativeTools::new(), builtin: None, scenes: Vec::new(), idle: IDLE }
     }
 
     /// Submits a request: when this returns, it is in the journal.
@@ -274,6 +285,11 @@ impl Engine {
             history: None,
             plan_only: false,
         }
+    }
+
+    /// How many conversations are awake; those that sleep are in the store only.
+    pub async fn awake(&self) -> usize {
+        self.system.registry.awake().await
     }
 
     /// The scenes there are.
@@ -423,7 +439,7 @@ async fn cast(parts: &Parts) -> Result<(session_registry::Address, journal::Hand
         store: parts.store.clone(),
         memory: parts.config.memory.clone(),
         max_queued: parts.config.execution.max_queued_requests as usize,
-        idle: IDLE,
+        idle: parts.idle,
     };
     let registry =
         session_registry::Address::start(&arbiters[0], arbiters.clone(), options, MAX_AWAKE, REGISTRY_MAILBOX);

@@ -31,7 +31,7 @@ use crate::tools::Principal;
 /// forgotten.
 const MAX_EVENTS: u64 = 20_000;
 /// How many events a slow listener may lag behind before it has to read the journal.
-pub(crate) const EVENTS_KEPT: usize = 1024;
+pub(crate) const EVENTS_KEPT: usize = 256;
 
 /// What every run works with.
 #[derive(Clone)]
@@ -114,7 +114,11 @@ impl Driver {
     /// Drives the run to its end with `context` as its memory of the conversation.
     pub(crate) async fn run(mut self, context: Context) -> Ended {
         let began = Instant::now();
-        let broken = self.drive(context).await.err();
+        let mut broken = self.drive(context).await.err();
+        // A journal that takes events can be told how it ends; a run that cannot go on has failed.
+        if let Some(fault) = broken.take_if(|fault| fault.code == "run.illegal_event") {
+            broken = self.record(Event::RunFailed { error: fault }).await.err();
+        }
         // What is still in flight is of no use to an ended run.
         self.stop.cancel();
         self.in_flight.clear();

@@ -181,14 +181,19 @@ impl Work {
 struct Actor {
     scene: Arc<Scene>,
     options: Options,
+    /// Calls that wait for a place.
     waiting: VecDeque<Work>,
-    active: u32,
+    /// Calls under way, at most the scene's `concurrency`.
+    calling: u32,
+    /// Questions under way, at most the scene's `mailbox`. They take no place from calls: how much a
+    /// provider takes at once is the gateway's matter.
+    asking: u32,
 }
 
 impl Actor {
     fn launch(scene: &Arc<Scene>, options: &Options) -> Addr<Self> {
         let actor =
-            Self { scene: scene.clone(), options: options.clone(), waiting: VecDeque::new(), active: 0 };
+            Self { scene: scene.clone(), options: options.clone(), waiting: VecDeque::new(), calling: 0, asking: 0 };
         Self::start_in_arbiter(&options.arbiter, move |ctx| {
             ctx.set_mailbox_capacity(actor.scene.mailbox as usize);
             actor
@@ -196,9 +201,10 @@ impl Actor {
     }
 
     fn begin(&mut self, work: Work, ctx: &mut Context<Self>) {
-        self.active += 1;
         let scene = self.scene.clone();
         let options = self.options.clone();
+        let is_call = matches!(work, Work::Call { .. });
+        *self.count(is_call) += 1;
         let task = self.options.workers.spawn(async move {
             match work {
                 Work::Ask { request, fallback, cancelled, reply } => {
@@ -215,12 +221,18 @@ impl Actor {
                 tracing::error!(%error, "a piece of a scene's work panicked");
             }
         };
-        ctx.spawn(ended.into_actor(self).map(|(), actor, ctx| {
-            actor.active -= 1;
-            if let Some(next) = actor.waiting.pop_front() {
-                actor.begin(next, ctx);
+        ctx.spawn(ended.into_actor(self).map(move |(), actor, ctx| {
+            *actor.count(is_call) -= 1;
+            if actor.calling < actor.scene.concurrency {
+                if let Some(next) = actor.waiting.pop_front() {
+                    actor.begin(next, ctx);
+                }
             }
         }));
+    }
+
+    fn count(&mut self, is_call: bool) -> &mut u32 {
+        if is_call { &mut self.calling } else { &mut self.asking }
     }
 }
 
@@ -232,9 +244,13 @@ impl Handler<Work> for Actor {
     type Result = ();
 
     fn handle(&mut self, work: Work, ctx: &mut Context<Self>) {
-        if self.active < self.scene.concurrency {
+        let free = match &work {
+            Work::Ask { .. } => self.asking < self.scene.mailbox,
+            Work::Call { .. } => self.calling < self.scene.concurrency,
+        };
+        if free {
             self.begin(work, ctx);
-        } else if self.waiting.len() < self.scene.mailbox as usize {
+        } else if matches!(work, Work::Call { .. }) && self.waiting.len() < self.scene.mailbox as usize {
             self.waiting.push_back(work);
         } else {
             work.refuse(busy(&self.scene));

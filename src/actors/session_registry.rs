@@ -39,7 +39,16 @@ impl Address {
     pub(crate) async fn may_sleep(&self, wish: Asleep) -> bool {
         self.0.send(wish).await.unwrap_or(true)
     }
+
+    /// How many conversations are awake.
+    pub(crate) async fn awake(&self) -> usize {
+        self.0.send(CountAwake).await.unwrap_or(0)
+    }
 }
+
+#[derive(Message)]
+#[rtype(result = "usize")]
+struct CountAwake;
 
 #[derive(Message)]
 #[rtype(result = "()")]
@@ -127,5 +136,13 @@ impl Handler<Asleep> for SessionRegistry {
             self.awake.remove(&key);
         }
         agreed
+    }
+}
+
+impl Handler<CountAwake> for SessionRegistry {
+    type Result = usize;
+
+    fn handle(&mut self, _: CountAwake, _: &mut Context<Self>) -> usize {
+        self.awake.values().filter(|awake| awake.address.connected()).count()
     }
 }

@@ -7,6 +7,7 @@
 //! **Invariant:** nothing outside this module speaks to a provider; it knows `run` for the shapes of
 //! replies and usage, and nothing of scenes, planners or actors.
 
+mod embedded;
 mod error;
 mod gateway;
 pub mod openai;
@@ -16,10 +17,10 @@ mod probe;
 mod provider;
 pub mod reader;
 mod retry;
-mod embedded;
 pub mod language;
 pub mod offline;
 pub mod sections;
+pub mod signature;
 pub mod tokens;
 
 use serde::{Deserialize, Serialize};

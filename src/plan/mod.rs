@@ -7,6 +7,8 @@ mod depends;
 mod format;
 mod schedule;
 mod status;
+#[cfg(test)]
+mod tests;
 mod validate;
 
 use serde::{Deserialize, Serialize};

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::tools::{CHECK_CONTINUATION, CREATE_PLAN, ask_user, check_continuation, create_plan};
 use crate::llm::{Choice, Message, Purpose, Request, ToolSpec, sections};
+use crate::llm::signature::{self, SceneLine, ToolLine};
 use crate::plan::StepStatus;
 use crate::run::{
     AskStatus, Context, Effect, OutOfScope, Outcome, ReplyCall, RunState, StepState, Subject, Turn,
@@ -64,7 +65,8 @@ const ANSWER: &str = "\
 You write the answer to a user's request, in the user's language. Be brief and exact.
 - With <mode> answer: tell everything that <executed> found and did, with the exact figures, names, dates and sources; \
 what was not done, and why; and if a step asks the user something, ask exactly that. Add nothing that is not in \
-<executed>.
+<executed>. If there is <missing>, only the user can say it: ask for exactly that. If there is <undone>, say that it \
+was not done.
 - With <mode> out_of_scope: no scene serves the request. Answer from <conversation>, or briefly from general knowledge; \
 never claim to have done anything. Say what you can do (<capabilities>) if that helps.
 - With <mode> decline: answer only if the request is a greeting or about <conversation> itself. Otherwise say in one \
@@ -149,6 +151,13 @@ fn answer(state: &RunState, catalogue: &Catalogue) -> Request {
     let context = context(state);
     sections::push(&mut data, "conversation", &conversation(&context, context.turns.iter()));
     sections::push(&mut data, "executed", &executed(state));
+    if let Some((verdict, said)) = state.verdicts.last().and_then(|v| Some((v, v.missing_information.as_deref()?))) {
+        match (verdict.should_continue, verdict.can_answer_now) {
+            (true, _) => sections::push(&mut data, "undone", said),
+            (false, false) => sections::push(&mut data, "missing", said),
+            (false, true) => {}
+        }
+    }
     let capabilities: Vec<String> = catalogue
         .iter()
         .map(|scene| json!({"scene": scene.name, "description": scene.description}).to_string())
@@ -353,21 +362,32 @@ fn pending(data: &mut String, context: &Context) {
     }
 }
 
+/// A line a scene. Examples stand with the tool that serves them, and arguments are told in one line:
+/// the whole schemas would double the prompt and change no plan.
 fn scenes(catalogue: &Catalogue) -> String {
+    let says = |scene: &Scene, tool: Option<&str>| -> Vec<String> {
+        scene.examples.iter().filter(|e| e.tool.as_deref() == tool).map(|e| e.say.clone()).collect()
+    };
     let lines: Vec<String> = catalogue
         .iter()
-        .map(|scene| {
-            let tools: Vec<Value> = scene
+        .map(|scene| SceneLine {
+            scene: scene.name.clone(),
+            description: scene.description.clone(),
+            tools: scene
                 .tools
                 .iter()
-                .map(|tool| {
-                    json!({"name": tool.name, "effect": tool.effect, "description": tool.description,
-                           "parameters": tool.parameters})
+                .map(|tool| ToolLine {
+                    name: tool.name.clone(),
+                    effect: if tool.effect == Effect::Write { "write" } else { "read" }.to_owned(),
+                    description: tool.description.clone(),
+                    arguments: signature::signature(&tool.parameters),
+                    examples: says(scene, Some(&tool.name)),
                 })
-                .collect();
-            json!({"scene": scene.name, "description": scene.description, "examples": scene.examples, "tools": tools})
-                .to_string()
+                .collect(),
+            examples: says(scene, None),
         })
+        // Plain data, which can always be written.
+        .map(|line| serde_json::to_string(&line).unwrap_or_default())
         .collect();
     lines.join("\n")
 }

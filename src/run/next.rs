@@ -171,6 +171,7 @@ impl RunState {
         let mut open = false;
         let mut started =
             step.calls.iter().filter(|c| self.calls.get(c).is_some_and(|c| c.attempts > 0)).count();
+        let mut waiting = 0;
         let writes = step
             .round_calls
             .iter()
@@ -191,10 +192,12 @@ impl RunState {
                     actions.push(Action::Call { call: number, attempt: *attempt });
                 }
                 CallStatus::Requested => {
-                    if let Some(action) = self.requested(number, started) {
-                        started += usize::from(matches!(action, Action::Call { .. }));
-                        actions.push(action);
-                    }
+                    let Some(action) = self.requested(number, started, waiting) else {
+                        waiting += 1;
+                        continue;
+                    };
+                    started += usize::from(matches!(action, Action::Call { .. }));
+                    actions.push(action);
                 }
                 _ => {}
             }
@@ -202,8 +205,11 @@ impl RunState {
         (actions, open)
     }
 
-    /// What to do with a call that was asked for; `None` while it waits for an equal one.
-    fn requested(&self, number: u32, started: usize) -> Option<Action> {
+    /// What to do with a call that was asked for; `None` while it waits for an equal one. Calls before
+    /// it that wait keep their places among `max_calls`, so that no call that may start now may not
+    /// a moment later.
+    fn requested(&self, number: u32, started: usize, waiting: usize) -> Option<Action> {
+        let most = self.settings().max_calls as usize;
         let call = self.calls.get(&number)?;
         let writes = call.requested.effect == Effect::Write;
         let refuse = |error: Fault| {
@@ -234,10 +240,10 @@ impl RunState {
                     call.requested.tool
                 ),
             )),
-            Decision::Run if started >= self.settings().max_calls as usize => refuse(Fault::new(
-                "bound.calls",
-                format!("more than {} tool calls in one step", self.settings().max_calls),
-            )),
+            Decision::Run if started >= most => {
+                refuse(Fault::new("bound.calls", format!("more than {most} tool calls in one step")))
+            }
+            Decision::Run if started + waiting >= most => None,
             Decision::Run => Some(Action::Call { call: number, attempt: 1 }),
         }
     }

@@ -51,6 +51,11 @@ impl RunState {
                 None => writeln!(out, "{number}. {scene}: …"),
             };
         }
+        // What only the user can say is asked for, also when nobody can word the question.
+        let asked = self.verdicts.last().filter(|v| !v.should_continue && !v.can_answer_now);
+        if let Some(missing) = asked.and_then(|v| v.missing_information.as_deref()) {
+            let _ = writeln!(out, "{missing}");
+        }
         out.trim_end().to_owned()
     }
 

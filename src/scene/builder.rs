@@ -81,7 +81,7 @@ impl SceneBuilder {
         self
     }
 
-    /// Most messages waiting for it; 64 unless told.
+    /// Most calls waiting for it; 1024 unless told.
     pub fn mailbox(mut self, most: u32) -> Self {
         self.draft.mailbox = Some(At::nowhere(most.into()));
         self

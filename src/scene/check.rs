@@ -16,8 +16,8 @@ use crate::tools::guard::NetworkPolicy;
 use crate::nearest::{did_you_mean, listed};
 use crate::tools::{NativeTools, Tool, http, phrase};
 
-const DEFAULT_CONCURRENCY: u32 = 8;
-const DEFAULT_MAILBOX: u32 = 64;
+const DEFAULT_CONCURRENCY: u32 = 32;
+const DEFAULT_MAILBOX: u32 = 1024;
 const DEFAULT_TIMEOUT_MS: u64 = 10_000;
 const DEFAULT_MAX_RESULT_BYTES: usize = 16 * 1024;
 

@@ -39,9 +39,9 @@ pub struct Scene {
     pub instructions: String,
     /// Requests it serves, in several languages.
     pub examples: Vec<Example>,
-    /// Most steps and calls it works on at once.
+    /// Most tool calls it works on at once.
     pub concurrency: u32,
-    /// Most messages waiting for it; more are refused.
+    /// Most tool calls waiting for a place, and most questions to its model at once; more are refused.
     pub mailbox: u32,
     /// `[settings]`, overlaid by `scenes.settings` of the configuration.
     pub settings: Value,

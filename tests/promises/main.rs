@@ -4,9 +4,19 @@
 
 mod check;
 mod cli;
+mod continuation;
+mod conversations;
+mod degradation;
 mod example;
 mod llm_faults;
+mod planner_faults;
+mod planner_worth;
 mod process;
+mod scenarios;
+mod scene_faults;
 mod store_faults;
+mod stranger;
+#[path = "../../scenes/shipped.rs"]
+mod shipped;
 #[path = "../support/mod.rs"]
 mod support;

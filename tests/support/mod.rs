@@ -12,15 +12,27 @@
 //! assert_eq!(support::section(&llm.request(0), "request").as_deref(), Some("hello"));
 //! ```
 
-#![expect(dead_code, unused_imports, reason = "not every promise needs every helper")]
+#![expect(unused_imports, reason = "not every promise needs every helper")]
 
+mod backend;
+mod gate;
+pub mod house;
+pub mod journal;
+pub mod mind;
+pub mod corruption;
+pub mod planner_engine;
 mod request;
+pub mod scenario;
 mod scripted;
 mod server;
+pub mod wire;
 
 use async_trait::async_trait;
 use proscenium::llm::{CallControl, Completion, Error, Kind, Provider, Request};
 
+pub use backend::{Backend, Reached};
+pub use gate::Gate;
+pub use house::{House, Setup, Told};
 pub use request::{forced_tool, is_repair, last_message, section, tool_names, tool_results};
 pub use scripted::{Counted, End, Scripted, ScriptedCall, chunk};
 pub use server::ScriptedLlm;

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::gate::Gate;
 use super::request::forced_tool;
 
 /// One answer.
@@ -33,6 +34,8 @@ pub enum Scripted {
     Metered(Box<Scripted>, Option<Counted>),
     /// Another answer (a call, calls or words) with this `finish_reason`.
     Finished(Box<Scripted>, String),
+    /// Another answer, once the gate is open.
+    Held(Box<Scripted>, Gate),
 }
 
 /// A call of a scripted answer.
@@ -113,6 +116,11 @@ impl Scripted {
     /// The same with another `finish_reason`.
     pub fn finished(self, reason: &str) -> Self {
         Scripted::Finished(Box::new(self), reason.to_owned())
+    }
+
+    /// The same, once the gate is open.
+    pub fn held(self, gate: &Gate) -> Self {
+        Scripted::Held(Box::new(self), gate.clone())
     }
 
     /// The message of an answer that has one: words, calls, tokens, and why it ends.

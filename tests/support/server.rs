@@ -99,6 +99,11 @@ impl ScriptedLlm {
         self.requests().into_iter().nth(nth).unwrap_or_else(|| panic!("there was no request {nth}"))
     }
 
+    /// Drops what was kept so far: for tests with many thousand requests.
+    pub fn forget(&self) {
+        self.script.requests.lock().unwrap().clear();
+    }
+
     /// The `Authorization` header of one request.
     pub fn authorization(&self, nth: usize) -> Option<String> {
         self.script.requests.lock().unwrap()[nth].authorization.clone()
@@ -123,7 +128,11 @@ async fn answer(script: Data<Script>, request: HttpRequest, body: Bytes) -> Http
         requests.push(Recorded { body: body.clone(), authorization: authorization.map(str::to_owned) });
         requests.len() - 1
     };
-    let scripted = (script.handler)(&body, nth);
+    let mut scripted = (script.handler)(&body, nth);
+    while let Scripted::Held(inner, gate) = scripted {
+        gate.passed().await;
+        scripted = *inner;
+    }
     let wants_stream = body["stream"] == true;
     if let Some(said) = scripted.said() {
         return if wants_stream { events(said.events(), End::Done) } else { json(said.whole().to_string()) };

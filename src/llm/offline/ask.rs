@@ -53,6 +53,7 @@ fn label(field: &Field, lang: Lang) -> String {
         Some(common) if told == lang && !description.is_empty() && field.kind != Kind::Date => format!("{common} ({description})"),
         Some(common) => common.to_owned(),
         None if !description.is_empty() && told == lang => description,
+        None if !description.is_empty() => format!("{} ({description})", translated(field, lang)),
         None => translated(field, lang),
     };
     if let Kind::Enum(choices) = &field.kind {

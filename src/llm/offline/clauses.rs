@@ -268,6 +268,10 @@ impl Part<'_> {
         if self.tokens.get(last + 1).is_some_and(|t| matches!(t.raw.as_str(), "\"" | "»" | "”")) && self.quoted.get(last) == Some(&true) {
             text = text::span(self.text, self.tokens, first, last + 1).trim().to_owned();
         }
+        // Without its mark a question is no longer one.
+        if self.tokens.get(last + 1).is_some_and(|t| t.raw == "?") {
+            text.push('?');
+        }
         Clause { text, link }
     }
 
@@ -369,6 +373,12 @@ impl Part<'_> {
         self.clause(first, last, Link::Next).text
     }
 
+    /// Whether a part begins with a preposition and so belongs to what stands before it ("a nome X").
+    fn leans(&self, first: usize) -> bool {
+        let words = ["a", "ad", "al", "con", "per", "di", "da", "in", "su", "nel", "nella", "at", "with", "for", "under", "by", "on", "to", "of", "from"];
+        self.tokens[first..].iter().find(|t| t.word).is_some_and(|t| t.is(&words))
+    }
+
     /// Splits at "e", "and" and commas where both sides lead somewhere by themselves.
     fn soft(&self, first: usize, last: usize, judge: &dyn Judge) -> Vec<Clause> {
         let mut pieces: Vec<(usize, usize)> = Vec::new();
@@ -400,7 +410,7 @@ impl Part<'_> {
             let words = self.words(a, b);
             let right = judge.tool(&words, left.map(|l| l.0));
             let apart = match (left, right) {
-                (Some((l, _)), Some((r, sure))) if l != r => sure || judge.acts(&words),
+                (Some((l, _)), Some((r, sure))) if l != r => (sure && !self.leans(a)) || judge.acts(&words),
                 (Some(_), Some((_, sure))) => sure && judge.acts(&words),
                 // "Il mio username è X e vorrei …", "Devo partire, dimmi …"
                 (None, Some((_, sure))) => sure && judge.acts(&words),

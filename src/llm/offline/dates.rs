@@ -188,13 +188,16 @@ impl Reader<'_> {
         let opens = self.is(i, FROM) && !self.is(i, &["del", "du", "von"]);
         let ends = self.is(i, &["until", "till", "til", "fino", "entro", "by", "bis", "hasta", "through"]);
         let dal = self.is(i, &["dal", "dall", "from", "starting"]);
+        if let Some((Said::Exactly(date), next)) = self.relative(i) {
+            return Some((vec![Day { first: i, last: next - 1, date, role: Role::Single }], next));
+        }
         let start = if opens || ends { self.skip(i + 1) } else { i };
         let (said, next) = self.date_at(start, (dal || ends) && !self.counts(start))?;
         if let Said::Between(from, to) = said {
             let day = |date, role| Day { first: i, last: next - 1, date, role };
             return Some((vec![day(from, Role::From), day(to, Role::To)], next));
         }
-        let date = self.resolve(said, self.today, false)?;
+        let date = self.resolve(self.month_of_next(said, next), self.today, false)?;
         let role = if ends {
             Role::To
         } else if opens && !self.is(i, BETWEEN) {
@@ -203,6 +206,22 @@ impl Reader<'_> {
             Role::Single
         };
         Some((vec![Day { first: i, last: next - 1, date, role }], next))
+    }
+
+    /// "il 3 e il 4 agosto": the month that a day without one shares with the day joined to it.
+    fn month_of_next(&self, said: Said, mut at: usize) -> Said {
+        let Said::Parts { day, month: None, year: None } = said else { return said };
+        for _ in 0..4 {
+            if !self.at(at).is_some_and(|t| t.raw == "," || t.is(&["e", "ed", "and", "o", "or"])) {
+                break;
+            }
+            match self.date_at(self.skip(at + 1), true) {
+                Some((Said::Parts { month: Some(month), year, .. }, _)) => return Said::Parts { day, month: Some(month), year },
+                Some((Said::Parts { .. }, next)) => at = next,
+                _ => break,
+            }
+        }
+        said
     }
 
     /// Whether the number here counts something ("from 15 people"), which makes it no day.

@@ -66,7 +66,7 @@ fn has_month(tokens: &[Token], day: &Day) -> bool {
 }
 
 /// What stands between quotation marks; an apostrophe is none.
-fn quotes(tokens: &[Token]) -> Vec<(usize, usize)> {
+pub(super) fn quotes(tokens: &[Token]) -> Vec<(usize, usize)> {
     let mut out = Vec::new();
     let mut open: Option<(usize, char)> = None;
     for (i, token) in tokens.iter().enumerate() {

@@ -5,9 +5,10 @@ use jiff::Zoned;
 
 use super::clauses::{self, Judge};
 use super::entities::Entities;
+use super::index::Index;
 use super::lexicon;
 use super::prompt::{Conversation, Turn};
-use super::routing::{Hit, Index, STRONG};
+use super::routing::{Hit, STRONG};
 use super::text::{self, Token};
 
 /// How far back a chain of elliptical requests is followed.

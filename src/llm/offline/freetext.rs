@@ -209,7 +209,7 @@ pub(super) fn left_over(source: &Source, verbs: &[String], fields: &[Field]) -> 
     };
     let head = |i: usize| {
         !tokens[i].word || source.gone(i) || own(i) || lexicon::is_chat(&tokens[i].norm) || tokens[i].is(LEADS)
-            || (!verbs.is_empty() && lexicon::is_stop(&tokens[i].norm))
+            || (!verbs.is_empty() && (lexicon::is_stop(&tokens[i].norm) || lexicon::is_asking(&tokens[i].norm)))
     };
     let mut first = 0;
     while first < tokens.len() && head(first) {

@@ -17,13 +17,39 @@ const CONCEPTS: &str = "\
 ! search cerca cercare cercami ricerca find trova trovare trovami look lookup chercher suchen buscar
 ! send invia inviare manda mandare spedisci spedire envoyer senden enviar
 ! change modifica modificare cambia cambiare update aggiorna aggiornare aggiornamento edit sposta spostare reschedule rinvia rinviare
-! add aggiungi aggiungere aggiunta insert inserisci inserire register registra registrare registrazione iscrivi iscrivere
+! add aggiungi aggiungere aggiunta insert inserisci inserire register registra registrare registrazione log annota annotare segna segnare record
+! enroll iscrivi iscrivere iscrivimi iscrivermi iscrizione join signup enrol enrollment partecipa partecipare register attend
+! start inizia iniziare comincia cominciare begin avvia avviare
+! check verifica verificare controlla controllare
+! upload carica caricare
+! download scarica scaricare
+! share condividi condividere
+! spend spendi spendere speso spent
+! rent noleggia noleggiare noleggio affitta affittare affitto rental hire
+! sell vendi vendere vendita sale
+! deliver consegna consegnare consegnato
+! pick ritira ritirare ritiro pickup collect
+! print stampa stampare
+! invite invita invitare invito
+! rate valuta valutare recensisci recensire review recensione
+! water annaffia annaffiare innaffia
+! turn accendi accendere spegni spegnere switch
+! set imposta impostare regola regolare
+! call chiama chiamare telefona telefonare
+! swap scambia scambiare
+! donate dona donare donazione
+! complete completa completare finish finisci finire
+! leave parti partire
 ! order ordina ordinare ordine ordinazione
 ! buy compra comprare acquista acquistare acquisto purchase
 ! pay paga pagare pagamento payment
 ! renew rinnova rinnovare rinnovo renewal proroga prorogare extend extension prolunga prolungare
 ! request richiedi richiedere richiesta chiedi chiedere ask apply demander anfordern beantragen pedir solicitar
 ! approve approva approvare approvatore approvatori approver approval approvazione autorizza autorizzare authorize
+when quando
+who chi
+where dove
+which quali quale
 ! track traccia tracciare tracking tracciamento rintraccia rintracciare seguire segui
 ! close chiudi chiudere chiusura
 ! assign assegna assegnare assegnazione
@@ -32,10 +58,9 @@ const CONCEPTS: &str = "\
 ! move trasferisci trasferire transfer bonifico trasferimento
 ! translate traduci tradurre traduzione translation
 ! plan pianifica pianificare schedule programma programmare calendarizza organizza organizzare organise organize
-! log annota annotare segna segnare record
 ! submit inoltra inoltrare presenta presentare
 ! remind ricorda ricordami ricordare promemoria reminder
-weather meteo tempo forecast previsione previsioni climate clima wetter meteo tiempo clima temperature temperatura temperatura rain piove pioggia piovera sunny sole
+weather meteo tempo forecast previsione previsioni climate clima wetter tiempo temperature temperatura rain piove pioggia piovera rainy sunny sole umbrella ombrello snow neve nevica wind vento storm temporale cloudy nuvoloso cold freddo hot caldo warm
 vacation ferie vacanza vacanze holiday leave congedo permesso pto urlaub conges vacaciones
 holidays festivi festivita festivo feste bank
 balance saldo restano rimangono resta rimane rimanenti residuo residui residue remaining left remain restare rimanere disponibilita
@@ -48,9 +73,9 @@ surname cognome lastname
 person persona persone people guest guests ospite ospiti coperti coperto diners attendee attendees partecipanti partecipante participants participant seats posti posto seat invitati personen personnes personas pax party
 employee dipendente dipendenti collega colleague colleagues colleghi staff worker impiegato
 manager responsabile capo boss supervisor
-restaurant ristorante ristoranti trattoria osteria pizzeria restaurants
+restaurant ristorante ristoranti trattoria osteria pizzeria restaurants cenare pranzare mangiare eat dine
 table tavolo tavoli tisch mesa
-dinner cena cenare
+dinner cena
 lunch pranzo pranzare
 menu carta
 meal pasto pasti
@@ -140,7 +165,7 @@ type tipo tipologia kind categoria category genere
 size taglia dimensione misura formato
 color colour colore
 small piccolo piccola piccoli piccole
-medium medio media medi
+medium medio media medi mezzano
 large grande grandi big grosso grossa
 low basso bassa bassi basse
 high alto alta alti alte elevata elevato
@@ -202,7 +227,6 @@ survey sondaggio questionario
 event evento eventi events
 concert concerto concerti
 cinema film movie movies
-seat poltrona
 weight peso kg chili kilo
 height altezza
 distance distanza km chilometri
@@ -216,13 +240,14 @@ department reparto dipartimento ufficio
 team squadra gruppo group
 project progetto progetti
 task attivita compito tasks
-hours ore timesheet
+timesheet ore
+timetable orario orari schedule
 salary stipendio busta paga payslip
 shift turno turni
 equipment attrezzatura attrezzature strumento tool
 key chiave chiavi
 badge tesserino
-menu piatto piatti dish dishes
+dish piatto piatti dishes portata
 pizza pizze
 coffee caffe
 plant pianta piante
@@ -237,6 +262,134 @@ insurance assicurazione polizza policy
 claim sinistro reclamo complaint
 subscription abbonamento abbonamenti
 newsletter
+travel viaggio viaggi trip trips trasferta trasferte journey
+lodging alloggio accommodation soggiorno stay
+meals pasti vitto
+food cibo alimentari
+drink bevanda bevande drinks beverage
+breakfast colazione
+luggage bagaglio bagagli valigia baggage
+ticket biglietto biglietti
+electric elettrico elettrica elettriche
+petrol benzina gasoline
+hybrid ibrido ibrida
+diesel gasolio
+beginner principiante base principianti novice
+intermediate intermedio intermedia
+advanced avanzato avanzata esperto expert
+morning mattutino
+adult adulto adulti adults
+student studente studenti students studentessa
+teacher insegnante docente professore
+grade voto classe
+exam esame esami exams
+lab laboratorio laboratory
+blood sangue
+tooth dente denti teeth dentist dentista
+eye occhio occhi
+skin pelle
+heart cuore
+bone ossa osso bones
+stock giacenza giacenze scorte scorta inventory inventario
+box scatola scatole boxes
+pack confezione confezioni packs risma
+paper carta
+pen penna penne pens
+notebook quaderno quaderni notebooks
+chair sedia sedie chairs
+lamp lampada lampadina bulb
+door porta
+window finestra finestre
+kitchen cucina
+bathroom bagno
+bedroom
+living soggiorno salotto
+heater caldaia stufa boiler
+leak perdita
+noise rumore
+damage danno danni
+theft furto
+accident incidente
+fire incendio
+flood allagamento
+wheel ruota ruote
+engine motore
+oil olio
+brake freno freni brakes
+inspection revisione ispezione
+service tagliando servizio
+machine macchinario
+sensor sensore
+alarm allarme
+light luce luci lights
+wine vino
+beer birra
+bread pane
+cake torta
+fish pesce
+meat carne
+cheese formaggio
+allergy allergia allergie
+festive festa party
+birthday compleanno
+wedding matrimonio
+gift regalo
+flower fiore fiori flowers
+tree albero alberi
+farm fattoria azienda
+beach spiaggia
+mountain montagna
+ski sci
+boat barca
+ferry traghetto
+bus autobus pullman
+taxi
+ship nave
+cargo merce merci goods
+container
+pallet bancale bancali
+truck camion furgone van
+driver autista conducente
+passenger passeggero passeggeri passengers
+destination destinazione meta
+origin provenienza
+departure partenza
+arrival arrivo
+gate
+stop fermata
+route percorso tratta
+map mappa
+internal interno
+external esterno
+daily giornaliero quotidiano giornaliera
+weekly settimanale
+monthly mensile
+yearly annuale annual
+cash contanti contante
+transfer bonifico
+cheque assegno check
+bank banca
+loan mutuo
+tax tassa imposta
+discount sconto
+coupon buono
+volunteer volontario volontari
+shelter rifugio canile
+adoption adozione
+vaccine vaccino vaccinazione
+candidate candidato candidati applicant
+job posizione impiego
+interview colloquio intervista
+skill competenza
+song canzone canzoni brano
+playlist
+album disco
+artist artista
+game gioco partita
+match partita incontro
+player giocatore
+seat sedile
+full completo completa complete intero intera entire whole
 vote voto votare
 energy energia bolletta bill meter contatore reading lettura
 tyre gomme pneumatici tires
@@ -255,6 +408,12 @@ const PAIRS: &[(&str, &str, &str)] = &[
     ("public", "holidays", "holidays"),
     ("bank", "holidays", "holidays"),
     ("nota", "spese", "expense"),
+    ("sign", "up", "enroll"),
+    ("sign", "me", "enroll"),
+    ("what", "time", "quando"),
+    ("che", "ora", "quando"),
+    ("che", "ore", "quando"),
+    ("a", "che", "quando"),
     ("busta", "paga", "salary"),
 ];
 
@@ -266,7 +425,7 @@ ne nei nel nell nella nelle nello negli no noi non nostra nostro o od per perche
 quelli quello quel quei questa queste questi questo se sei si sia siamo sono sta stai sto su sua suo sul sull sulla sulle sui suoi te ti tra fra tu tua tuo tuoi tutti \
 tutto un una uno va vi voglio vogliamo vorrei vorremmo volevo sapere dimmi dire dammi dare grazie favore cortesia piacere gentilmente serve servono servirebbe bisogno \
 devo deve dobbiamo puo potete dopo ora adesso allora quindi inoltre infine ecco salve ciao buongiorno buonasera ok va bene perfetto finora avere sarebbe fosse stata stato \
-the an and or of to for from by on at with is are was were be been am i you he she it we they me my mine your his her its our their this that these those there here \
+fara farai faranno sara saranno avra avro ci c ce the an and or of to for from by on at with is are was were be been am i you he she it we they me my mine your his her its our their this that these those there here \
 do does did doing have has had can could would should will shall may might must d s t ll re ve m not no yes if then than so as too also but please thanks thank hello hi hey \
 want wanted like need needs tell give let know get got make made us just some any into about over up out off after before what which how \
 le les des du et ou je tu il nous vous mon ma mes est avec pour dans sur que qui quel quelle \
@@ -365,6 +524,17 @@ pub(super) fn pair(first: &str, second: &str) -> Option<&'static str> {
     PAIRS.iter().find(|(a, b, _)| *a == first && *b == second).map(|p| p.2)
 }
 
+/// Units of time: they count in every domain and are the subject of none.
+pub(super) fn is_measure(norm: &str) -> bool {
+    const MEASURES: &[&str] = &[
+        "giorno", "giorni", "giornata", "day", "days", "settimana", "settimane", "week", "weeks", "mese", "mesi", "month", "months", "anno", "anni",
+        "year", "years", "ora", "ore", "hour", "hours", "minuto", "minuti", "minute", "minutes", "time", "volta", "volte", "times", "number", "numero",
+        "new", "nuovo", "nuova", "name", "cosa", "cose", "thing", "things",
+        "start", "starts", "begin", "begins", "inizia", "comincia",
+    ];
+    MEASURES.contains(&norm)
+}
+
 /// Whether every meaning of the word is something that is done.
 pub(super) fn is_action(concepts: &[u16]) -> bool {
     !concepts.is_empty() && concepts.iter().all(|c| tables().actions.contains(c))
@@ -373,6 +543,12 @@ pub(super) fn is_action(concepts: &[u16]) -> bool {
 /// Whether some meaning of the word is something that is done.
 pub(super) fn may_be_action(concepts: &[u16]) -> bool {
     concepts.iter().any(|c| tables().actions.contains(c))
+}
+
+/// Whether the word is a doing that nobody means without saying it: to cancel, to change, to pay.
+pub(super) fn is_special(concepts: &[u16]) -> bool {
+    const SPECIAL: &[&str] = &["cancel", "change", "renew", "close", "return", "approve", "assign", "move", "pay", "translate"];
+    concepts.iter().any(|c| row(*c).first().is_some_and(|w| SPECIAL.contains(w)) && tables().actions.contains(c))
 }
 
 /// Function words.

@@ -22,11 +22,11 @@ pub(super) fn may_write(tool: &ToolSpec) -> bool {
 /// A value for a required argument from earlier steps and turns. Days, numbers and free text are
 /// taken over only where the words point back; names and identifiers also without.
 pub(super) fn recall(field: &Field, tool: &ToolSpec, prompt: &Prompt, purpose: &str, writes: bool, back: bool) -> Option<Value> {
-    let naming = matches!(field.kind, Kind::Person | Kind::Place | Kind::Id | Kind::Email | Kind::Thing);
+    let naming = field.identifies() || matches!(field.kind, Kind::Person | Kind::Place | Kind::Email | Kind::Thing);
     let earlier: Vec<Executed> = prompt.lines("earlier");
     let conversation: Conversation = prompt.json("conversation");
     let now = prompt.now();
-    let steady = matches!(field.kind, Kind::Person | Kind::Id | Kind::Email);
+    let steady = field.identifies() || matches!(field.kind, Kind::Person | Kind::Email);
     if !(back || (naming && !writes) || (steady && writes)) {
         return None;
     }
@@ -42,13 +42,13 @@ pub(super) fn recall(field: &Field, tool: &ToolSpec, prompt: &Prompt, purpose: &
         for call in turn.calls.iter().rev() {
             let same = call.scene == scene.trim() || call.tool == tool.name;
             // A city of the weather is no city to deliver to, unless the words point back.
-            if !(same || steady || back) || (field.kind == Kind::Id && !same) {
+            if !(same || steady || back) || (field.identifies() && !same) {
                 continue;
             }
             if let Some(value) = by_name(&call.arguments, field) {
                 return Some(value);
             }
-            if field.kind == Kind::Id && same && let Some(value) = pick(&call.result, field, purpose, &now) {
+            if field.identifies() && same && let Some(value) = pick(&call.result, field, purpose, &now) {
                 return Some(value);
             }
         }

@@ -14,6 +14,7 @@ mod dates;
 mod entities;
 mod followup;
 mod freetext;
+mod index;
 mod lexicon;
 mod memory;
 mod names;

@@ -22,16 +22,18 @@ struct Candidate {
     digits: bool,
     /// The preposition before it.
     lead: String,
-    /// The telling words before it, nearest first.
-    cues: Vec<Rc<Features>>,
+    /// The telling words before it, nearest first, with their distance in words.
+    cues: Vec<(Rc<Features>, usize)>,
     /// "Sono X", "my name is X".
     intro: bool,
+    /// "Chi è X", "who is X".
+    asked: bool,
     /// It opens a sentence, so its capital says little.
     opens: bool,
 }
 
 const PLACE: &[&str] = &["a", "ad", "in", "at", "to", "from", "da", "di", "per", "for", "near", "su", "nel", "nella", "of", "of", "verso", "en", "zu", "nach", "pour"];
-const PERSON: &[&str] = &["per", "for", "con", "with", "di", "of", "da", "a", "to", "by", "del", "della", "from"];
+const PERSON: &[&str] = &["per", "for", "con", "with", "di", "of", "a", "to", "by", "del", "della", "from"];
 const VENUE: &[&str] = &["da", "dal", "al", "alla", "allo", "at", "presso", "in", "nel", "nella", "of", "il", "la"];
 const ARTICLES: &[&str] = &["il", "lo", "la", "i", "gli", "le", "l", "un", "una", "uno", "the", "a", "an"];
 const BE: &[&str] = &["is", "sono", "am", "called", "named", "chiamato", "chiamata", "intitolato", "titled", "are", "e", "sia"];
@@ -58,7 +60,7 @@ pub(super) fn fill(fields: &[Field], source: &mut Source, out: &mut Filled, alon
             if alone {
                 score += 0.3;
             }
-            if score >= if field.required { 0.25 } else { 0.7 } {
+            if score >= if field.required { 0.45 } else { 0.7 } {
                 pairs.push((score, f, c));
             }
         }
@@ -114,13 +116,16 @@ fn joined(at: usize, candidates: &[Candidate], source: &Source, taken: &mut [boo
 
 fn suits(field: &Field, kind: &Kind, candidate: &Candidate, all: &[Field]) -> f64 {
     let mut score: f64 = 0.0;
-    for (distance, cue) in candidate.cues.iter().enumerate() {
+    for (n, (cue, distance)) in candidate.cues.iter().enumerate() {
         let says = field.speaks_of(cue);
         let named = field.cues.iter().map(|f| f.similarity(cue)).fold(0.0, f64::max);
-        score = score.max(if named > 0.8 { 1.0 } else { says * 0.8 } - 0.2 * distance as f64);
+        let near = if *distance <= 3 { 1.0 } else { 0.5 };
+        score = score.max((if named > 0.8 { 1.0 } else { says * 0.8 } - 0.2 * n as f64) * near);
     }
+    // What is needed comes before what may be.
+    score += if field.required { 0.2 } else { 0.0 };
     // The nearest word speaks of another argument.
-    let foreign = candidate.cues.first().is_some_and(|cue| {
+    let foreign = candidate.cues.first().is_some_and(|(cue, _)| {
         field.speaks_of(cue) < 0.5 && all.iter().any(|o| o.name != field.name && o.cues.iter().any(|f| f.similarity(cue) > 0.8))
     });
     if foreign {
@@ -145,7 +150,7 @@ fn suits(field: &Field, kind: &Kind, candidate: &Candidate, all: &[Field]) -> f6
         Kind::Person => {
             score += if PERSON.contains(&lead) { 0.3 } else { 0.0 };
             score += if candidate.capital { 0.3 } else { 0.0 };
-            score += if candidate.intro { 0.9 } else { 0.0 };
+            score += if candidate.intro || candidate.asked { 0.9 } else { 0.0 };
             score -= if candidate.digits && !candidate.capital && candidate.text.chars().all(|c| c.is_ascii_digit()) { 0.6 } else { 0.0 };
         }
         Kind::Id => {
@@ -201,13 +206,17 @@ fn find(source: &Source, fields: &[Field], verbs: &[String]) -> Vec<Candidate> {
             cue(b) || (tokens[b].lower == "è" || tokens[b].is(&BE[..BE.len() - 2]) || matches!(tokens[b].raw.as_str(), ":" | "#")) && b.checked_sub(1).is_some_and(cue)
         });
         let intro = introduces(tokens, i);
+        let asked = i >= 2 && (tokens[i - 1].lower == "è" || tokens[i - 1].is(&["is", "s"])) && tokens[i - 2].is(&["chi", "who"]);
         let code = (token.digit() && (token.norm.len() >= 4 || token.raw.chars().any(char::is_alphabetic) || named || hash(tokens, i)))
             || token.raw.contains('_');
+        // "The Anchor", "La Lanterna": the article is part of the name where it has a capital.
+        let article = token.capital() && !token.first && token.is(ARTICLES) && tokens.get(i + 1).is_some_and(|t| t.word && t.capital() && !source.gone(i + 1));
         let plain_number = super::numbers::word(&token.norm).is_some() || (lexicon::is_stop(&token.norm) && !(named && token.raw.len() == 1 && token.capital()));
         let calendar = super::dates::is_calendar(&token.norm);
         let verb = lexicon::is_action(&token.features().concepts);
         let opens = token.first && token.capital();
         let common = opens && (verb || lexicon::is_asking(&token.norm) || lexicon::is_chat(&token.norm) || !token.features().concepts.is_empty() || verbs.contains(&token.norm));
+        let plain_number = plain_number && !article;
         let capital = token.capital() && !plain_number && !calendar && !common && !(lexicon::is_chat(&token.norm) && opens);
         if code || capital {
             let mut last = i;
@@ -216,6 +225,7 @@ fn find(source: &Source, fields: &[Field], verbs: &[String]) -> Vec<Candidate> {
             }
             let mut made = candidate(source, i, last, false);
             made.intro = intro;
+            made.asked = asked;
             made.opens = opens && last == i && !named;
             // "Luigi's" is a place's name; "Mario's" before a noun is Mario.
             if tokens.get(last + 1).is_some_and(|t| t.norm == "s" && t.start == tokens[last].end + 1) && VENUE.contains(&made.lead.as_str()) {
@@ -227,7 +237,7 @@ fn find(source: &Source, fields: &[Field], verbs: &[String]) -> Vec<Candidate> {
         }
         let unknown = !plain_number && !calendar && !lexicon::is_stop(&token.norm) && !lexicon::is_asking(&token.norm) && token.features().concepts.is_empty() && !verbs.contains(&token.norm) && !lexicon::is_chat(&token.norm);
         let led = before.is_some_and(|b| tokens[b].is(PLACE) || tokens[b].is(PERSON) || tokens[b].is(VENUE));
-        if (unknown && (led || named)) || (intro && name_like(tokens, i)) {
+        if (unknown && (led || named || asked)) || (intro && name_like(tokens, i)) {
             let mut last = i;
             // "per mario rossi": unknown words that follow belong to the name.
             while last < i + 2
@@ -240,6 +250,7 @@ fn find(source: &Source, fields: &[Field], verbs: &[String]) -> Vec<Candidate> {
             }
             let mut made = candidate(source, i, if intro { i } else { last }, false);
             made.intro = intro;
+            made.asked = asked;
             out.push(made);
             i = last + 1;
             continue;
@@ -285,6 +296,7 @@ fn candidate(source: &Source, first: usize, last: usize, quoted: bool) -> Candid
     let mut steps = 0;
     for i in (0..first).rev() {
         let token = &tokens[i];
+        // The word for the thing may be written with a capital; other names end what speaks of it.
         if !token.word {
             if matches!(token.raw.as_str(), ":" | "#" | "\"" | "«" | "“" | "'" | "‘") {
                 continue;
@@ -292,7 +304,8 @@ fn candidate(source: &Source, first: usize, last: usize, quoted: bool) -> Candid
             break;
         }
         steps += 1;
-        if steps > 5 || source.found.taken[i] {
+        let joins = token.lower == "e" || token.is(&["ed", "and", "or"]);
+        if steps > 5 || source.found.taken[i] || joins || (token.capital() && !token.first && token.norm != "i") {
             break;
         }
         let preposition = token.is(PLACE) || token.is(PERSON) || token.is(VENUE);
@@ -303,9 +316,9 @@ fn candidate(source: &Source, first: usize, last: usize, quoted: bool) -> Candid
         }
         if !lexicon::is_stop(&token.norm) && !token.is(BE) {
             // A verb before it ends what speaks of it.
-            cues.push(token.features());
+            cues.push((token.features(), steps));
             if i > 0 && let Some(joined) = lexicon::pair(&tokens[i - 1].norm, &token.norm) {
-                cues.insert(cues.len() - 1, super::text::features(joined));
+                cues.insert(cues.len() - 1, (super::text::features(joined), steps));
             }
             if cues.len() >= 2 {
                 break;
@@ -314,7 +327,7 @@ fn candidate(source: &Source, first: usize, last: usize, quoted: bool) -> Candid
     }
     // The first word of a run may itself be the word for the thing: "Sala Verdi".
     if last > first && !quoted {
-        cues.insert(0, tokens[first].features());
+        cues.insert(0, (tokens[first].features(), 0));
     }
     Candidate {
         first,
@@ -326,6 +339,7 @@ fn candidate(source: &Source, first: usize, last: usize, quoted: bool) -> Candid
         lead,
         cues,
         intro: false,
+        asked: false,
         opens: false,
     }
 }
@@ -341,6 +355,12 @@ fn introduces(tokens: &[Token], i: usize) -> bool {
         || (word(1, &["suis", "bin", "soy"]))
 }
 
+/// Who the user says to be: "sono X", "my name is X".
+pub(super) fn introduced(text: &str, now: &jiff::Zoned) -> Option<String> {
+    let source = Source::new(text, now);
+    find(&source, &[], &[]).into_iter().find(|c| c.intro).map(|c| c.text)
+}
+
 /// Whether a word without a capital reads as a login and not as an adjective ("sono stanco").
 fn name_like(tokens: &[Token], i: usize) -> bool {
     let token = &tokens[i];
@@ -350,6 +370,25 @@ fn name_like(tokens: &[Token], i: usize) -> bool {
     let italian = tokens[i.saturating_sub(1)].is(&["sono"]) && !token.norm.ends_with(['o', 'a', 'e']);
     let stop = lexicon::is_stop(&token.norm) || !token.features().concepts.is_empty();
     explicit || (ends && !stop && (login || italian))
+}
+
+/// The end of the noun that begins at `first`: "penne blu", "carta da stampa", not "penne ci sono".
+fn phrase_end(source: &Source, first: usize, last: usize) -> usize {
+    let tokens = &source.tokens;
+    let mut end = first;
+    let mut content = !lexicon::is_stop(&tokens[first].norm);
+    for i in first + 1..=last {
+        let token = &tokens[i];
+        let inner = token.is(&["di", "del", "della", "dei", "delle", "da", "of"]) && content;
+        if !token.word || source.gone(i) || (lexicon::is_stop(&token.norm) && !inner) || lexicon::is_asking(&token.norm) {
+            break;
+        }
+        if !inner {
+            end = i;
+            content = true;
+        }
+    }
+    end
 }
 
 /// What is required and found no candidate: a reply to a question as it stands, or the words that are
@@ -366,8 +405,20 @@ pub(super) fn rest(fields: &[Field], source: &mut Source, out: &mut Filled, verb
                 out.values.insert(field.name.clone(), json!(source.span(a, b)));
                 source.take(a, b);
             }
+        } else if field.kind == Kind::Place
+            && words <= 3
+            && let Some(i) = (1..source.tokens.len()).find(|i| {
+                let (before, token) = (&source.tokens[i - 1], &source.tokens[*i]);
+                token.word && !source.gone(*i) && !token.digit() && token.features().concepts.is_empty() && !lexicon::is_stop(&token.norm)
+                    && !lexicon::is_asking(&token.norm) && before.word && !before.features().concepts.is_empty()
+            })
+        {
+            // "meteo roma"
+            out.values.insert(field.name.clone(), json!(source.tokens[i].raw));
+            source.take(i, i);
         } else if field.kind == Kind::Thing
             && let Some((a, b)) = super::freetext::left_over(source, verbs, fields)
+            && let b = if field.named(&["title", "titolo", "book", "film", "movie", "song"]) { b } else { phrase_end(source, a, b) }
             && b - a < 8
         {
             out.values.insert(field.name.clone(), json!(source.span(a, b)));

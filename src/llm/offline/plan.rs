@@ -11,8 +11,8 @@ use super::entities::Entities;
 use super::followup;
 use super::lexicon;
 use super::prompt::{Conversation, Executed, Pending, Prompt};
-use super::routing::{Hit, Index, STRONG};
-use super::schema::Kind;
+use super::index::Index;
+use super::routing::{Hit, STRONG};
 use super::slots;
 use super::talk::{self, Talk};
 use super::text;
@@ -103,6 +103,8 @@ impl Planner {
         let mut drafts: Vec<Draft> = Vec::new();
         let mut unserved: Vec<String> = Vec::new();
         let mut said_before: Vec<String> = Vec::new();
+        // A question that leads nowhere by itself, and may be what the next one is about.
+        let mut dangling: Option<String> = None;
         let mut replied = false;
         let mut previous: Option<Clause> = None;
         for clause in clauses::split(words, self) {
@@ -124,11 +126,20 @@ impl Planner {
             match hit {
                 Some((hit, purpose)) => {
                     let writes = self.writes(hit);
+                    if let Some(open) = dangling.take() {
+                        if !self.brings(&purpose) && clause.link == Link::Next {
+                            said_before.push(open);
+                        } else {
+                            unserved.push(open);
+                        }
+                    }
+                    let bare = !self.brings(&purpose) && !writes && clause.link == Link::Next && !self.wants_more(&purpose, hit);
+                    let refers = bare || !self.brings(&purpose) && tokens.iter().any(|t| t.is(&["it", "its", "lo", "la", "li", "le", "ne", "them", "suo", "sua"]));
                     if let Some(last) = drafts.last_mut()
                         && last.hit.scene == hit.scene
                         && last.hit.tool == hit.tool
-                        && (tells || declares(&text::tokens(&last.purpose)))
-                        && (writes || tells)
+                        && (tells || refers || declares(&text::tokens(&last.purpose)))
+                        && (writes || tells || refers)
                         && clause.link != Link::Then
                         && !(self.repeats(&last.purpose) && self.repeats(&purpose))
                     {
@@ -152,6 +163,8 @@ impl Planner {
                             Some(last) => last.purpose = format!("{}. {}", last.purpose.trim_end_matches(['.', ' ']), clause.text),
                             None => said_before.push(clause.text.clone()),
                         }
+                    } else if self.brings(&clause.text) && drafts.is_empty() && dangling.is_none() {
+                        dangling = Some(clause.text.clone());
                     } else {
                         unserved.push(clause.text.clone());
                     }
@@ -159,6 +172,7 @@ impl Planner {
             }
             previous = Some(clause);
         }
+        unserved.extend(dangling);
         // A re-plan does not do again what was done.
         drafts.retain(|d| {
             let tool = self.tool_name(d.hit);
@@ -188,6 +202,18 @@ impl Planner {
         found
     }
 
+    /// Whether words have a value for the tool beside days, names and codes.
+    fn wants_more(&self, words: &str, hit: Hit) -> bool {
+        !slots::fill(self.index.fields(hit), words, &self.now, &[], false).values.is_empty()
+    }
+
+    /// Whether words have a day, a name or a code.
+    fn brings(&self, words: &str) -> bool {
+        let tokens = text::tokens(words);
+        let found = Entities::of(&tokens, self.today());
+        !found.days.is_empty() || tokens.iter().any(|t| t.word && ((t.capital() && !t.first && t.norm != "i") || t.digit()))
+    }
+
     /// Whether words have values of their own (days, times, numbers, names).
     fn repeats(&self, words: &str) -> bool {
         let tokens = text::tokens(words);
@@ -202,7 +228,7 @@ impl Planner {
         let tool = pending.question.tool.as_deref().and_then(|t| self.index.named(&pending.scene, t));
         let target = tool
             .or_else(|| self.index.best(&pending.purpose, self.today(), Some(scene)).filter(|h| h.scene == scene))
-            .or_else(|| self.index.scenes[scene].tools.first().map(|_| Hit { scene, tool: 0, score: 1.0, lead: 1.0 }))?;
+            .or_else(|| self.index.scenes[scene].tools.first().map(|_| Hit { scene, tool: 0, score: 1.0 }))?;
         let same = hit.is_some_and(|h| h.scene == target.scene && h.tool == target.tool);
         if hit.is_some_and(|h| h.score >= STRONG && !same) || self.asks(&clause.text) && !same {
             return None;
@@ -297,7 +323,7 @@ impl Planner {
         let fields = self.index.fields(draft.hit);
         let mut names = vec![self.tool_name(draft.hit).to_owned()];
         let filled = slots::fill(fields, &draft.purpose, &self.now, &[], false);
-        if filled.missing(fields).iter().any(|f| f.kind == Kind::Id) {
+        if filled.missing(fields).iter().any(|f| f.identifies()) {
             let tools = &self.index.scenes[draft.hit.scene].tools;
             names.extend(tools.iter().filter(|t| !t.writes() && t.name != names[0]).take(2).map(|t| t.name.clone()).collect::<Vec<_>>());
         }

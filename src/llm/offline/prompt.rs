@@ -5,11 +5,12 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::llm::signature::{self, SceneLine};
 use crate::llm::{Message, Request, sections};
 
 /// A scene as the planner is told of it.
 #[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[serde(default, from = "SceneLine")]
 pub(super) struct SceneCard {
     /// Its name.
     pub scene: String,
@@ -22,8 +23,7 @@ pub(super) struct SceneCard {
 }
 
 /// A request that a scene serves.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Example {
     /// The user's words.
     pub say: String,
@@ -31,9 +31,26 @@ pub(super) struct Example {
     pub tool: Option<String>,
 }
 
+impl From<SceneLine> for SceneCard {
+    fn from(line: SceneLine) -> Self {
+        let mut card = SceneCard { scene: line.scene, description: line.description, ..Self::default() };
+        for tool in line.tools {
+            let named = |say| Example { say, tool: Some(tool.name.clone()) };
+            card.examples.extend(tool.examples.into_iter().map(named));
+            card.tools.push(ToolCard {
+                name: tool.name,
+                effect: tool.effect,
+                description: tool.description,
+                parameters: signature::schema(&tool.arguments),
+            });
+        }
+        card.examples.extend(line.examples.into_iter().map(|say| Example { say, tool: None }));
+        card
+    }
+}
+
 /// A tool as the planner is told of it.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct ToolCard {
     /// Its name.
     pub name: String,
@@ -41,7 +58,7 @@ pub(super) struct ToolCard {
     pub effect: String,
     /// What it does.
     pub description: String,
-    /// JSON Schema of its arguments.
+    /// JSON Schema of its arguments, as far as their signature tells.
     pub parameters: Value,
 }
 

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use super::ask;
 use super::lexicon;
 use super::memory;
+use super::names;
 use super::prompt::{Pending, Prompt};
 use super::render;
 use super::schema::{self, Field, Kind};
@@ -90,7 +91,7 @@ impl<'a> Step<'a> {
             return Move::Calls(self.calls(&filled));
         }
         // Another read of the scene may find what is missing ("cancel my booking": which one?).
-        if missing.iter().all(|f| f.kind == Kind::Id)
+        if missing.iter().all(|f| f.identifies())
             && let Some(finder) = self.finder()
         {
             return Move::Calls(vec![finder]);
@@ -159,6 +160,14 @@ impl<'a> Step<'a> {
                 }
             }
         }
+        // "Sono X. Chiedi … per me": the tool is told for whom it was asked.
+        for field in self.fields.iter().filter(|f| f.kind == Kind::Person && !f.required) {
+            if !filled.values.contains_key(&field.name)
+                && let Some(name) = names::introduced(&self.request, &self.now)
+            {
+                filled.values.insert(field.name.clone(), json!(name));
+            }
+        }
         let missing: Vec<Field> = filled.missing(&self.fields).into_iter().cloned().collect();
         for field in &missing {
             if let Some(value) = memory::recall(field, self.tool, self.prompt, &self.purpose, writes, back) {
@@ -216,16 +225,24 @@ impl<'a> Step<'a> {
 
     /// A read of the scene that may list what the tool needs the identifier of.
     fn finder(&self) -> Option<(String, Value)> {
-        self.tools
-            .iter()
-            .filter(|t| t.name != self.tool.name && !memory::may_write(t))
-            .filter_map(|t| {
-                let fields = schema::fields(&t.parameters);
-                let filled = slots::fill(&fields, &self.purpose, &self.now, &self.verbs, false);
-                let lists = ["list", "search", "find", "get"].iter().any(|v| name_words(&t.name).iter().any(|w| w == v));
-                (filled.missing(&fields).is_empty() && lists).then(|| (t.name.clone(), Value::Object(filled.values)))
-            })
-            .next()
+        let own: Vec<_> = self.verbs.iter().map(|w| features(w)).collect();
+        let mut best: Option<(usize, (String, Value))> = None;
+        for tool in self.tools.iter().filter(|t| t.name != self.tool.name && !memory::may_write(t)) {
+            let words = name_words(&tool.name);
+            let says = |list: &[&str]| words.iter().any(|w| list.contains(&w.as_str()));
+            let fields = schema::fields(&tool.parameters);
+            let filled = slots::fill(&fields, &self.purpose, &self.now, &self.verbs, false);
+            if !filled.missing(&fields).is_empty() {
+                continue;
+            }
+            // What lists the same kind of thing that the tool works on.
+            let shared = words.iter().filter(|w| own.iter().any(|o| o.similarity(&features(w)) > 0.8)).count();
+            let rank = shared * 2 + if says(&["list", "search", "find"]) { 3 } else { 0 };
+            if rank > 0 && best.as_ref().is_none_or(|b| rank > b.0) {
+                best = Some((rank, (tool.name.clone(), Value::Object(filled.values))));
+            }
+        }
+        best.map(|b| b.1)
     }
 
     fn ask(&self, filled: &Filled, missing: &[&Field]) -> Move {

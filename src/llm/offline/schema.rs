@@ -103,6 +103,12 @@ impl Field {
         self.cues.iter().chain(&self.hints).any(|f| words.contains(&f.norm.as_str()))
     }
 
+    /// Whether it says which one of several: a code, or the number of something.
+    pub fn identifies(&self) -> bool {
+        let number = matches!(self.kind, Kind::Number(_)) && self.named(&["id", "number", "code", "numero", "codice", "reference"]);
+        self.kind == Kind::Id || number
+    }
+
     /// Whether its name has one of these words.
     pub fn named(&self, words: &[&str]) -> bool {
         self.cues.iter().any(|f| words.contains(&f.norm.as_str()))
@@ -266,11 +272,22 @@ fn string_kind(name: &[String], hints: &[Rc<Features>], description: &str) -> Ki
     if upper.contains("YYYY-MM-DD") {
         return Kind::Date;
     }
+    let named = |w: &str| matches!(w, "name" | "nome");
+    let hinted = || {
+        // "Name of the restaurant" makes no person of a restaurant, "number of the ticket" a code.
+        let words = hints.iter().take(6).map(|f| f.norm.as_str()).filter(|w| !named(w));
+        words.filter_map(word_kind).find(|k| *k != Kind::Date || hints.len() < 4)
+    };
     // The last word of a name is what it is: `book_title` is a title, `room_id` an id.
-    let by_name = name.iter().rev().find_map(|w| word_kind(w));
-    by_name
-        .or_else(|| hints.iter().take(6).find_map(|f| word_kind(&f.norm).filter(|k| *k != Kind::Date || hints.len() < 4)))
-        .unwrap_or(Kind::Thing)
+    match name {
+        [one] if named(one) => hinted().filter(|k| matches!(k, Kind::Place | Kind::Person)).unwrap_or(Kind::Person),
+        [.., of, last] if named(last) => match word_kind(of) {
+            Some(kind) => kind,
+            None if ["full", "first", "last", "family", "given", "nick", "display", "login", "booking", "reservation"].contains(&of.as_str()) => Kind::Person,
+            None => Kind::Thing,
+        },
+        _ => name.iter().rev().find_map(|w| word_kind(w)).or_else(hinted).unwrap_or(Kind::Thing),
+    }
 }
 
 fn word_kind(word: &str) -> Option<Kind> {

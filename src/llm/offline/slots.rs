@@ -278,7 +278,9 @@ fn numbers(fields: &[Field], source: &mut Source, out: &mut Filled, alone: bool)
     if let (Some(first), Some(last)) = (first, last) {
         let days = last.date.since(first.date).ok().and_then(|s| s.round(SpanRound::new().largest(Unit::Day).days_are_24_hours()).ok());
         let days = days.map_or(0, |s| s.get_days());
-        for field in wanted.iter().filter(|f| f.required && !out.values.contains_key(&f.name)).collect::<Vec<_>>() {
+        // A beginning that has its end as an argument needs no count beside it.
+        let ended = fields.iter().any(|f| f.kind == Kind::Date && f.role == Role::To);
+        for field in wanted.iter().filter(|f| (f.required || !ended) && !out.values.contains_key(&f.name)).collect::<Vec<_>>() {
             if field.named(&["nights", "notti"]) {
                 out.values.insert(field.name.clone(), json!(days));
             } else if field.named(&["days", "giorni"]) {
@@ -339,7 +341,8 @@ fn suits(field: &Field, value: f64, first: usize, last: usize, source: &Source, 
             Some(own) if own == unit => (score.max(0.9), value),
             Some(own) => (if lasts || own < unit { score.max(0.8) } else { score * 0.3 }, value * unit / own),
             None if lasts => (score.max(0.7), value),
-            None => (score * 0.5, value),
+            // Days and hours count nothing else than days and hours.
+            None => (if field.speaks_of(&source.tokens[last + 1].features()) > 0.5 { score } else { 0.0 }, value),
         };
     }
     let people = field.says(&["people", "persons", "guests", "persone", "coperti", "ospiti", "attendees", "partecipanti", "diners", "party", "seats", "posti"]);
@@ -353,7 +356,12 @@ fn suits(field: &Field, value: f64, first: usize, last: usize, source: &Source, 
     if money && (coin(last + 1) || (first > 0 && coin(first - 1))) {
         score = score.max(0.95);
     }
-    if score < 0.2 && field.required {
+    let year = (1900.0..2200.0).contains(&value) && value.fract() == 0.0 && last == first;
+    if field.named(&["year", "anno"]) {
+        return (if year { score.max(0.9) } else { 0.0 }, value);
+    }
+    let numbering = field.identifies();
+    if score < 0.2 && field.required && (lone || !numbering) {
         // Nothing else claims it: a number that counts no other thing.
         score = if lone { 0.3 } else { 0.2 };
     }

@@ -103,8 +103,8 @@ fn with_calls(messages: &[Message]) -> Vec<Value> {
                         "function": {"name": name(&call.name), "arguments": arguments(call)}}));
                     open.push((&call.id, id));
                 }
-                let content = if text.is_empty() { Value::Null } else { json!(text) };
-                out.push(json!({"role": "assistant", "content": content, "tool_calls": sent}));
+                // Also where it is empty: some servers refuse null here, others a missing member.
+                out.push(json!({"role": "assistant", "content": text, "tool_calls": sent}));
             }
             Message::Tool { .. } => {}
         }

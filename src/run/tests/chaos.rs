@@ -29,7 +29,7 @@ fn any_event(dice: &mut Dice, sim: &Sim) -> Event {
     };
     let maker = if dice.pick(2) == 0 { Maker::Deterministic } else { Maker::Fallback };
     match dice.pick(24) {
-        0 => queued(),
+        0 => queued(dice.pick(2) == 1),
         1 => started(&sim.world.settings),
         2 if dice.pick(8) == 7 => Event::RunResumed { epoch: number.min(9) },
         3 => Event::Planning { version: number, cause: crate::run::Cause::Continuation },
@@ -40,7 +40,9 @@ fn any_event(dice: &mut Dice, sim: &Sim) -> Event {
             fallback: dice.pick(4) == 3,
             prompt_hash: String::new(),
         },
-        6 => Event::ModelReplied { call: number, reply: Reply::default(), usage: Usage::default(), millis: 0 },
+        6 => {
+            Event::ModelReplied { call: number, reply: Reply::default(), usage: Usage::default(), millis: 0 }
+        }
         7 => Event::ModelFailed { call: number, error, usage: words::usage(dice), millis: 0 },
         8 => Event::PlanningFailed { version: number, error },
         9 => Event::ReplyRejected { call: number, problems: vec![Problem::new("chaos", "no")] },
@@ -82,11 +84,14 @@ fn any_event(dice: &mut Dice, sim: &Sim) -> Event {
         }
         21 => Event::Answered { text: String::new(), degraded: false },
         22 => {
-            let statuses = [RunStatus::Completed, RunStatus::Running, RunStatus::Partial, RunStatus::Cancelled];
+            let statuses =
+                [RunStatus::Completed, RunStatus::Running, RunStatus::Partial, RunStatus::Cancelled];
             Event::RunCompleted { status: statuses[dice.pick(4)] }
         }
         23 if dice.pick(16) == 15 => Event::RunFailed { error },
-        23 if dice.pick(16) == 15 => Event::CancelRequested { by: String::new(), deadline: dice.pick(2) == 0 },
+        23 if dice.pick(16) == 15 => {
+            Event::CancelRequested { by: String::new(), deadline: dice.pick(2) == 0 }
+        }
         _ => Event::RunCancelled { by: String::new() },
     }
 }
@@ -94,7 +99,7 @@ fn any_event(dice: &mut Dice, sim: &Sim) -> Event {
 /// Throws events at the state between the moves of a run.
 fn attacked(world: World, dice: &mut Dice) -> Sim {
     let mut sim = Sim::new(world);
-    sim.record(queued());
+    sim.record(queued(sim.world.plan_only));
     while !sim.state.status.is_terminal() {
         for _ in 0..dice.pick(6) {
             let event = any_event(dice, &sim);
@@ -175,7 +180,14 @@ fn corners(sim: &Sim) -> BTreeSet<&'static str> {
             _ => {}
         }
     }
-    if sim.state.calls.values().any(|c| c.stale && sim.state.calls.values().any(|d| d.requested.key == c.requested.key && d.attempts > 0 && d != c)) {
+    if sim.state.calls.values().any(|c| {
+        c.stale
+            && sim
+                .state
+                .calls
+                .values()
+                .any(|d| d.requested.key == c.requested.key && d.attempts > 0 && d != c)
+    }) {
         found.insert("a read again after a write");
     }
     found.insert(match sim.state.status {
@@ -197,13 +209,46 @@ fn the_invented_worlds_reach_every_corner() {
         }
     }
     let wanted = [
-        "run_queued", "run_started", "run_resumed", "planning", "model_asked", "model_replied", "model_failed",
-        "planning_failed", "reply_rejected", "plan_created", "replanned", "step_started", "scene_replied",
-        "tool_started", "tool_completed", "tool_skipped", "step_completed", "step_failed", "continuation", "answered",
-        "cancel_requested", "run_completed", "run_failed", "run_cancelled", "a write repeated with its key",
-        "a read repeated after a crash", "a tool held", "too many calls", "a write of the fallback", "an empty end",
-        "too many rounds", "a blocked step", "a question", "a failed step", "a deadline after a write",
-        "a cancel after a write", "the last plan allowed", "a read again after a write", "needs input", "partial",
+        "run_queued",
+        "run_started",
+        "run_resumed",
+        "planning",
+        "model_asked",
+        "model_replied",
+        "model_failed",
+        "planning_failed",
+        "reply_rejected",
+        "plan_created",
+        "replanned",
+        "step_started",
+        "scene_replied",
+        "tool_started",
+        "tool_completed",
+        "tool_skipped",
+        "step_completed",
+        "step_failed",
+        "continuation",
+        "answered",
+        "cancel_requested",
+        "run_completed",
+        "run_failed",
+        "run_cancelled",
+        "a write repeated with its key",
+        "a read repeated after a crash",
+        "a tool held",
+        "too many calls",
+        "a write of the fallback",
+        "an empty end",
+        "too many rounds",
+        "a blocked step",
+        "a question",
+        "a failed step",
+        "a deadline after a write",
+        "a cancel after a write",
+        "the last plan allowed",
+        "a read again after a write",
+        "needs input",
+        "partial",
     ];
     let missing: Vec<&str> = wanted.into_iter().filter(|w| seen.get(w).copied().unwrap_or(0) < 3).collect();
     assert_eq!(missing, Vec::<&str>::new(), "seen: {seen:#?}");

@@ -3,6 +3,8 @@
 
 mod chaos;
 mod laws;
+mod named;
+mod script;
 mod sim;
 mod watch;
 mod words;

@@ -6,19 +6,19 @@ use super::words;
 use super::world::{Dice, Style, World};
 use crate::plan::{PlanStatus, StepStatus, TaskId};
 use crate::run::{
-    Action, AskStatus, CallStatus, Context, Event, Fault, Maker, RunId, RunQueued, RunStarted, RunState, Settings,
-    Reply, Subject,
+    Action, AskStatus, CallStatus, Context, Event, Fault, Maker, Reply, RunId, RunQueued, RunStarted,
+    RunState, Settings, Subject,
 };
 
 /// More events than any run within the bounds of [`super::world::settings`] can need.
 const LIMIT: usize = 6000;
 
-pub fn queued() -> Event {
+pub fn queued(plan_only: bool) -> Event {
     Event::RunQueued(RunQueued {
         request: "everything".to_owned(),
         user: "keysersoze".to_owned(),
         task: TaskId(uuid::Uuid::from_u128(7)),
-        plan_only: false,
+        plan_only,
     })
 }
 
@@ -68,7 +68,7 @@ impl Sim {
     /// A whole run, from the request to its end.
     pub fn run(world: World) -> Self {
         let mut sim = Self::new(world);
-        sim.record(queued());
+        sim.record(queued(sim.world.plan_only));
         sim.to_the_end();
         sim
     }
@@ -85,7 +85,7 @@ impl Sim {
 
     /// Appends and applies; checks everything that must hold after any event.
     pub fn record(&mut self, event: Event) {
-        assert_eq!(self.state.check(&event), Ok(()), "in {:#?}", self.state);
+        assert_eq!(self.state.check(&event), Ok(()), "{event:?} in {:#?}", self.state);
         self.watch.before(&self.state, &event);
         let line = serde_json::to_string(&event).unwrap();
         self.state.apply(&event).unwrap();
@@ -162,7 +162,9 @@ impl Sim {
 
     fn still_possible(&self, action: &Action) -> bool {
         match action {
-            Action::Start => self.state.check(&started(&self.world.settings)).is_ok() && self.state.cancel.is_none(),
+            Action::Start => {
+                self.state.check(&started(&self.world.settings)).is_ok() && self.state.cancel.is_none()
+            }
             Action::Record { event } => self.state.check(event).is_ok(),
             Action::Ask { .. } => self.state.check(&asked(action)).is_ok(),
             Action::Call { call, attempt } => {
@@ -177,7 +179,9 @@ impl Sim {
             Action::Start => self.record(started(&self.world.settings.clone())),
             Action::Record { event } => self.record(event.clone()),
             Action::Ask { .. } => self.record(asked(&action)),
-            Action::Call { call, attempt } => self.record(Event::ToolStarted { call: *call, attempt: *attempt }),
+            Action::Call { call, attempt } => {
+                self.record(Event::ToolStarted { call: *call, attempt: *attempt })
+            }
             Action::Read { call, subject } => {
                 let event = self.read(*call, *subject);
                 self.record(event);
@@ -189,7 +193,10 @@ impl Sim {
     fn read(&mut self, call: u32, subject: Subject) -> Event {
         let (trouble, stubborn) = (self.world.trouble, self.world.stubborn);
         if self.dice.chance(self.world.faults, 16) {
-            return Event::ReplyRejected { call, problems: vec![crate::plan::Problem::new("plan.odd", "odd")] };
+            return Event::ReplyRejected {
+                call,
+                problems: vec![crate::plan::Problem::new("plan.odd", "odd")],
+            };
         }
         match subject {
             Subject::Plan { version } => {
@@ -214,9 +221,11 @@ impl Sim {
                     question: asks.then(words::question),
                 }
             }
-            Subject::Continuation { round } => {
-                Event::Continuation { round, verdict: words::verdict(&mut self.dice, stubborn), degraded: false }
-            }
+            Subject::Continuation { round } => Event::Continuation {
+                round,
+                verdict: words::verdict(&mut self.dice, stubborn),
+                degraded: false,
+            },
             Subject::Answer => Event::Answered { text: "answer".to_owned(), degraded: false },
         }
     }
@@ -270,7 +279,9 @@ impl Sim {
 }
 
 pub fn asked(action: &Action) -> Event {
-    let Action::Ask { call, subject, attempt, fallback } = action else { panic!("not a question: {action:?}") };
+    let Action::Ask { call, subject, attempt, fallback } = action else {
+        panic!("not a question: {action:?}")
+    };
     Event::ModelAsked {
         call: *call,
         subject: *subject,

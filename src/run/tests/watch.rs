@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::plan::StepStatus;
+use crate::plan::{PlanStatus, StepStatus};
 use crate::run::{
     Duplicates, Effect, Event, Maker, Outcome, Repeat, RequestedCall, RunState, Settings, Subject, Usage,
 };
@@ -52,6 +52,7 @@ pub struct Watch {
     plans: u32,
     new_calls: u32,
     usage: Usage,
+    plan_only: bool,
     stopped: bool,
     answered: bool,
     terminal: u32,
@@ -73,6 +74,7 @@ impl Watch {
             plans: 0,
             new_calls: 0,
             usage: Usage::default(),
+            plan_only: false,
             stopped: false,
             answered: false,
             terminal: 0,
@@ -105,6 +107,7 @@ impl Watch {
                 }
             }
             Event::StepStarted { step } => {
+                assert!(!self.plan_only, "a step runs though only a plan is wanted");
                 assert!(self.started.insert(*step), "step {step} runs twice");
                 for dependency in &self.planned[step].1 {
                     assert!(self.completed.contains(dependency), "step {step} before {dependency}");
@@ -133,7 +136,10 @@ impl Watch {
             Event::ToolCompleted { call, outcome, .. } => self.tool_completed(*call, outcome),
             Event::ToolSkipped { call, first } => {
                 let seen = self.calls[first].seen;
-                assert!(matches!(seen, Seen::Done | Seen::Unknown), "{call} shares {first}, which is {seen:?}");
+                assert!(
+                    matches!(seen, Seen::Done | Seen::Unknown),
+                    "{call} shares {first}, which is {seen:?}"
+                );
                 assert!(self.same(*call, *first), "{call} shares the outcome of another call");
             }
             Event::StepCompleted { step, .. } => {
@@ -152,7 +158,7 @@ impl Watch {
             }
             Event::CancelRequested { .. } => self.stopped |= !self.answered,
             Event::RunCompleted { .. } => {
-                assert!(self.answered, "completed without an answer");
+                assert_ne!(self.answered, self.plan_only, "completed without an answer, or with one unasked");
                 assert!(!self.write_flying(), "ended during a write");
                 self.terminal += 1;
             }
@@ -161,8 +167,8 @@ impl Watch {
                 self.terminal += 1;
             }
             Event::RunFailed { .. } => self.terminal += 1,
-            Event::RunQueued(_)
-            | Event::PlanningFailed { .. }
+            Event::RunQueued(queued) => self.plan_only = queued.plan_only,
+            Event::PlanningFailed { .. }
             | Event::ReplyRejected { .. }
             | Event::Continuation { .. } => {}
         }
@@ -181,7 +187,8 @@ impl Watch {
     /// What must hold when the run has ended.
     pub fn at_end(&self, state: &RunState) {
         assert_eq!(self.terminal, 1);
-        assert!(state.steps.values().all(|s| s.status.is_terminal()), "a step is left open");
+        let draft = state.plan_status == PlanStatus::Draft && self.plan_only;
+        assert!(draft || state.steps.values().all(|s| s.status.is_terminal()), "a step is left open");
         for (number, call) in &self.calls {
             let maybe_done = matches!(call.seen, Seen::Done | Seen::Unknown | Seen::Flying);
             if call.requested.effect == Effect::Write && maybe_done {
@@ -228,7 +235,8 @@ impl Watch {
                 && (&call.scene, &call.requested.tool) == (&this.scene, &this.requested.tool)
                 && this.starts == 0
             {
-                let held = call.seen == Seen::Unknown && (call.requested.repeat == Repeat::Never || call.starts > 1);
+                let held =
+                    call.seen == Seen::Unknown && (call.requested.repeat == Repeat::Never || call.starts > 1);
                 assert!(!held, "{number} writes with a tool that is held since {other}");
             }
             if call.step == this.step && call.round == this.round && call.seen == Seen::Flying {
@@ -263,7 +271,8 @@ impl Watch {
     }
 
     fn clear(&mut self, scene: &str) {
-        for call in self.calls.values_mut().filter(|c| c.scene == scene && c.requested.effect == Effect::Read) {
+        for call in self.calls.values_mut().filter(|c| c.scene == scene && c.requested.effect == Effect::Read)
+        {
             match call.seen {
                 Seen::Done => call.seen = Seen::Cleared,
                 Seen::Flying => call.overtaken = true,
@@ -311,6 +320,9 @@ impl Watch {
 fn begins(event: &Event) -> bool {
     matches!(
         event,
-        Event::Planning { .. } | Event::StepStarted { .. } | Event::ModelAsked { .. } | Event::ToolStarted { .. }
+        Event::Planning { .. }
+            | Event::StepStarted { .. }
+            | Event::ModelAsked { .. }
+            | Event::ToolStarted { .. }
     )
 }

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use super::world::Dice;
 use crate::plan::{DependsOn, Plan, Step};
 use crate::run::{
-    Cause, Effect, Fault, Maker, Outcome, PlanMade, Question, Repeat, RequestedCall, RunState, Usage, Verdict, call_key,
+    Cause, Effect, Fault, Maker, Outcome, PlanMade, Question, Repeat, RequestedCall, RunState, Usage,
+    Verdict, call_key,
 };
 
 /// Scenes, and of each its tools: one reads, one writes once, one writes with a key.
@@ -42,7 +43,8 @@ pub fn plan(dice: &mut Dice, state: &RunState, most: u32) -> Plan {
     // Dependencies point to any step, not only to lower numbers.
     if steps.len() > 1 && dice.pick(2) == 1 {
         let numbers: Vec<u32> = steps.iter().map(|s| s.step_number).collect();
-        let turned = |n: u32| numbers.iter().position(|m| *m == n).map_or(n, |i| numbers[numbers.len() - 1 - i]);
+        let turned =
+            |n: u32| numbers.iter().position(|m| *m == n).map_or(n, |i| numbers[numbers.len() - 1 - i]);
         for step in &mut steps {
             step.step_number = turned(step.step_number);
             step.depends_on_step = step.depends_on_step.iter().map(turned).collect();
@@ -104,7 +106,12 @@ pub fn verdict(dice: &mut Dice, stubborn: bool) -> Verdict {
 }
 
 pub fn question() -> Question {
-    Question { text: "When?".to_owned(), tool: None, missing: vec!["from".to_owned()], known: json!({ "to": 1.5 }) }
+    Question {
+        text: "When?".to_owned(),
+        tool: None,
+        missing: vec!["from".to_owned()],
+        known: json!({ "to": 1.5 }),
+    }
 }
 
 pub fn usage(dice: &mut Dice) -> Usage {

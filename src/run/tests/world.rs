@@ -27,6 +27,8 @@ pub struct World {
     pub faults: u16,
     /// Most crashes.
     pub crashes: u32,
+    /// Only a plan is wanted.
+    pub plan_only: bool,
     /// The check asks for more, always.
     pub stubborn: bool,
     /// Out of 64: how often somebody stops the run.
@@ -53,7 +55,8 @@ impl Dice {
         let roll = match self.tape.next() {
             Some(roll) => usize::from(roll),
             None => {
-                self.seed = self.seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(self.seed & 0xffff);
+                self.seed =
+                    self.seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(self.seed & 0xffff);
                 (self.seed >> 40) as usize
             }
         };
@@ -70,21 +73,23 @@ pub fn settings() -> impl Strategy<Value = Settings> {
     let rounds = prop_oneof![1 => 0..2u32, 6 => 2..5u32];
     let calls = prop_oneof![1 => 0..2u32, 6 => 2..9u32];
     let bounds = (1..6u32, 0..3u32, 0..4u32, 0..5u32, rounds, calls);
-    (bounds, any::<bool>(), any::<bool>(), prop::bool::weighted(0.2)).prop_map(|(bounds, fallback, with_check, coarse)| {
-        let (max_steps, max_retries, max_replans, max_parallel_steps, max_rounds, max_calls) = bounds;
-        Settings {
-            max_steps,
-            max_retries,
-            max_replans,
-            fallback_enabled: fallback,
-            answer_with_check: with_check,
-            max_parallel_steps,
-            max_rounds,
-            max_calls,
-            duplicates: if coarse { Duplicates::SceneTool } else { Duplicates::Arguments },
-            ..Settings::default()
-        }
-    })
+    (bounds, any::<bool>(), any::<bool>(), prop::bool::weighted(0.2)).prop_map(
+        |(bounds, fallback, with_check, coarse)| {
+            let (max_steps, max_retries, max_replans, max_parallel_steps, max_rounds, max_calls) = bounds;
+            Settings {
+                max_steps,
+                max_retries,
+                max_replans,
+                fallback_enabled: fallback,
+                answer_with_check: with_check,
+                max_parallel_steps,
+                max_rounds,
+                max_calls,
+                duplicates: if coarse { Duplicates::SceneTool } else { Duplicates::Arguments },
+                ..Settings::default()
+            }
+        },
+    )
 }
 
 /// Worlds in which everything can go wrong.
@@ -93,14 +98,15 @@ pub fn worlds() -> impl Strategy<Value = World> {
     let trouble = prop_oneof![Just(0u16), 1..4u16, 4..12u16];
     let faults = prop_oneof![2 => Just(0u16), 2 => 1..3u16, 1 => 3..13u16];
     let stops = prop_oneof![3 => Just(0u16), 1 => Just(1u16)];
-    let people = (any::<bool>(), stops);
+    let people = (any::<bool>(), stops, prop::bool::weighted(0.05));
     (settings(), style, trouble, faults, 0..6u32, people, vec(any::<u16>(), 0..120), any::<u64>()).prop_map(
-        |(settings, style, trouble, faults, crashes, (stubborn, stops), tape, seed)| World {
+        |(settings, style, trouble, faults, crashes, (stubborn, stops, plan_only), tape, seed)| World {
             settings,
             style,
             trouble,
             faults,
             crashes,
+            plan_only,
             stubborn,
             stops,
             tape,
@@ -121,6 +127,7 @@ pub fn calm_worlds() -> impl Strategy<Value = World> {
         faults: 0,
         crashes: 0,
         stops: 0,
+        plan_only: false,
         ..world
     })
 }

@@ -1,0 +1,10 @@
+//! The embedded model against a catalogue of strangers' scenes, through prompts as they are built.
+
+mod domains;
+mod flow;
+mod readers;
+mod robust;
+mod scenarios;
+mod shipped;
+mod stranger;
+mod support;

@@ -1,0 +1,280 @@
+//! Routing, splitting, arguments: requests in several forms over all domains.
+
+use serde_json::{Value, json};
+
+use super::support::World;
+
+/// Whether every wanted argument is there with that value, and no other.
+fn same(got: &Value, want: &Value) -> bool {
+    got == want
+}
+
+#[test]
+fn requests_reach_their_tool_with_their_arguments() {
+    let cases: Vec<(&str, &str, Value)> = vec![
+        ("Che tempo fa oggi a Milano?", "WeatherForecast_Get", json!({"city": "Milano", "date": "2026-05-04"})),
+        ("meteo roma", "WeatherForecast_Get", json!({"city": "roma"})),
+        ("Com'è il meteo a reggio emilia domani?", "WeatherForecast_Get", json!({"city": "reggio emilia", "date": "2026-05-05"})),
+        ("Will it be sunny in New York on June 3rd?", "WeatherForecast_Get", json!({"city": "New York", "date": "2026-06-03"})),
+        ("Piove a Londra?", "WeatherForecast_Get", json!({"city": "Londra"})),
+        ("Il mio username è keysersoze", "get_user_name", json!({"username": "keysersoze"})),
+        ("Vorrei richiedere 3 giorni di ferie dal 15 al 17 giugno", "MakeRequest", json!({"from": "2026-06-15", "to": "2026-06-17"})),
+        ("Please submit a vacation request from June 15 to June 19", "MakeRequest", json!({"from": "2026-06-15", "to": "2026-06-19"})),
+        ("Quanti giorni di ferie ho?", "GetBalance", json!({})),
+        ("Chi deve approvare la mia richiesta?", "GetApprovers", json!({})),
+        ("Annulla la richiesta di ferie numero 12", "CancelRequest", json!({"request_id": 12})),
+        (
+            "Prenota un tavolo per 4 persone domani alle 20:30 da Gino",
+            "reserve_table",
+            json!({"restaurant": "Gino", "date": "2026-05-05", "time": "20:30", "party_size": 4}),
+        ),
+        (
+            "Mi serve un tavolo alla Lanterna venerdì alle 21 per tre, nel dehors, a nome Rossi",
+            "reserve_table",
+            json!({"restaurant": "Lanterna", "date": "2026-05-08", "time": "21:00", "party_size": 3, "area": "terrace", "guest_name": "Rossi"}),
+        ),
+        (
+            "Could you reserve a table at The Golden Lion for five people on 12 June at 7:30 pm under the name Smith?",
+            "reserve_table",
+            json!({"restaurant": "The Golden Lion", "date": "2026-06-12", "time": "19:30", "party_size": 5, "guest_name": "Smith"}),
+        ),
+        ("Fammi vedere il menu della Lanterna", "get_menu", json!({"restaurant": "Lanterna"})),
+        (
+            "Apri un ticket urgente: la stampante del terzo piano non stampa",
+            "open_ticket",
+            json!({"description": "la stampante del terzo piano non stampa", "priority": "high", "category": "hardware"}),
+        ),
+        (
+            "Please open a high priority ticket because the wifi is down",
+            "open_ticket",
+            json!({"description": "the wifi is down", "priority": "high", "category": "network"}),
+        ),
+        ("Che stato ha il ticket INC-301?", "ticket_status", json!({"ticket_id": "INC-301"})),
+        ("How is INC-9 going? What's its status?", "ticket_status", json!({"ticket_id": "INC-9"})),
+        ("Prendo in prestito \"La coscienza di Zeno\" per due settimane", "borrow_book", json!({"title": "La coscienza di Zeno", "weeks": 2})),
+        ("I'd like to borrow Moby Dick for three weeks", "borrow_book", json!({"title": "Moby Dick", "weeks": 3})),
+        (
+            "Prenotami la sala Rossa giovedì dalle 9 alle 11 per 6 persone con il proiettore",
+            "book_room",
+            json!({"room": "Rossa", "start": "2026-05-07T09:00:00+02:00", "end": "2026-05-07T11:00:00+02:00", "attendees": 6, "projector": true}),
+        ),
+        (
+            "Reserve room Green tomorrow from 3pm to 4pm without projector",
+            "book_room",
+            json!({"room": "Green", "start": "2026-05-05T15:00:00+02:00", "end": "2026-05-05T16:00:00+02:00", "projector": false}),
+        ),
+        (
+            "Prenota la sala Blu domani alle 14 per 2 ore",
+            "book_room",
+            json!({"room": "Blu", "start": "2026-05-05T14:00:00+02:00", "end": "2026-05-05T16:00:00+02:00"}),
+        ),
+        ("Ci sono sale libere dopodomani?", "free_rooms", json!({"day": "2026-05-06"})),
+        ("Traccia la spedizione TRK55501", "track_parcel", json!({"code": "TRK55501"})),
+        ("Has my package TRK00077 arrived? Track it please", "track_parcel", json!({"code": "TRK00077"})),
+        (
+            "Fate consegnare il pacco TRK00042 il 20 maggio nell'armadietto",
+            "redirect_parcel",
+            json!({"code": "TRK00042", "day": "2026-05-20", "way": "locker"}),
+        ),
+    ];
+    let mut wrong = Vec::new();
+    for (request, tool, want) in &cases {
+        let told = World::all().told(request);
+        let fine = told.calls.len() == 1 && told.calls[0].0 == *tool && same(&told.calls[0].1, want);
+        if !fine {
+            wrong.push(format!("{request}\n   want {tool} {want}\n   got  {:?} {:?} ask {:?}", told.calls, told.scenes, told.question));
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
+}
+
+#[test]
+fn what_no_scene_serves_calls_no_tool_and_says_what_can_be_done() {
+    let mut wrong = Vec::new();
+    for request in [
+        "Scrivi una poesia sul mare",
+        "What is the capital of Mongolia?",
+        "Calcola la radice quadrata di 144",
+        "Chi ha vinto la partita ieri?",
+        "Write a Python function that sorts a list",
+        "Quanto fa 12 per 8?",
+        "Raccontami una barzelletta sui gatti",
+        "Traduci buongiorno in inglese",
+        "How many people live in Rome?",
+        "Prenota un volo per Parigi",
+        "Who wrote the Divine Comedy?",
+        "Cosa pensi della politica italiana?",
+        "Tell me a story about a dragon",
+        "Compra 100 azioni di Apple",
+        "What time is it in Tokyo?",
+        "Consigliami una ricetta con le zucchine",
+        "Send an email to Marco",
+        "Ciao!",
+        "Grazie mille!",
+        "Cosa sai fare?",
+        "asdfgh qwerty",
+        "42",
+        "???",
+    ] {
+        let mut world = World::all();
+        let told = world.told(request);
+        if told.plan["needs_execution"] != json!(false) {
+            wrong.push(format!("{request}: {:?} {:?}", told.scenes, told.calls));
+        }
+        if !request.starts_with("Grazie") && !told.answer.contains("ServiceDesk") {
+            wrong.push(format!("{request}: answer {:?}", told.answer));
+        }
+    }
+    assert!(wrong.is_empty(), "{}:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn joined_requests_are_split_in_order() {
+    // Words of the request; scenes in order; whether the second waits for the first.
+    let cases: Vec<(&str, &[&str], bool)> = vec![
+        ("Voglio sapere il meteo a Milano e poi richiedere 3 giorni di ferie dal 15 al 17 giugno", &["Weather", "VacationManagement"], true),
+        ("What is the weather in Milan, and then ask for three days off from 15 to 17 June", &["Weather", "VacationManagement"], true),
+        ("Prima dimmi il meteo a Roma, poi prenota un tavolo per due da Gino domani alle 20", &["Weather", "Dining"], true),
+        ("First book a table for two at The Anchor tomorrow at 8pm, then tell me the weather in London", &["Dining", "Weather"], true),
+        ("Apri un ticket: il mouse non funziona. Poi dimmi che tempo fa a Torino", &["ServiceDesk", "Weather"], true),
+        ("Tell me the weather in Rome and also track parcel TRK00012", &["Weather", "Parcels"], false),
+        ("Dimmi il meteo a Bari e anche lo stato del ticket INC-5", &["Weather", "ServiceDesk"], false),
+        ("Dov'è il pacco TRK00012? Inoltre vorrei sapere che tempo fa a Lecce", &["Parcels", "Weather"], false),
+        ("Che tempo fa a Pisa e quali sale sono libere domani?", &["Weather", "MeetingRooms"], false),
+        ("Il mio username è keysersoze e vorrei sapere il meteo a Milano", &["Identity", "Weather"], false),
+        ("Prima di prenotare la sala Verdi domani dalle 10 alle 11, dimmi il meteo a Milano", &["Weather", "MeetingRooms"], true),
+        ("Track parcel TRK00012 after telling me the weather in Oslo", &["Weather", "Parcels"], true),
+        ("Prenota la sala Verdi domani dalle 10 alle 11, ma prima dimmi che tempo fa a Como", &["Weather", "MeetingRooms"], true),
+        ("Meteo a Milano, stato del ticket INC-5 e dov'è il pacco TRK00012", &["Weather", "ServiceDesk", "Parcels"], false),
+        ("Show me the menu of The Anchor; after that book a table there for 2 on Friday at 8pm", &["Dining", "Dining"], true),
+        ("Vorrei sapere il meteo a Roma, dopodiché chiedere ferie dal 3 al 5 luglio e infine sapere chi le approva", &["Weather", "VacationManagement", "VacationManagement"], true),
+        ("Ciao! Mi chiamo con username keysersoze e vorrei sapere il meteo a Milano oggi.", &["Identity", "Weather"], false),
+        ("Lend me \"Dune\" for two weeks as well as telling me the weather in Milan", &["Library", "Weather"], false),
+    ];
+    let mut wrong = Vec::new();
+    for (request, scenes, waits) in &cases {
+        let told = World::all().told(request);
+        let second = told.depends.get(1).is_some_and(|d| d.contains(&1));
+        if told.scenes != *scenes || (scenes.len() > 1 && second != *waits) || told.question.is_some() {
+            wrong.push(format!("{request}\n   want {scenes:?} {waits}\n   got {:?} {:?} {:?}\n   {:?} {:?}", told.scenes, told.depends, told.purposes, told.calls, told.question));
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
+}
+
+#[test]
+fn what_belongs_together_is_not_torn_apart() {
+    let mut wrong = Vec::new();
+    for (request, tools, several) in [
+        ("Che tempo fa a Milano e Roma?", "WeatherForecast_Get", 2),
+        ("Weather in Rome and Milan", "WeatherForecast_Get", 2),
+        ("Meteo a Milano oggi e domani", "WeatherForecast_Get", 2),
+        ("Apri un ticket: la stampante e il monitor sono rotti", "open_ticket", 1),
+        ("Prenota un tavolo per due adulti e due bambini da Gino e figli domani alle 20", "reserve_table", 1),
+        ("Vorrei ferie da lunedì a mercoledì", "MakeRequest", 1),
+        ("Prenota la sala Verdi domani dalle 10 alle 12. Siamo in otto e serve il proiettore.", "book_room", 1),
+        ("Avete libri di Fruttero e Lucentini?", "search_books", 1),
+        ("Open a ticket saying \"first the screen flickers, then it dies\"", "open_ticket", 1),
+    ] {
+        let told = World::all().told(request);
+        if told.tools() != vec![tools; several] {
+            wrong.push(format!("{request}: {:?} {:?} {:?}", told.purposes, told.calls, told.question));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn what_is_missing_is_asked_for_in_the_users_language_and_the_reply_carries_on() {
+    let mut world = World::all();
+    let told = world.told("Prenota un tavolo per 4 da Gino domani");
+    assert_eq!(told.calls, []);
+    let question = told.question.unwrap();
+    assert_eq!(question["missing"], json!(["time"]));
+    assert!(question["question"].as_str().unwrap().contains("l'ora"), "{question}");
+    assert!(told.answer.contains("l'ora"));
+    let told = world.told("alle 20:30");
+    assert_eq!(told.call("reserve_table"), &json!({"restaurant": "Gino", "date": "2026-05-05", "time": "20:30", "party_size": 4}));
+
+    let mut world = World::all();
+    let told = world.told("I'd like to book a table at The Anchor for tomorrow at 8pm");
+    assert_eq!(told.question.unwrap()["missing"], json!(["party_size"]));
+    assert!(told.answer.contains("number") || told.answer.contains("guests"), "{}", told.answer);
+    let told = world.told("We are six");
+    assert_eq!(told.call("reserve_table")["party_size"], json!(6));
+
+    let mut world = World::all();
+    let told = world.told("Track my parcel");
+    assert_eq!(told.question.unwrap()["missing"], json!(["code"]));
+    // Another request is no reply.
+    let told = world.told("What is the weather in Rome?");
+    assert_eq!(told.tools(), ["WeatherForecast_Get"]);
+
+    let mut world = World::all();
+    world.told("Lend me \"Dune\"");
+    let told = world.told("three");
+    assert_eq!(told.call("borrow_book"), &json!({"title": "Dune", "weeks": 3}));
+
+    let mut world = World::all();
+    world.told("Vorrei chiedere delle ferie");
+    let told = world.told("no, lascia stare");
+    assert_eq!(told.plan["needs_execution"], json!(false));
+
+    let mut world = World::all();
+    world.told("Vorrei chiedere delle ferie");
+    let told = world.told("dal 15 al 17 giugno, e poi dimmi il meteo a Roma");
+    assert_eq!(told.tools(), ["MakeRequest", "WeatherForecast_Get"]);
+}
+
+#[test]
+fn elliptical_requests_take_over_what_was_asked_before() {
+    let mut world = World::all();
+    world.told("Che tempo fa oggi a Milano?");
+    let told = world.told("E a Roma?");
+    assert_eq!(told.call("WeatherForecast_Get"), &json!({"city": "Roma", "date": "2026-05-04"}));
+    let told = world.told("E domani?");
+    assert_eq!(told.call("WeatherForecast_Get"), &json!({"city": "Roma", "date": "2026-05-05"}));
+    let told = world.told("E a Reggio Calabria il 10 maggio?");
+    assert_eq!(told.call("WeatherForecast_Get"), &json!({"city": "Reggio Calabria", "date": "2026-05-10"}));
+
+    let mut world = World::all();
+    world.told("What is the weather in Milan?");
+    let told = world.told("And in Rome?");
+    assert_eq!(told.call("WeatherForecast_Get"), &json!({"city": "Rome"}));
+    let told = world.told("What about tomorrow?");
+    assert_eq!(told.call("WeatherForecast_Get"), &json!({"city": "Rome", "date": "2026-05-05"}));
+
+    let mut world = World::all();
+    world.told("A che punto è il ticket INC-1?");
+    let told = world.told("E INC-2?");
+    assert_eq!(told.call("ticket_status"), &json!({"ticket_id": "INC-2"}));
+}
+
+#[test]
+fn a_refusal_is_told_with_its_reason_and_not_tried_again() {
+    let mut world = World::all();
+    let told = world.ask("Prenota un tavolo per 4 da Gino domani alle 20", &mut |_, _| {
+        json!({"outcome": "refused", "error": {"code": "full", "message": "il ristorante è al completo"}})
+    });
+    assert_eq!(told.calls.len(), 1);
+    assert!(told.answer.contains("il ristorante è al completo"), "{}", told.answer);
+}
+
+#[test]
+fn an_identifier_that_was_not_said_is_looked_up() {
+    let mut world = World::all();
+    let told = world.ask("Annulla la mia richiesta di ferie", &mut |tool, _| match tool {
+        "ListRequests" => json!({"outcome": "ok", "result": {"requests": [{"request_id": 7, "from": "2026-06-15", "status": "pending"}]}}),
+        _ => json!({"outcome": "ok", "result": {}, "say": "Annullata."}),
+    });
+    assert_eq!(told.tools(), ["ListRequests", "CancelRequest"]);
+    assert_eq!(told.call("CancelRequest"), &json!({"request_id": 7}));
+    assert_eq!(told.answer.lines().last(), Some("Annullata."));
+}
+
+#[test]
+fn what_no_scene_serves_beside_what_one_does_is_told() {
+    let told = World::all().told("Dimmi il meteo a Roma e poi calcola la radice quadrata di 144");
+    assert_eq!(told.tools(), ["WeatherForecast_Get"]);
+    assert!(told.answer.contains("radice quadrata"), "{}", told.answer);
+}

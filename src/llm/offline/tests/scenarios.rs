@@ -1,0 +1,90 @@
+//! The named scenarios, with scenes like those shipped.
+
+use serde_json::{Value, json};
+
+use super::support::World;
+
+/// Tools that keep books: a balance of 26 days, a directory of one.
+fn office() -> impl FnMut(&str, &Value) -> Value {
+    let mut left = 26;
+    move |tool, arguments| match tool {
+        "WeatherForecast_Get" => {
+            json!({"outcome": "ok", "result": {"city": arguments["city"]}, "say": format!("A {}: sole.", arguments["city"].as_str().unwrap())})
+        }
+        "get_user_name" => json!({"outcome": "ok", "result": {"name": "Alessandro Rapiti"}, "say": "Alessandro Rapiti"}),
+        "GetBalance" => json!({"outcome": "ok", "result": {"left": left}, "say": format!("Ti restano {left} giorni.")}),
+        "MakeRequest" => {
+            left -= 3;
+            json!({"outcome": "ok", "result": {"request_id": 1}, "say": "Richiesta inviata."})
+        }
+        _ => json!({"outcome": "ok", "result": {"approvers": ["Sara Bianchi"]}}),
+    }
+}
+
+#[test]
+fn a_write_changes_what_is_read_after_it() {
+    let told = World::all().ask("Quanti giorni di ferie ho? Poi chiedi ferie dal 15 al 17 giugno e dimmi quanti me ne restano", &mut office());
+    assert_eq!(told.tools(), ["GetBalance", "MakeRequest", "GetBalance"], "{:?}", told.purposes);
+    assert_eq!(told.depends, [vec![], vec![1], vec![2]]);
+    assert!(told.answer.contains("26") && told.answer.contains("23"), "{}", told.answer);
+}
+
+#[test]
+fn a_name_is_remembered() {
+    let mut world = World::all();
+    let mut office = office();
+    let told = world.ask("Il mio username è keysersoze", &mut office);
+    assert_eq!(told.tools(), ["get_user_name"]);
+    let told = world.ask("Qual è il mio nome completo?", &mut office);
+    assert_eq!(told.call("get_user_name"), &json!({"username": "keysersoze"}));
+    assert!(told.answer.contains("Alessandro Rapiti"));
+}
+
+#[test]
+fn nothing_is_invented() {
+    let mut world = World::all();
+    let mut office = office();
+    let told = world.ask("What is the weather in Milan, and then ask for three days off", &mut office);
+    assert_eq!(told.tools(), ["WeatherForecast_Get"]);
+    assert_eq!(told.question.as_ref().unwrap()["missing"], json!(["from", "to"]));
+    assert!(told.answer.contains("Milan") && told.answer.contains("date"), "{}", told.answer);
+    let told = world.ask("From 15 to 17 June", &mut office);
+    assert_eq!(told.tools(), ["MakeRequest"]);
+    assert_eq!(told.call("MakeRequest"), &json!({"from": "2026-06-15", "to": "2026-06-17"}));
+}
+
+#[test]
+fn who_approves_after_a_greeting_and_a_request() {
+    let mut world = World::all();
+    let mut office = office();
+    let told = world.ask("Ciao! Mi chiamo con username keysersoze e vorrei sapere il meteo a Milano oggi.", &mut office);
+    assert_eq!(told.scenes, ["Identity", "Weather"]);
+    let told = world.ask("Perfetto! Ora vorrei richiedere 5 giorni di ferie dal 15 giugno al 19 giugno.", &mut office);
+    assert_eq!(told.call("MakeRequest"), &json!({"from": "2026-06-15", "to": "2026-06-19"}));
+    let told = world.ask("Chi deve approvare la mia richiesta?", &mut office);
+    assert_eq!(told.tools(), ["GetApprovers"]);
+}
+
+#[test]
+fn for_somebody_else_the_name_is_passed_on() {
+    let told = World::all().ask("Sono mrossi. Chiedi 5 giorni di ferie per me dal 15 al 19 giugno", &mut office());
+    assert_eq!(told.call("MakeRequest"), &json!({"from": "2026-06-15", "to": "2026-06-19", "employee": "mrossi"}));
+    assert_eq!(told.calls.len(), 1, "{:?}", told.calls);
+}
+
+#[test]
+fn a_long_conversation_is_recalled_with_its_days() {
+    let mut world = World::all();
+    let mut office = office();
+    for day in 1..=15 {
+        let told = world.ask(&format!("Che tempo fa a Milano il giorno {day}?"), &mut office);
+        let date = told.call("WeatherForecast_Get")["date"].as_str().unwrap().to_owned();
+        assert!(date.ends_with(&format!("-{day:02}")), "{date}");
+    }
+    let told = world.ask("Riassumimi quello che abbiamo discusso finora", &mut office);
+    assert_eq!(told.scenes, Vec::<String>::new());
+    for day in 1..=15 {
+        assert!(told.answer.contains(&format!("giorno {day}?")), "{day}: {}", told.answer);
+    }
+    assert!(told.answer.contains("Milano"));
+}

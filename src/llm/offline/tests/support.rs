@@ -1,0 +1,290 @@
+//! Builds prompts by the contract and carries plans out with tools that do nothing.
+
+use serde_json::{Value, json};
+
+use crate::llm::signature::{self, SceneLine, ToolLine};
+use crate::llm::offline::Offline;
+use crate::llm::{Choice, Message, Purpose, Request, ToolSpec, sections};
+use crate::plan::{Known, Limits, Plan, validate};
+
+pub(super) const NOW: &str = "2026-05-04T09:00:00+02:00[Europe/Rome] Monday";
+
+/// A tool's outcome, from its name and arguments.
+pub(super) type Tool<'a> = &'a mut dyn FnMut(&str, &Value) -> Value;
+
+pub(super) struct World {
+    pub scenes: Vec<Value>,
+    pub turns: Vec<Value>,
+    pub pending: Option<Value>,
+    pub summary: Option<String>,
+}
+
+/// What one request led to.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    pub plan: Value,
+    pub scenes: Vec<String>,
+    pub calls: Vec<(String, Value)>,
+    pub answer: String,
+    pub question: Option<Value>,
+    pub depends: Vec<Vec<u64>>,
+    pub purposes: Vec<String>,
+}
+
+impl Told {
+    pub fn call(&self, tool: &str) -> &Value {
+        match self.calls.iter().find(|c| c.0 == tool) {
+            Some(call) => &call.1,
+            None => panic!("{tool} was not called: {self:#?}"),
+        }
+    }
+
+    pub fn tools(&self) -> Vec<&str> {
+        self.calls.iter().map(|c| c.0.as_str()).collect()
+    }
+}
+
+impl World {
+    /// A world of scenes in the form of `scene.toml`.
+    pub fn of(tomls: &[&str]) -> Self {
+        let scenes = tomls
+            .iter()
+            .map(|t| {
+                let scene: Value = serde_json::to_value(toml::from_str::<toml::Table>(t).unwrap()).unwrap();
+                let tools: Vec<Value> = scene["tools"]
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .map(|t| json!({"name": t["name"], "effect": t["effect"], "description": t["description"], "parameters": t.get("parameters").cloned().unwrap_or(json!({"type": "object"}))}))
+                    .collect();
+                json!({"scene": scene["name"], "description": scene["description"],
+                       "examples": scene.get("examples").cloned().unwrap_or(json!([])), "tools": tools})
+            })
+            .collect();
+        Self { scenes, turns: Vec::new(), pending: None, summary: None }
+    }
+
+    pub fn all() -> Self {
+        Self::of(&[
+            super::domains::WEATHER,
+            super::domains::IDENTITY,
+            super::domains::VACATION,
+            super::domains::RESTAURANT,
+            super::domains::HELPDESK,
+            super::domains::LIBRARY,
+            super::domains::ROOMS,
+            super::domains::PARCELS,
+        ])
+    }
+
+    fn conversation(&self) -> String {
+        json!({"summary": self.summary, "turns": self.turns}).to_string()
+    }
+
+    fn tools(&self, scene: &str) -> Vec<Value> {
+        self.scenes.iter().find(|s| s["scene"] == scene).unwrap()["tools"].as_array().unwrap().clone()
+    }
+
+    pub fn plan(&self, request: &str) -> Value {
+        let lines: Vec<String> = self.scenes.iter().map(line).collect();
+        let mut text = String::new();
+        sections::push(&mut text, "now", NOW);
+        if let Some(language) = crate::llm::language::detect(request) {
+            sections::push(&mut text, "language", language);
+        }
+        sections::push(&mut text, "scenes", &lines.join("\n"));
+        sections::push(&mut text, "conversation", &self.conversation());
+        if let Some(pending) = &self.pending {
+            sections::push(&mut text, "pending", &pending.to_string());
+        }
+        sections::push(&mut text, "request", request);
+        let tool = spec("CreateExecutionPlan", json!({"type": "object"}));
+        let reply = send(Purpose::Plan, vec![Message::User { text }], vec![tool], Choice::Forced("CreateExecutionPlan".into()));
+        let plan: Value = serde_json::from_str(&reply.calls[0].arguments).unwrap();
+        let read: Plan = serde_json::from_value(plan.clone()).unwrap();
+        let known = Known {
+            scenes: self
+                .scenes
+                .iter()
+                .map(|s| {
+                    let tools = s["tools"].as_array().unwrap().iter().map(|t| t["name"].as_str().unwrap().to_owned());
+                    (s["scene"].as_str().unwrap().to_owned(), tools.collect())
+                })
+                .collect(),
+        };
+        let problems = validate(&read, &known, Limits { max_steps: 10 }, &Default::default(), 0);
+        assert!(problems.is_empty(), "{request}: {problems:?}");
+        plan
+    }
+
+    /// One step's loop; returns its calls, its result and its question.
+    #[expect(clippy::type_complexity, reason = "a test helper's three results")]
+    fn step(&self, request: &str, step: &Value, earlier: &[Value], tool: Tool) -> (Vec<Value>, Option<String>, Option<Value>) {
+        let scene = step["scene_name"].as_str().unwrap();
+        let expected: Vec<&str> = step["expected_tools"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+        let mut text = String::new();
+        sections::push(&mut text, "scene", scene);
+        sections::push(&mut text, "now", NOW);
+        if let Some(language) = crate::llm::language::detect(request) {
+            sections::push(&mut text, "language", language);
+        }
+        sections::push(&mut text, "user", "keysersoze");
+        sections::push(&mut text, "purpose", step["purpose"].as_str().unwrap());
+        sections::push(&mut text, "expected_tools", &expected.join("\n"));
+        sections::push(&mut text, "request", request);
+        sections::push(&mut text, "earlier", &earlier.iter().map(Value::to_string).collect::<Vec<_>>().join("\n"));
+        sections::push(&mut text, "conversation", &self.conversation());
+        if let Some(pending) = &self.pending {
+            sections::push(&mut text, "pending", &pending.to_string());
+        }
+        let mut specs: Vec<ToolSpec> = self
+            .tools(scene)
+            .iter()
+            .filter(|t| t["effect"] == "read" || expected.contains(&t["name"].as_str().unwrap()))
+            .map(|t| ToolSpec {
+                name: t["name"].as_str().unwrap().into(),
+                description: t["description"].as_str().unwrap().into(),
+                parameters: t["parameters"].clone(),
+                strict: false,
+            })
+            .collect();
+        specs.push(spec("AskUser", json!({"type": "object"})));
+        let mut messages = vec![Message::System { text: "Act.".into() }, Message::User { text }];
+        let mut calls = Vec::new();
+        for _ in 0..6 {
+            let reply = send(Purpose::Scene, messages.clone(), specs.clone(), Choice::Auto);
+            if reply.calls.is_empty() {
+                return (calls, Some(reply.text), None);
+            }
+            messages.push(Message::Assistant { text: reply.text.clone(), calls: reply.calls.clone() });
+            for call in &reply.calls {
+                let arguments: Value = serde_json::from_str(&call.arguments).unwrap();
+                if call.name == "AskUser" {
+                    return (calls, None, Some(arguments));
+                }
+                let spec = specs.iter().find(|s| s.name == call.name).unwrap();
+                let validator = jsonschema::validator_for(&spec.parameters).unwrap();
+                let errors: Vec<String> = validator.iter_errors(&arguments).map(|e| e.to_string()).collect();
+                assert!(errors.is_empty(), "{request}: {} {arguments}: {errors:?}", call.name);
+                let outcome = tool(&call.name, &arguments);
+                messages.push(Message::Tool { call_id: call.id.clone(), text: outcome.to_string() });
+                calls.push(json!({"tool": call.name, "arguments": arguments, "outcome": outcome["outcome"], "result": outcome.get("result"), "say": outcome.get("say")}));
+            }
+        }
+        panic!("{request}: the loop of {scene} does not end: {calls:?}");
+    }
+
+    /// A request from plan to answer, remembered as a turn.
+    pub fn ask(&mut self, request: &str, tool: Tool) -> Told {
+        let plan = self.plan(request);
+        let mut told = Told { plan: plan.clone(), ..Told::default() };
+        let mut executed: Vec<Value> = Vec::new();
+        for step in plan["steps"].as_array().unwrap() {
+            let on: Vec<u64> = match &step["depends_on_step"] {
+                Value::Number(n) => vec![n.as_u64().unwrap()],
+                Value::Array(list) => list.iter().filter_map(Value::as_u64).collect(),
+                _ => Vec::new(),
+            };
+            let earlier: Vec<Value> = executed.iter().filter(|e| on.contains(&e["step"].as_u64().unwrap())).cloned().collect();
+            let (calls, result, question) = self.step(request, step, &earlier, tool);
+            let status = if question.is_some() { "needs_input" } else { "completed" };
+            told.scenes.push(step["scene_name"].as_str().unwrap().to_owned());
+            told.purposes.push(step["purpose"].as_str().unwrap().to_owned());
+            told.depends.push(on);
+            let mut keys: Vec<String> = calls.iter().map(|c| format!("{} {}", c["tool"], c["arguments"])).collect();
+            keys.sort();
+            let count = keys.len();
+            keys.dedup();
+            assert_eq!(count, keys.len(), "{request}: the same call twice in a step: {calls:?}");
+            for call in &calls {
+                told.calls.push((call["tool"].as_str().unwrap().to_owned(), call["arguments"].clone()));
+            }
+            executed.push(json!({"step": step["step_number"], "scene": step["scene_name"], "purpose": step["purpose"], "status": status,
+                "result": result, "question": question.as_ref().map(|q| q["question"].clone()), "calls": calls}));
+            if let Some(question) = question {
+                told.question = Some(question.clone());
+            }
+        }
+        told.answer = if executed.is_empty() { self.out_of_scope(request) } else { self.verdict(request, &plan, &executed) };
+        let pending_scene = executed.iter().find(|e| e["status"] == "needs_input").cloned();
+        self.pending = pending_scene.map(|e| {
+            let q = told.question.clone().unwrap();
+            json!({"request": request, "scene": e["scene"], "purpose": e["purpose"],
+                   "question": {"text": q["question"], "tool": q["tool"], "missing": q["missing"], "known": q["known"]}})
+        });
+        let calls: Vec<Value> = executed
+            .iter()
+            .flat_map(|e| e["calls"].as_array().unwrap().iter().map(|c| json!({"scene": e["scene"], "tool": c["tool"], "arguments": c["arguments"], "result": c["result"]})))
+            .collect();
+        self.turns.push(json!({"request": request, "answer": told.answer, "status": "completed", "calls": calls}));
+        told
+    }
+
+    /// A request with tools that say yes to everything.
+    pub fn told(&mut self, request: &str) -> Told {
+        self.ask(request, &mut |tool, arguments| json!({"outcome": "ok", "result": {"done_by": tool, "with": arguments}}))
+    }
+
+    fn verdict(&self, request: &str, plan: &Value, executed: &[Value]) -> String {
+        let mut text = String::new();
+        sections::push(&mut text, "now", NOW);
+        if let Some(language) = crate::llm::language::detect(request) {
+            sections::push(&mut text, "language", language);
+        }
+        sections::push(&mut text, "request", request);
+        sections::push(&mut text, "conversation", &self.conversation());
+        sections::push(&mut text, "plan", &plan.to_string());
+        sections::push(&mut text, "executed", &executed.iter().map(Value::to_string).collect::<Vec<_>>().join("\n"));
+        let tool = spec("CheckContinuation", json!({"type": "object", "properties": {"answer": {"type": ["string", "null"]}}}));
+        let reply = send(Purpose::Continuation, vec![Message::User { text }], vec![tool], Choice::Forced("CheckContinuation".into()));
+        let verdict: crate::run::Verdict = serde_json::from_str(&reply.calls[0].arguments).unwrap();
+        assert!(!verdict.should_continue);
+        verdict.answer.unwrap()
+    }
+
+    fn out_of_scope(&self, request: &str) -> String {
+        let mut text = String::new();
+        if let Some(language) = crate::llm::language::detect(request) {
+            sections::push(&mut text, "language", language);
+        }
+        sections::push(&mut text, "mode", "decline");
+        sections::push(&mut text, "request", request);
+        sections::push(&mut text, "conversation", &self.conversation());
+        let lines: Vec<String> = self.scenes.iter().map(|s| json!({"scene": s["scene"], "description": s["description"]}).to_string()).collect();
+        sections::push(&mut text, "capabilities", &lines.join("\n"));
+        send(Purpose::Answer, vec![Message::User { text }], Vec::new(), Choice::None).text
+    }
+}
+
+fn spec(name: &str, parameters: Value) -> ToolSpec {
+    ToolSpec { name: name.into(), description: String::new(), parameters, strict: true }
+}
+
+pub(super) fn send(purpose: Purpose, messages: Vec<Message>, tools: Vec<ToolSpec>, choice: Choice) -> crate::run::Reply {
+    Offline.complete(&Request { purpose, messages, tools, choice, temperature: None, max_output_tokens: None }).reply
+}
+
+/// A scene as the planner's prompt tells of it.
+fn line(scene: &Value) -> String {
+    let says = |tool: Option<&str>| -> Vec<String> {
+        let all = scene["examples"].as_array().into_iter().flatten();
+        all.filter(|e| e["tool"].as_str() == tool).map(|e| e["say"].as_str().unwrap().to_owned()).collect()
+    };
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let tools = scene["tools"].as_array().unwrap().iter();
+    let line = SceneLine {
+        scene: text(&scene["scene"]),
+        description: text(&scene["description"]),
+        tools: tools
+            .map(|tool| ToolLine {
+                name: text(&tool["name"]),
+                effect: text(&tool["effect"]),
+                description: text(&tool["description"]),
+                arguments: signature::signature(&tool["parameters"]),
+                examples: says(tool["name"].as_str()),
+            })
+            .collect(),
+        examples: says(None),
+    };
+    serde_json::to_string(&line).unwrap()
+}

@@ -1,0 +1,310 @@
+//! The continuation check: it may ask for more, but never without end; it may carry the answer; and
+//! what only the user can say is asked for, not invented.
+
+use proscenium::plan::StepStatus;
+use proscenium::run::{Event, OutOfScope, RunStatus};
+use serde_json::{Value, json};
+
+use crate::support::planner_engine::{
+    Asked, FROM_ANSWER, FROM_CHECK, Play, Told, Town, arguments_of, asked, enough, has_results, more, plan, requests,
+    step,
+};
+use crate::support::{Scripted, forced_tool, last_message, section, tool_names};
+
+const MISSING: &str = "A parking space for 5 May has still to be booked.";
+
+fn find() -> Value {
+    plan(json!([step(1, "Library", &["FindBook"], Value::Null)]))
+}
+
+/// First the book; then, because the check misses it, this.
+fn two_plans(second: Value) -> Play {
+    let plans = [find(), second];
+    Play::of(find())
+        .plan(move |request, nth| Scripted::forced(request, plans[nth.min(1)].clone()))
+        .check(|request, nth| Scripted::forced(request, if nth == 0 { more(MISSING) } else { enough() }))
+}
+
+fn lines(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[tokio::test]
+async fn a_further_plan_is_told_what_is_missing_and_what_was_done() {
+    let llm = two_plans(plan(json!([step(2, "Parking", &["BookSpace"], json!(1))]))).start();
+    let town = Town::open(&llm, |_| {}).await;
+    let told = town.ask("Find Dune and book a parking space for 5 May.").await;
+    assert_eq!(told.answer.status, RunStatus::Completed, "{told:#?}");
+    assert_eq!(town.log.names(), ["FindBook", "BookSpace"]);
+
+    let asked = requests(&llm, Asked::Plan);
+    assert_eq!(section(&asked[0], "missing"), None);
+    assert_eq!(section(&asked[1], "missing").as_deref(), Some(MISSING));
+    assert_eq!(section(&asked[1], "number_from").as_deref(), Some("2"));
+    let executed = lines(&section(&asked[1], "executed").unwrap());
+    assert_eq!(executed.len(), 1);
+    assert_eq!(executed[0]["status"], "completed");
+    assert_eq!(executed[0]["calls"][0]["arguments"], arguments_of("FindBook"));
+    assert_eq!(executed[0]["calls"][0]["result"], json!({"shelf": "B4"}));
+
+    // The new step depends on a finished one and is told its result.
+    let parking = requests(&llm, Asked::Scene)
+        .into_iter()
+        .find(|request| section(request, "scene").as_deref() == Some("Parking"))
+        .unwrap();
+    assert_eq!(lines(&section(&parking, "earlier").unwrap())[0]["step"], 1);
+
+    // The second check judges by all of it.
+    let checks = requests(&llm, Asked::Check);
+    assert_eq!(lines(&section(&checks[1], "executed").unwrap()).len(), 2);
+    assert!(told.has("replanned"));
+}
+
+#[tokio::test]
+async fn a_further_plan_that_counts_from_one_again_goes_on_where_the_first_ended() {
+    let again = plan(json!([
+        step(1, "Canteen", &["Menu"], Value::Null),
+        step(2, "Parking", &["BookSpace"], json!(1)),
+    ]));
+    let llm = two_plans(again).start();
+    let town = Town::open(&llm, |_| {}).await;
+    let told = town.ask("Find Dune, see the menu and book a parking space.").await;
+    let numbers: Vec<(u32, &str)> =
+        told.answer.steps.iter().map(|step| (step.step_number, step.scene_name.as_str())).collect();
+    assert_eq!(numbers, [(1, "Library"), (2, "Canteen"), (3, "Parking")]);
+    assert!(told.plans()[1].plan.steps[1].depends_on_step.contains(2));
+    assert_eq!(town.log.names(), ["FindBook", "Menu", "BookSpace"]);
+    assert_eq!(told.answer.status, RunStatus::Completed);
+}
+
+#[tokio::test]
+async fn a_check_that_always_wants_more_is_bounded_by_max_replans() {
+    let play = Play::of(find())
+        .plan(|request, nth| {
+            let number = nth as u32 + 1;
+            Scripted::forced(request, plan(json!([step(number, "Library", &["FindBook"], Value::Null)])))
+        })
+        .scene(|request, nth| match has_results(request) {
+            true => Scripted::Text("Found.".into()),
+            // Another book each time, so that every round does something new.
+            false => Scripted::call("FindBook", json!({"title": format!("Volume {nth}")})),
+        })
+        .check(|request, _| Scripted::forced(request, more("Yet another volume.")));
+    let llm = play.start();
+    let town = Town::open(&llm, |config| config.planning.max_replans = 2).await;
+    let told = town.ask("Find all the volumes.").await;
+    assert_eq!(requests(&llm, Asked::Plan).len(), 3);
+    assert_eq!(requests(&llm, Asked::Check).len(), 3);
+    assert_eq!(requests(&llm, Asked::Answer).len(), 1);
+    assert_eq!(town.log.calls().len(), 3);
+    assert_eq!((told.answer.status, told.answer.answer.as_str()), (RunStatus::Partial, FROM_ANSWER));
+}
+
+#[tokio::test]
+async fn a_round_in_which_no_new_call_ran_ends_it() {
+    let same = plan(json!([step(2, "Library", &["FindBook"], Value::Null)]));
+    let play = two_plans(same).check(|request, _| Scripted::forced(request, more("The shelf of Dune.")));
+    let llm = play.start();
+    let town = Town::open(&llm, |config| config.planning.max_replans = 10).await;
+    let told = town.ask("Where is Dune?").await;
+    assert_eq!(requests(&llm, Asked::Plan).len(), 2);
+    assert_eq!(town.log.names(), ["FindBook"], "the equal call is not made again");
+    assert!(told.has("tool_skipped"));
+    assert_eq!(told.answer.status, RunStatus::Partial);
+}
+
+#[tokio::test]
+async fn a_further_plan_without_steps_ends_it() {
+    let llm = two_plans(plan(json!([]))).start();
+    let town = Town::open(&llm, |_| {}).await;
+    let told = town.ask("Where is Dune, and who wrote the weather?").await;
+    assert_eq!((requests(&llm, Asked::Plan).len(), requests(&llm, Asked::Check).len()), (2, 1));
+    let answers = requests(&llm, Asked::Answer);
+    assert_eq!(answers.len(), 1);
+    assert_eq!(section(&answers[0], "mode").as_deref(), Some("answer"), "what was done is told");
+    assert_eq!(told.answer.status, RunStatus::Partial);
+}
+
+#[tokio::test]
+async fn the_checks_answer_saves_the_answer_call() {
+    for (with_check, calls, text) in [(true, 0, FROM_CHECK), (false, 1, FROM_ANSWER)] {
+        let llm = Play::of(find()).start();
+        let town = Town::open(&llm, |config| config.planning.answer_with_check = with_check).await;
+        let told = town.ask("Where is Dune?").await;
+        assert_eq!(requests(&llm, Asked::Answer).len(), calls);
+        assert_eq!((told.answer.status, told.answer.answer.as_str()), (RunStatus::Completed, text));
+        let check = &requests(&llm, Asked::Check)[0];
+        let schema = &check["tools"][0]["function"]["parameters"];
+        assert_eq!(schema["properties"].get("answer").is_some(), with_check);
+    }
+}
+
+#[tokio::test]
+async fn a_check_that_forgets_its_answer_is_followed_by_an_answer_call() {
+    for answer in [Value::Null, json!("  ")] {
+        let mut verdict = enough();
+        verdict["answer"] = answer;
+        let llm = Play::of(find()).check(move |request, _| Scripted::forced(request, verdict.clone())).start();
+        let town = Town::open(&llm, |_| {}).await;
+        let told = town.ask("Where is Dune?").await;
+        assert_eq!((told.answer.status, told.answer.answer.as_str()), (RunStatus::Completed, FROM_ANSWER));
+    }
+}
+
+#[tokio::test]
+async fn a_verdict_that_does_not_say_what_is_missing_is_sent_back() {
+    let vague = json!({"should_continue": true, "can_answer_now": false, "reasoning": "", "missing_information": null});
+    let play = Play::of(find())
+        .check(move |request, nth| Scripted::forced(request, if nth == 0 { vague.clone() } else { enough() }));
+    let llm = play.start();
+    let town = Town::open(&llm, |_| {}).await;
+    let told = town.ask("Where is Dune?").await;
+    assert_eq!(told.rejected(), [["verdict.nothing_missing"]]);
+    let second = &requests(&llm, Asked::Check)[1];
+    assert!(last_message(second).unwrap().contains(told.problems()[0]));
+    assert_eq!(told.answer.status, RunStatus::Completed);
+}
+
+/// What the last `continuation` said of itself: whether it is degraded.
+fn degraded(told: &Told) -> Vec<bool> {
+    let verdicts = told.events.iter().filter_map(|event| match event {
+        Event::Continuation { degraded, .. } => Some(*degraded),
+        _ => None,
+    });
+    verdicts.collect()
+}
+
+#[tokio::test]
+async fn a_check_that_cannot_be_read_degrades_and_the_events_say_so() {
+    let play = Play::of(find()).check(|_, _| Scripted::Text("It looks fine to me.".into()));
+    let llm = play.start();
+    let town = Town::open(&llm, |config| config.planning.max_retries = 1).await;
+    let told = town.ask("Where is Dune?").await;
+    assert_eq!(requests(&llm, Asked::Check).len(), 2);
+    assert_eq!(told.rejected(), [["reply.no_json"], ["reply.no_json"]]);
+    assert_eq!(degraded(&told), [true]);
+    assert_eq!(told.answer.answer, FROM_ANSWER, "what was done is told all the same");
+}
+
+#[tokio::test]
+async fn with_the_fallback_the_rules_make_a_check_that_cannot_be_read() {
+    let play = Play::of(find()).check(|_, _| Scripted::Text("It looks fine to me.".into()));
+    let llm = play.start();
+    let town = Town::open(&llm, |config| config.planning.fallback_enabled = true).await;
+    let told = town.ask("Where is the book Dune?").await;
+    assert_eq!(requests(&llm, Asked::Check).len(), 4);
+    let by_rules = told.events.iter().filter(|event| matches!(event, Event::ModelAsked { fallback: true, .. }));
+    assert_eq!(by_rules.count(), 1);
+    assert_eq!(told.answer.status, RunStatus::Completed);
+    assert!(!told.answer.answer.trim().is_empty());
+}
+
+#[tokio::test]
+async fn what_only_the_user_can_say_is_asked_for_by_the_verdict_and_the_next_message_carries_on() {
+    const QUESTION: &str = "Which plate has the car?";
+    for with_check in [true, false] {
+        let play = Play::of(find())
+            .plan(|request, nth| {
+                let booking = plan(json!([step(1, "Parking", &["BookSpace"], Value::Null)]));
+                Scripted::forced(request, if nth == 0 { find() } else { booking })
+            })
+            .check(|request, nth| match nth {
+                0 => {
+                    let mut verdict = more(QUESTION);
+                    verdict["should_continue"] = json!(false);
+                    verdict["answer"] = json!(QUESTION);
+                    Scripted::forced(request, verdict)
+                }
+                _ => Scripted::forced(request, enough()),
+            })
+            // The words of the answer call can only come from what it is told.
+            .answer(|request, nth| match nth {
+                0 => Scripted::Text(section(request, "missing").unwrap_or_default()),
+                _ => Scripted::Text(FROM_ANSWER.into()),
+            });
+        let llm = play.start();
+        let town = Town::open(&llm, |config| config.planning.answer_with_check = with_check).await;
+        let first = town.ask("Find Dune and book me a parking space.").await;
+        assert_eq!((first.answer.status, first.answer.answer.as_str()), (RunStatus::NeedsInput, QUESTION));
+        assert_eq!(requests(&llm, Asked::Plan).len(), 1, "nothing goes on before the user has spoken");
+
+        let second = town.say(Some(first.answer.session_id.clone()), "AB123CD").await;
+        assert_eq!(second.answer.status, RunStatus::Completed);
+        let conversation = section(&requests(&llm, Asked::Plan)[1], "conversation").unwrap();
+        let conversation: Value = serde_json::from_str(&conversation).unwrap();
+        assert_eq!(conversation["turns"][0]["answer"], QUESTION);
+        assert_eq!(conversation["turns"][0]["status"], "needs_input");
+        assert_eq!(town.log.names(), ["FindBook", "BookSpace"]);
+    }
+}
+
+#[tokio::test]
+async fn a_scene_that_lacks_a_value_asks_the_user_and_nothing_is_invented() {
+    const QUESTION: &str = "Which plate has the car?";
+    let booking = plan(json!([step(1, "Parking", &["BookSpace"], Value::Null)]));
+    let play = Play::of(booking)
+        .scene(|request, nth| match nth {
+            0 => Scripted::call(
+                "AskUser",
+                json!({"question": QUESTION, "tool": "BookSpace", "missing": ["plate"], "known": {"day": "2026-05-05"}}),
+            ),
+            _ if has_results(request) => Scripted::Text("Space 17 is booked.".into()),
+            _ => Scripted::call("BookSpace", arguments_of("BookSpace")),
+        })
+        .check(|request, nth| match nth {
+            0 => {
+                let mut verdict = enough();
+                verdict["can_answer_now"] = json!(false);
+                verdict["missing_information"] = json!("the plate");
+                verdict["answer"] = json!(QUESTION);
+                Scripted::forced(request, verdict)
+            }
+            _ => Scripted::forced(request, enough()),
+        });
+    let llm = play.start();
+    let town = Town::open(&llm, |_| {}).await;
+    let first = town.ask("Book me a parking space for tomorrow.").await;
+    assert_eq!((first.answer.status, first.answer.answer.as_str()), (RunStatus::NeedsInput, QUESTION));
+    assert_eq!(first.answer.steps[0].status, StepStatus::NeedsInput);
+    assert!(town.log.calls().is_empty());
+    assert!(tool_names(&requests(&llm, Asked::Scene)[0]).contains(&"AskUser"));
+
+    let second = town.say(Some(first.answer.session_id.clone()), "AB123CD").await;
+    assert_eq!(second.answer.status, RunStatus::Completed);
+    for what in [Asked::Plan, Asked::Scene] {
+        let carried_on = requests(&llm, what).into_iter().nth(1).unwrap();
+        let pending: Value = serde_json::from_str(&section(&carried_on, "pending").unwrap()).unwrap();
+        assert_eq!(pending["scene"], "Parking");
+        assert_eq!(pending["question"]["text"], QUESTION);
+        assert_eq!(pending["question"]["known"], json!({"day": "2026-05-05"}));
+    }
+    assert_eq!(town.log.calls(), [("BookSpace".to_owned(), arguments_of("BookSpace"))]);
+}
+
+#[tokio::test]
+async fn a_question_to_the_user_stands_even_if_the_check_overlooks_it() {
+    let play = Play::of(plan(json!([step(1, "Parking", &["BookSpace"], Value::Null)])))
+        .scene(|_, _| Scripted::call("AskUser", json!({"question": "Which plate?", "missing": ["plate"]})));
+    let llm = play.start();
+    let town = Town::open(&llm, |_| {}).await;
+    let told = town.ask("Book me a parking space for tomorrow.").await;
+    assert_eq!(told.answer.status, RunStatus::NeedsInput);
+    assert!(town.log.calls().is_empty());
+}
+
+#[tokio::test]
+async fn a_request_outside_every_scene_is_answered_or_declined_in_one_more_call() {
+    for (choice, mode) in [(OutOfScope::Answer, "out_of_scope"), (OutOfScope::Decline, "decline")] {
+        let llm = Play::of(plan(json!([]))).start();
+        let town = Town::open(&llm, |config| config.planning.out_of_scope = choice).await;
+        let told = town.ask("Who painted the Mona Lisa?").await;
+        let all = llm.requests();
+        assert_eq!(all.iter().map(asked).collect::<Vec<_>>(), [Asked::Plan, Asked::Answer]);
+        assert_eq!(section(&all[1], "mode").as_deref(), Some(mode));
+        assert_eq!(section(&all[1], "capabilities").unwrap().lines().count(), 3);
+        assert_eq!((forced_tool(&all[1]), tool_names(&all[1]).len()), (None, 0), "nothing is forced any more");
+        assert_eq!((told.answer.status, told.answer.answer.as_str()), (RunStatus::Completed, FROM_ANSWER));
+        assert!(town.log.calls().is_empty());
+        assert!(told.answer.steps.is_empty());
+    }
+}

@@ -1,0 +1,340 @@
+//! Conversations: their requests in order, each beside the others, through sleep and restarts.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use proscenium::StartError;
+use proscenium::llm::Purpose;
+use proscenium::memory::{self, Memory};
+use proscenium::run::{Context, Effect, RunStatus, SessionEvent};
+use proscenium::scene::{Scene, SceneTool};
+use proscenium::tools::{ToolContext, ToolError};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::support::mind::Mind;
+use crate::support::{Gate, House, ScriptedLlm, Setup, Told, section, wire};
+
+const MIND: &str = r#"
+"look": {steps: [{scene: Desk, rounds: [[{Look: {item: lamp}}]]}]}
+"look again": {steps: [{scene: Desk, rounds: [[{Look: {item: chair}}]]}]}
+"held": {steps: [{scene: Desk, rounds: [[{Look: {item: desk}}]]}]}
+"look at lamp {i}.": {steps: [{scene: Desk, rounds: [[{Look: {item: "lamp {day}"}}]]}]}
+"break": {steps: [{scene: Desk, rounds: [[{Break: {item: lamp}}]]}]}
+"smash": {steps: [{scene: Desk, rounds: [[{Smash: {item: lamp}}]]}]}
+"wait": {steps: [{scene: Desk, rounds: [[{Wait: {item: lamp}}]]}]}
+"move": {steps: [{scene: Desk, rounds: [[{Move: {item: lamp}}], [{Move: {item: lamp}}], [{Move: {item: chair}}]]}]}
+"#;
+
+#[derive(Deserialize, schemars::JsonSchema)]
+struct Item {
+    /// The thing.
+    item: String,
+}
+
+/// How often each tool that does not end was begun.
+#[derive(Clone, Default)]
+struct Begun {
+    waits: Arc<AtomicUsize>,
+    moves: Arc<AtomicUsize>,
+}
+
+/// A scene with tools that work, break and hang.
+fn desk(begun: &Begun) -> Scene {
+    let hanging = |count: &Arc<AtomicUsize>| {
+        let count = count.clone();
+        move |_: Item, _: ToolContext| {
+            count.fetch_add(1, Ordering::SeqCst);
+            std::future::pending::<Result<Value, ToolError>>()
+        }
+    };
+    let broken = |item: Item, _: ToolContext| async move {
+        let found: Option<Value> = None;
+        Ok::<Value, ToolError>(found.unwrap_or_else(|| panic!("the {} fell down", item.item)))
+    };
+    let look = |item: Item, _: ToolContext| async move { Ok::<Value, ToolError>(json!({"item": item.item})) };
+    Scene::builder("Desk")
+        .description("Things on a desk.")
+        .instructions("Look at them.")
+        .tool(
+            SceneTool::native("Look", "Looks at a thing.", Effect::Read, look)
+                .say("en", "The {{ item }} stands on the desk, a little to the left of where it stood yesterday."),
+        )
+        .tool(SceneTool::native("Break", "Looks too closely.", Effect::Read, broken))
+        .tool(SceneTool::native("Smash", "Takes a hammer.", Effect::Write, broken))
+        .tool(SceneTool::native("Wait", "Looks for ever.", Effect::Read, hanging(&begun.waits)).timeout_ms(50))
+        .tool(SceneTool::native("Move", "Moves for ever.", Effect::Write, hanging(&begun.moves)).timeout_ms(50))
+        .build()
+        .unwrap()
+}
+
+/// A sensible model, and a gate that every question about "held" waits at once it has `arrived`.
+struct Held {
+    llm: ScriptedLlm,
+    arrived: Gate,
+    gate: Gate,
+}
+
+fn held() -> Held {
+    let (arrived, gate) = (Gate::closed(), Gate::closed());
+    let (tell, wait) = (arrived.clone(), gate.clone());
+    let mind = Mind::read(MIND);
+    let llm = ScriptedLlm::start(move |request, _| {
+        let reply = mind.reply(request);
+        if section(request, "request").as_deref() != Some("held") {
+            return reply;
+        }
+        tell.open();
+        reply.held(&wait)
+    });
+    Held { llm, arrived, gate }
+}
+
+fn at_the_desk(llm: &ScriptedLlm) -> Setup {
+    Setup::scripted(llm).scene(desk(&Begun::default()))
+}
+
+fn context(told: &Told) -> &Context {
+    &told.state.started.as_ref().unwrap().context
+}
+
+fn remembered(told: &Told) -> Vec<&str> {
+    context(told).turns.iter().map(|turn| turn.request.as_str()).collect()
+}
+
+fn fold(house: &House, events: &[SessionEvent]) -> Memory {
+    Memory::from_events(house.config.memory.clone(), events)
+}
+
+/// What the conversation's next run is to be told, by the events that are stored.
+async fn due(house: &House, session: &str) -> Context {
+    let window = house.engine.gateway().context_window(Purpose::Plan) as usize;
+    fold(house, &house.session(session).await).context(house.config.memory.budget(window))
+}
+
+#[tokio::test]
+async fn requests_of_one_conversation_run_in_the_order_they_came() {
+    let house = Setup::offline().start().await;
+    let words = ["Che tempo fa a Milano?", "E a Roma?", "E a Napoli?", "E a Torino?"];
+    let mut tickets = Vec::new();
+    for say in words {
+        tickets.push(house.submit("s-1", say).await.unwrap());
+    }
+    for (number, ticket) in tickets.into_iter().enumerate() {
+        let told = house.end(ticket).await;
+        assert_eq!(remembered(&told), words[..number]);
+        assert_eq!(told.answer.status, RunStatus::Completed);
+        let city = ["Milan", "Rome", "Naples", "Turin"][number];
+        assert_eq!(told.answer.steps[0].tool_calls[0].result.as_ref().unwrap()["city"], city);
+    }
+}
+
+#[tokio::test]
+async fn a_conversation_is_served_while_another_waits_for_its_model() {
+    let Held { llm, arrived, gate } = held();
+    let house = at_the_desk(&llm).start().await;
+    let first = house.submit("a", "held").await.unwrap();
+    arrived.passed().await;
+    let second = house.submit("a", "look").await.unwrap();
+
+    let other = house.say("b", "look again").await;
+    assert_eq!(other.answer.status, RunStatus::Completed);
+    let waiting = house.engine.store().run(&house.tenant, second.run).await.unwrap().unwrap();
+    assert_eq!(waiting.status, RunStatus::Queued, "the second request of the held conversation has its turn yet");
+
+    gate.open();
+    assert_eq!(house.end(first).await.answer.status, RunStatus::Completed);
+    assert_eq!(remembered(&house.end(second).await), ["held"]);
+    wire::is_kept(&llm);
+}
+
+#[tokio::test]
+async fn a_follow_up_is_understood_after_a_restart_and_nothing_is_forgotten() {
+    let house = Setup::offline().start().await;
+    house.say("s-1", "Il mio username è keysersoze").await;
+    house.say("s-1", "Che tempo fa a Milano?").await;
+    let asked = house.say("s-2", "What is the weather in Milan, and then ask for three days off").await;
+    assert_eq!(asked.answer.status, RunStatus::NeedsInput);
+    let before = [house.session("s-1").await, house.session("s-2").await];
+    let dir = house.stop().await;
+
+    let house = Setup::offline().on(&dir).start().await;
+    assert_eq!(house.engine.awake().await, 0);
+    for (session, before) in ["s-1", "s-2"].into_iter().zip(&before) {
+        assert_eq!(fold(&house, &house.session(session).await), fold(&house, before));
+    }
+    let expected = due(&house, "s-1").await;
+    let told = house.say("s-1", "E a Roma?").await;
+    assert_eq!(context(&told), &expected);
+    assert_eq!(told.answer.steps[0].tool_calls[0].result.as_ref().unwrap()["city"], "Rome");
+    let told = house.say("s-2", "From 15 to 17 June").await;
+    assert_eq!(told.answer.status, RunStatus::Completed, "{:#?}", told.answer);
+    let stored = ("keysersoze".to_owned(), "2026-06-15".to_owned(), "2026-06-17".to_owned());
+    assert_eq!(house.vacations().await, [stored]);
+}
+
+#[tokio::test]
+async fn a_conversation_that_sleeps_after_every_turn_wakes_as_it_was() {
+    let house = Setup::offline().idle(Duration::ZERO).start().await;
+    let cities = ["Milano", "Roma", "Napoli", "Torino", "Parigi", "Londra"];
+    for (turn, city) in cities.into_iter().enumerate() {
+        while house.engine.awake().await > 0 {
+            tokio::task::yield_now().await;
+        }
+        let expected = due(&house, "s-1").await;
+        let say = if turn == 0 { format!("Che tempo fa a {city}?") } else { format!("E a {city}?") };
+        let told = house.say("s-1", &say).await;
+        assert_eq!(told.answer.status, RunStatus::Completed, "{:#?}", told.answer);
+        assert_eq!(context(&told), &expected);
+        assert_eq!(remembered(&told).len(), turn);
+    }
+}
+
+#[tokio::test]
+async fn no_request_is_lost_between_sleep_and_waking() {
+    let Held { llm, .. } = held();
+    let house = at_the_desk(&llm).idle(Duration::ZERO).start().await;
+    let conversations = (0..4).map(|number| {
+        let house = &house;
+        async move {
+            for turn in 0..12 {
+                let told = house.say(&format!("s-{number}"), "look").await;
+                assert_eq!(remembered(&told).len() + context(&told).summary.iter().count(), turn);
+            }
+        }
+    });
+    futures::future::join_all(conversations).await;
+}
+
+#[tokio::test]
+async fn memory_is_summarised_before_it_outgrows_the_models_window() {
+    const WINDOW: usize = 3072;
+    const REPLY: usize = 256;
+    let Held { llm, .. } = held();
+    let setup = at_the_desk(&llm).alone();
+    let setup = setup.model("context_window", &WINDOW.to_string()).model("max_output_tokens", &REPLY.to_string());
+    let house = setup.start().await;
+    for turn in 1..=28 {
+        let told = house.say("s-1", &format!("look at lamp {turn}.")).await;
+        assert_eq!(told.answer.status, RunStatus::Completed, "{:#?}", told.answer);
+    }
+    let requests = llm.requests();
+    let summaries: Vec<usize> = (0..requests.len()).filter(|n| section(&requests[*n], "turns").is_some()).collect();
+    assert!(summaries.len() > 1, "{} requests and {summaries:?} for a summary", requests.len());
+    for (number, request) in requests.iter().enumerate() {
+        let size = memory::tokens(&json!([request["messages"], request["tools"]]).to_string());
+        assert!(size + REPLY <= WINDOW, "request {number} has {size} tokens: {request:#}");
+        let Some(conversation) = section(request, "conversation") else { continue };
+        if section(request, "scenes").is_none() || number < summaries[0] {
+            continue;
+        }
+        let conversation: Value = serde_json::from_str(&conversation).unwrap();
+        let summary = conversation["summary"].as_str().unwrap_or_default();
+        assert!(summary.contains("look at lamp 1."), "request {number} has no summary: {conversation:#}");
+    }
+    let memory = fold(&house, &house.session("s-1").await);
+    assert_eq!(memory.total_turns(), 28);
+    for turn in 1..=memory.covered() {
+        assert!(memory.summary().unwrap().contains(&format!("look at lamp {turn}.")), "turn {turn} is forgotten");
+    }
+    wire::is_kept(&llm);
+}
+
+#[tokio::test]
+async fn a_data_directory_has_one_owner_at_a_time() {
+    let house = Setup::offline().start().await;
+    match Setup::offline().on(&house.dir).try_start().await {
+        Err(StartError::Store(error)) => {
+            assert_eq!(error.code(), "store.in_use");
+            let dir = house.dir.path().join("data");
+            assert!(error.to_string().contains(&dir.display().to_string()), "{error}");
+        }
+        Err(other) => panic!("refused for another reason: {other}"),
+        Ok(_) => panic!("two engines on one directory"),
+    }
+    house.say("s-1", "Che tempo fa a Milano?").await;
+    let dir = house.stop().await;
+    let next = Setup::offline().on(&dir).start().await;
+    assert_eq!(next.session("s-1").await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_client_that_goes_away_does_not_stop_its_run() {
+    let Held { llm, arrived, gate } = held();
+    let house = at_the_desk(&llm).start().await;
+    let ticket = house.submit("s-1", "held").await.unwrap();
+    let run = ticket.run;
+    arrived.passed().await;
+    drop(ticket);
+    gate.open();
+    let next = house.say("s-1", "look").await;
+    assert_eq!(remembered(&next), ["held"]);
+    let state = house.engine.run(&house.tenant, run).await.unwrap();
+    assert_eq!(state.status, RunStatus::Completed);
+}
+
+#[tokio::test]
+async fn a_full_queue_is_an_answer() {
+    let Held { llm, arrived, gate } = held();
+    let house = at_the_desk(&llm).set("execution.max_queued_requests", 2).start().await;
+    let first = house.submit("s-1", "held").await.unwrap();
+    arrived.passed().await;
+    let second = house.submit("s-1", "look").await.unwrap();
+    let third = house.submit("s-1", "look again").await.unwrap();
+    let refused = house.submit("s-1", "look").await.err().unwrap();
+    assert_eq!(refused.code, "session.queue_full");
+    assert!(refused.message.contains('2'), "{refused}");
+    // Another conversation has a queue of its own.
+    assert_eq!(house.say("s-2", "look").await.answer.status, RunStatus::Completed);
+    gate.open();
+    for ticket in [first, second, third] {
+        assert_eq!(house.end(ticket).await.answer.status, RunStatus::Completed);
+    }
+    assert_eq!(house.say("s-1", "look").await.answer.status, RunStatus::Completed);
+}
+
+#[tokio::test]
+async fn a_tool_that_panics_ends_its_call_and_the_next_request_works() {
+    let Held { llm, .. } = held();
+    let house = at_the_desk(&llm).start().await;
+    for (words, outcome) in [("break", "failed"), ("smash", "unknown")] {
+        let told = house.say("s-1", words).await;
+        assert!(told.answer.status != RunStatus::Cancelled && !told.answer.answer.is_empty(), "{:#?}", told.answer);
+        let call = json!(told.answer.steps[0].tool_calls[0]);
+        assert_eq!(call["outcome"], outcome);
+        assert_eq!(call["error"]["code"], "tool.panicked");
+        let next = house.say("s-1", "look").await;
+        assert_eq!(next.answer.status, RunStatus::Completed, "{:#?}", next.answer);
+    }
+    wire::is_kept(&llm);
+}
+
+#[tokio::test]
+async fn a_read_that_hangs_fails_by_its_timeout_and_that_is_told() {
+    let begun = Begun::default();
+    let Held { llm, .. } = held();
+    let house = Setup::scripted(&llm).scene(desk(&begun)).start().await;
+    let told = house.say("s-1", "wait").await;
+    let call = json!(told.answer.steps[0].tool_calls[0]);
+    assert_eq!((&call["outcome"], &call["error"]["code"]), (&json!("failed"), &json!("tool.timeout")));
+    assert!(told.answer.answer.contains("Wait did not answer within 50 ms"), "{}", told.answer.answer);
+    assert_eq!(begun.waits.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn a_write_that_hangs_is_unknown_told_and_never_repeated() {
+    let begun = Begun::default();
+    let Held { llm, .. } = held();
+    let house = Setup::scripted(&llm).scene(desk(&begun)).start().await;
+    let told = house.say("s-1", "move").await;
+    let calls: Vec<Value> = told.answer.steps[0].tool_calls.iter().map(|call| json!(call)).collect();
+    assert_eq!((&calls[0]["outcome"], &calls[0]["error"]["code"]), (&json!("unknown"), &json!("tool.timeout")));
+    // The model asks for the same again, and then for another write with the same tool.
+    assert_eq!(calls[1]["outcome"], "skipped");
+    assert_eq!((&calls[2]["outcome"], &calls[2]["error"]["code"]), (&json!("refused"), &json!("tool.held")));
+    assert_eq!(begun.moves.load(Ordering::SeqCst), 1, "{calls:#?}");
+    assert_eq!(told.answer.status, RunStatus::Partial);
+    assert!(told.answer.answer.contains("nobody knows whether it was done"), "{}", told.answer.answer);
+    wire::is_kept(&llm);
+}

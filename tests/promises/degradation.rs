@@ -1,0 +1,206 @@
+//! When the models cannot be used: as configured, rules plan in their place and never write, or the
+//! request is refused with a clear error. What was done before is told in either case.
+
+use proscenium::plan::StepStatus;
+use proscenium::run::{Event, Maker, RunStatus};
+use proscenium::{CallOutcome, Config};
+use serde_json::{Value, json};
+
+use crate::support::planner_engine::{Asked, FROM_ANSWER, Play, Told, Town, more, plan, requests, step};
+use crate::support::{Scripted, ScriptedLlm, section};
+
+const REQUEST: &str = "Find the book Dune and then book a parking space for tomorrow for the plate AB123CD.";
+
+fn both() -> Value {
+    plan(json!([
+        step(1, "Library", &["FindBook"], Value::Null),
+        step(2, "Parking", &["BookSpace"], json!(1)),
+    ]))
+}
+
+/// A play whose planner never says anything that can be used.
+fn no_plan() -> Play {
+    Play::of(both()).plan(|_, _| Scripted::Text("I would rather talk about the sea.".into()))
+}
+
+/// The read ran, the write was refused, and the run says so.
+fn assert_read_but_not_written(town: &Town, told: &Told) {
+    assert_eq!(town.log.names(), ["FindBook"], "{told:#?}");
+    assert_eq!(told.answer.status, RunStatus::Partial, "{told:#?}");
+    let calls = told.answer.steps.iter().flat_map(|step| &step.tool_calls);
+    let write = calls.into_iter().find(|call| call.tool == "BookSpace").unwrap();
+    assert_eq!(write.outcome, CallOutcome::Refused);
+    assert_eq!(write.error.as_ref().unwrap().code, "policy.fallback_write");
+}
+
+#[tokio::test]
+async fn when_every_try_of_the_planner_fails_the_rules_plan_and_their_plan_never_writes() {
+    let llm = no_plan().start();
+    let town = Town::open(&llm, |config| config.planning.fallback_enabled = true).await;
+    let told = town.ask(REQUEST).await;
+    assert_eq!(requests(&llm, Asked::Plan).len(), 4);
+    let [made] = told.plans()[..] else { panic!("{told:#?}") };
+    assert_eq!(made.maker, Maker::Fallback);
+    assert_read_but_not_written(&town, &told);
+    // Whoever words the answer knows that nothing was written.
+    let executed = section(&requests(&llm, Asked::Check)[0], "executed").unwrap();
+    assert!(executed.contains("nothing was written"), "{executed}");
+}
+
+#[tokio::test]
+async fn without_the_fallback_a_request_that_cannot_be_planned_fails_clearly_and_does_nothing() {
+    let llm = no_plan().start();
+    let town = Town::open(&llm, |_| {}).await;
+    let told = town.ask(REQUEST).await;
+    assert_eq!(told.answer.status, RunStatus::Failed);
+    let error = told.answer.error.as_ref().unwrap();
+    assert_eq!(error.code, "llm.unusable");
+    assert!(error.message.contains("4 replies") && error.message.contains("CreateExecutionPlan"), "{error}");
+    assert!(told.has("planning_failed") && told.has("run_failed"));
+    assert!(told.plans().is_empty());
+    assert!(town.log.calls().is_empty());
+    assert_eq!(llm.count(), 4, "nothing is asked beside the planner");
+}
+
+/// Every way in which a provider can be out, and the code by which it is told.
+fn outages() -> Vec<(&'static str, ScriptedLlm, fn(&mut Config))> {
+    let dead = ScriptedLlm::sequence([Scripted::status(500)]);
+    let silent = ScriptedLlm::sequence([Scripted::Silence]);
+    let refused = ScriptedLlm::sequence([Scripted::status(401)]);
+    let gone = ScriptedLlm::sequence([Scripted::status(500)]);
+    vec![
+        ("llm.status", dead, |_| {}),
+        ("llm.unauthorized", refused, |_| {}),
+        ("llm.silence", silent, |config| {
+            config.llm.first_token_timeout_ms = 50;
+            config.llm.max_attempts = 1;
+        }),
+        // Nobody listens on this port.
+        ("llm.connect", gone, |config| config.llm.models[0].base_url = "http://127.0.0.1:1/v1".into()),
+    ]
+}
+
+#[tokio::test]
+async fn when_the_provider_is_out_the_rules_read_and_tell_that_nothing_was_written() {
+    for (code, llm, configure) in outages() {
+        let town = Town::open(&llm, |config| {
+            configure(config);
+            config.planning.fallback_enabled = true;
+        })
+        .await;
+        let told = town.ask(REQUEST).await;
+        assert_read_but_not_written(&town, &told);
+        let answer = &told.answer.answer;
+        assert!(answer.contains("shelf B4"), "{code}: {answer}");
+        assert!(answer.contains("nothing was written"), "{code}: {answer}");
+        let failed = told.events.iter().find_map(|event| match event {
+            Event::ModelFailed { error, .. } => Some(error.code.as_str()),
+            _ => None,
+        });
+        assert_eq!(failed, Some(code), "the events say why");
+    }
+}
+
+#[tokio::test]
+async fn when_the_provider_is_out_and_the_fallback_is_off_the_request_fails_with_its_reason() {
+    for (code, llm, configure) in outages() {
+        let town = Town::open(&llm, configure).await;
+        let told = town.ask(REQUEST).await;
+        assert_eq!(told.answer.status, RunStatus::Failed, "{code}");
+        let error = told.answer.error.as_ref().unwrap();
+        assert_eq!(error.code, code);
+        assert!(error.message.contains("scripted"), "the message names the model: {error}");
+        assert!(town.log.calls().is_empty());
+        assert!(told.answer.steps.is_empty());
+    }
+}
+
+/// A provider that fails for good once the second step is reached.
+fn dies_in_the_second_step() -> Play {
+    let dead = |request: &Value| section(request, "scene").as_deref() == Some("Parking");
+    let well = Play::of(both());
+    Play::of(both()).scene(move |request, nth| match dead(request) {
+        true => Scripted::status(500),
+        false => well.scene_reply(request, nth),
+    })
+}
+
+#[tokio::test]
+async fn when_a_scenes_model_dies_in_mid_run_what_was_done_is_kept_and_told() {
+    let llm = dies_in_the_second_step().start();
+    let town = Town::open(&llm, |_| {}).await;
+    let told = town.ask(REQUEST).await;
+    assert_eq!(told.answer.status, RunStatus::Partial, "{told:#?}");
+    let statuses: Vec<StepStatus> = told.answer.steps.iter().map(|step| step.status).collect();
+    assert_eq!(statuses, [StepStatus::Completed, StepStatus::Failed]);
+    assert_eq!(told.answer.steps[1].error.as_ref().unwrap().code, "llm.status");
+    assert_eq!(town.log.names(), ["FindBook"]);
+    let executed = section(&requests(&llm, Asked::Check)[0], "executed").unwrap();
+    assert!(executed.contains("\"status\":\"failed\""), "{executed}");
+}
+
+#[tokio::test]
+async fn when_everything_dies_in_mid_run_the_answer_lists_what_was_done_and_what_was_not() {
+    let llm = dies_in_the_second_step()
+        .check(|_, _| Scripted::status(500))
+        .answer(|_, _| Scripted::status(500))
+        .start();
+    let town = Town::open(&llm, |_| {}).await;
+    let told = town.ask(REQUEST).await;
+    assert_eq!(told.answer.status, RunStatus::Partial);
+    let answer = &told.answer.answer;
+    assert!(answer.contains("Library is done."), "{answer}");
+    assert!(answer.contains("Parking: ") && answer.contains("500"), "{answer}");
+    let degraded = |event: &Event| matches!(event, Event::Answered { degraded: true, .. });
+    assert!(told.events.iter().any(degraded));
+}
+
+#[tokio::test]
+async fn when_a_scenes_model_dies_the_rules_take_its_place_but_do_not_write() {
+    let llm = dies_in_the_second_step().start();
+    let town = Town::open(&llm, |config| config.planning.fallback_enabled = true).await;
+    let told = town.ask(REQUEST).await;
+    assert_eq!(told.plans()[0].maker, Maker::Deterministic);
+    assert_read_but_not_written(&town, &told);
+}
+
+#[tokio::test]
+async fn when_the_check_dies_the_run_is_answered_from_what_was_done() {
+    let llm = Play::of(both()).check(|_, _| Scripted::status(500)).start();
+    let town = Town::open(&llm, |_| {}).await;
+    let told = town.ask(REQUEST).await;
+    assert_eq!(town.log.names(), ["FindBook", "BookSpace"]);
+    assert_eq!((told.answer.status, told.answer.answer.as_str()), (RunStatus::Completed, FROM_ANSWER));
+    let degraded = |event: &Event| matches!(event, Event::Continuation { degraded: true, .. });
+    assert!(told.events.iter().any(degraded));
+}
+
+#[tokio::test]
+async fn when_the_check_and_the_answer_die_the_answer_lists_what_was_done() {
+    let dead = |_: &Value, _: usize| Scripted::status(500);
+    let llm = Play::of(both()).check(dead).answer(dead).start();
+    let town = Town::open(&llm, |_| {}).await;
+    let told = town.ask(REQUEST).await;
+    assert_eq!(town.log.names(), ["FindBook", "BookSpace"]);
+    assert_eq!(told.answer.status, RunStatus::Completed);
+    assert_eq!(told.answer.answer, "Library is done.\nParking is done.");
+}
+
+#[tokio::test]
+async fn when_the_further_plan_cannot_be_made_what_was_done_is_told() {
+    let play = Play::of(both())
+        .plan(|request, nth| match nth {
+            0 => Scripted::forced(request, plan(json!([step(1, "Library", &["FindBook"], Value::Null)]))),
+            _ => Scripted::status(500),
+        })
+        .check(|request, _| {
+            Scripted::forced(request, more("The parking space."))
+        });
+    let llm = play.start();
+    let town = Town::open(&llm, |_| {}).await;
+    let told = town.ask(REQUEST).await;
+    assert_eq!((told.answer.status, told.answer.answer.as_str()), (RunStatus::Partial, FROM_ANSWER));
+    assert_eq!(town.log.names(), ["FindBook"]);
+    let answer = &requests(&llm, Asked::Answer)[0];
+    assert_eq!(section(answer, "undone").as_deref(), Some("The parking space."));
+}

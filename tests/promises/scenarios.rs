@@ -1,0 +1,351 @@
+//! Every request of `tests/scenarios/multi-scene.yaml`, with all that a user would check afterwards:
+//! with the embedded rules, and with a sensible model over the OpenAI protocol.
+
+use std::collections::BTreeSet;
+
+use proscenium::CallOutcome;
+use proscenium::memory;
+use proscenium::plan::StepStatus;
+use proscenium::run::{Context, Event, RunStatus, SessionEvent};
+use serde_json::{Value, json};
+
+use crate::support::mind::Mind;
+use crate::support::scenario::{self, Scenario, Turn, next_day};
+use crate::support::{House, ScriptedLlm, Setup, Told, journal, wire};
+
+/// Tokens of a conversation that has to be summarised.
+const SMALL_WINDOW: u32 = 2048;
+/// USD per million tokens: prompt, cached prompt, completion.
+const PRICES: [&str; 3] = ["0.15", "0.0375", "0.6"];
+
+/// Who answers as a model.
+enum Model {
+    Offline,
+    Scripted(ScriptedLlm),
+}
+
+/// One scenario being played.
+struct Play {
+    scenario: Scenario,
+    model: Model,
+    house: House,
+}
+
+/// Plays a scenario of the file and checks every field of it.
+async fn keeps(id: &str, scripted: bool) {
+    let scenario = scenario::all().into_iter().find(|scenario| scenario.id == id).unwrap();
+    let model = if scripted { Model::Scripted(sensible()) } else { Model::Offline };
+    let house = setup(&scenario, &model).start().await;
+    let play = Play { scenario, model, house };
+    let told = play.whole().await;
+    if let Some(check) = &play.scenario.check {
+        play.checks(check, &told).await;
+    }
+    if let Model::Scripted(llm) = &play.model {
+        wire::is_kept(llm);
+        let asked: u32 = told.iter().map(|told| told.answer.usage.llm_calls).sum();
+        let summaries = play.summaries().await.len();
+        assert_eq!(llm.count(), asked as usize + summaries, "every question that went out is in a journal");
+    }
+}
+
+fn sensible() -> ScriptedLlm {
+    let mind = Mind::of_the_scenarios();
+    ScriptedLlm::start(move |request, nth| {
+        let tokens = nth as u64;
+        mind.reply(request).metered(1_000 + 7 * tokens, 100, 50 + tokens)
+    })
+}
+
+fn setup(scenario: &Scenario, model: &Model) -> Setup {
+    let setup = match model {
+        Model::Offline => Setup::offline(),
+        Model::Scripted(llm) => Setup::scripted(llm),
+    };
+    match scenario.with.as_deref() {
+        None => setup,
+        // There is nothing that caches replies.
+        Some("a scripted model with prices, caching off") => match model {
+            Model::Offline => setup,
+            Model::Scripted(_) => setup
+                .model("input_usd_per_million", PRICES[0])
+                .model("cached_input_usd_per_million", PRICES[1])
+                .model("output_usd_per_million", PRICES[2]),
+        },
+        Some("context_window: 2048; 'il giorno {i}' is the next such day of the month") => match model {
+            Model::Offline => setup.set("llm.offline_context_window", SMALL_WINDOW),
+            Model::Scripted(_) => {
+                setup.model("context_window", &SMALL_WINDOW.to_string()).model("max_output_tokens", "512")
+            }
+        },
+        Some(other) => panic!("nothing here sets up {other:?}"),
+    }
+}
+
+impl Play {
+    /// All its requests, in one conversation unless they are concurrent.
+    async fn whole(&self) -> Vec<Told> {
+        let mut told = Vec::new();
+        for turn in &self.scenario.turns {
+            told.push(self.turn(turn).await);
+        }
+        told.extend(self.at_once().await);
+        if let Some(repeat) = &self.scenario.repeat {
+            for day in 1..=repeat.times {
+                let one = self.house.say("s-1", &repeat.say.replace("{i}", &day.to_string())).await;
+                assert_eq!(one.answer.status, RunStatus::Completed);
+                assert_eq!(completed_scenes(&one), ["Weather"].map(str::to_owned).into());
+                let asked_for = next_day(day);
+                assert!(executed(&one).iter().all(|(_, arguments)| arguments["date"] == asked_for.as_str()));
+                told.push(one);
+            }
+        }
+        for turn in &self.scenario.then {
+            told.push(self.turn(turn).await);
+        }
+        told
+    }
+
+    async fn turn(&self, turn: &Turn) -> Told {
+        let told = self.house.say("s-1", &turn.say).await;
+        if let Some(scenes) = &turn.scenes {
+            assert_eq!(completed_scenes(&told), scenes.iter().cloned().collect(), "{}", told.answer.answer);
+        }
+        for [first, second] in &turn.before {
+            assert_in_order(&told, first, second);
+        }
+        for tool in &turn.tools {
+            let calls = told.answer.steps.iter().flat_map(|step| &step.tool_calls);
+            let mut done = calls.filter(|call| call.tool == tool.name && call.outcome == CallOutcome::Ok);
+            assert!(done.any(|call| tool.fits(&call.arguments)), "{tool:?} in {:#?}", told.answer.steps);
+        }
+        for words in &turn.answer_mentions {
+            assert!(told.answer.answer.contains(words), "{words:?} in {:?}", told.answer.answer);
+        }
+        for never in &turn.never {
+            self.never(never, &told).await;
+        }
+        match &turn.check {
+            Some(check) => self.check_turn(check, &told),
+            None => assert_eq!(told.answer.status, RunStatus::Completed, "{:?}", told.answer),
+        }
+        told
+    }
+
+    async fn at_once(&self) -> Vec<Told> {
+        let requests = self.scenario.concurrent_sessions.iter().enumerate();
+        let told = requests.map(|(number, words)| async move {
+            self.house.say(&format!("s-{number}"), words).await
+        });
+        futures::future::join_all(told).await
+    }
+
+    async fn never(&self, what: &str, told: &Told) {
+        let calls = executed(told);
+        match what {
+            "the same tool with the same arguments twice" => {
+                let distinct: BTreeSet<String> = calls.iter().map(|call| json!([call.0, call.1]).to_string()).collect();
+                assert_eq!(distinct.len(), calls.len(), "{calls:#?}");
+                assert_eq!(self.house.vacations().await.len(), 1);
+            }
+            "any tool call" => {
+                assert!(told.state.calls.is_empty() && told.state.steps.is_empty(), "{:#?}", told.answer.steps);
+            }
+            "MakeRequest without dates from the user" => {
+                assert!(told.state.calls.values().all(|call| call.requested.tool != "MakeRequest"));
+                assert_eq!(self.house.vacations().await, []);
+            }
+            "MakeRequest twice" => {
+                assert_eq!(calls.iter().filter(|(tool, _)| tool == "MakeRequest").count(), 1, "{calls:#?}");
+                assert_eq!(self.house.vacations().await.len(), 1);
+            }
+            "a request stored for anyone but the principal keysersoze" => {
+                let stored = self.house.vacations().await;
+                assert!(stored.iter().all(|(user, _, _)| user == "keysersoze"), "{stored:?}");
+            }
+            other => panic!("nothing here checks that never {other:?}"),
+        }
+    }
+
+    fn check_turn(&self, check: &str, told: &Told) {
+        let answer = &told.answer.answer;
+        match check {
+            "status needs_input; the answer gives the weather and asks for the dates" => {
+                assert_eq!(told.answer.status, RunStatus::NeedsInput);
+                for figure in figures(told, &["min_c", "max_c"]) {
+                    assert!(answer.contains(&figure), "{figure} in {answer:?}");
+                }
+                assert!(answer.contains('?') && answer.contains("date"), "{answer:?}");
+            }
+            "the answer says for whom it can act" => {
+                let named = answer.contains("keysersoze") || answer.contains("Alessandro Rapiti");
+                assert!(named, "{answer:?}");
+            }
+            other => panic!("nothing here checks {other:?}"),
+        }
+    }
+
+    async fn checks(&self, check: &str, told: &[Told]) {
+        match check {
+            "three sessions, three answers, none mentions another's city" => three_answers(told),
+            "the sum of the costs of all LLM calls equals the session's cost; session_cost_usd after turn 2 is more \
+             than after turn 1" => self.costs(told).await,
+            "the conversation is summarised before it outgrows the context; the summary names Milan and the days" => {
+                self.summarised(told).await;
+            }
+            other => panic!("nothing here checks {other:?}"),
+        }
+    }
+
+    async fn costs(&self, told: &[Told]) {
+        let mut sum = 0;
+        for one in told {
+            sum += journal::usage(one).cost_nano_usd;
+            assert_eq!(one.answer.usage.session_cost_usd, sum as f64 / 1e9);
+        }
+        assert_eq!(self.summaries().await, [] as [String; 0]);
+        if let Model::Scripted(llm) = &self.model {
+            // 900 + 7n prompt tokens that were not cached, 100 that were, 50 + n of the reply.
+            let calls = 0..llm.count() as u64;
+            let nano: u64 = calls.map(|n| (900 + 7 * n) * 150 + (100 * 75 / 2) + (50 + n) * 600).sum();
+            assert_eq!(sum, nano, "by the prices and the tokens that the server said");
+            let after = |turn: usize| told[turn].answer.usage.session_cost_usd;
+            assert!(after(1) > after(0) && after(0) > 0.0);
+        }
+    }
+
+    async fn summaries(&self) -> Vec<String> {
+        let events = self.house.session("s-1").await;
+        let summaries = events.into_iter().filter_map(|event| match event {
+            SessionEvent::Summarised { summary, .. } => Some(summary),
+            SessionEvent::SummaryFailed { error, .. } => panic!("no summary was made: {error}"),
+            _ => None,
+        });
+        summaries.collect()
+    }
+
+    async fn summarised(&self, told: &[Told]) {
+        assert!(!self.summaries().await.is_empty());
+        let share = self.house.config.memory.budget(SMALL_WINDOW as usize);
+        for one in told {
+            let held = context(one);
+            let tokens = memory::tokens(&serde_json::to_string(&held).unwrap());
+            assert!(tokens <= share, "{tokens} tokens of {share} before {:?}", one.state.request());
+        }
+        let last = told.last().unwrap();
+        let held = serde_json::to_string(&context(last)).unwrap();
+        assert!(context(last).summary.is_some());
+        for text in [&last.answer.answer, &held] {
+            assert!(text.contains("Milan"), "{text}");
+            let missing: Vec<i8> = (1..=15).filter(|day| !names_day(text, *day)).collect();
+            assert!(missing.is_empty(), "days {missing:?} are not in {text}");
+        }
+    }
+}
+
+fn context(told: &Told) -> Context {
+    told.state.started.as_ref().unwrap().context.clone()
+}
+
+/// Whether a day of the month is named, in whichever way.
+fn names_day(text: &str, day: i8) -> bool {
+    let iso = next_day(day);
+    let month = if iso.starts_with("2026-05") { "maggio" } else { "giugno" };
+    let word = |words: String| {
+        text.match_indices(&words).any(|(at, _)| {
+            let digit = |c: Option<char>| c.is_some_and(|c| c.is_ascii_digit());
+            !digit(text[..at].chars().next_back()) && !digit(text[at + words.len()..].chars().next())
+        })
+    };
+    text.contains(&iso) || word(format!("giorno {day}")) || word(format!("{day} {month}"))
+}
+
+fn three_answers(told: &[Told]) {
+    let cities = [["Milano", "Milan"], ["Roma", "Rome"], ["Napoli", "Naples"]];
+    assert_eq!(told.len(), cities.len());
+    for (one, own) in told.iter().zip(&cities) {
+        let answer = &one.answer.answer;
+        assert_eq!(one.answer.status, RunStatus::Completed);
+        for city in &cities {
+            let named = city.iter().any(|name| answer.contains(name));
+            assert_eq!(named, city == own, "{city:?} in {answer:?}");
+        }
+    }
+    let sessions: BTreeSet<&str> = told.iter().map(|one| one.answer.session_id.as_str()).collect();
+    assert_eq!(sessions.len(), told.len());
+}
+
+fn completed_scenes(told: &Told) -> BTreeSet<String> {
+    let steps = told.answer.steps.iter().filter(|step| step.status == StepStatus::Completed);
+    steps.map(|step| step.scene_name.clone()).collect()
+}
+
+/// The calls that were carried out, with what they were called with.
+fn executed(told: &Told) -> Vec<(String, Value)> {
+    let started = told.events.iter().filter_map(|event| match &event.body {
+        Event::ToolStarted { call, .. } => Some(&told.state.calls[call].requested),
+        _ => None,
+    });
+    started.map(|call| (call.tool.clone(), call.arguments.clone())).collect()
+}
+
+/// Numbers of the results, as they stand in them.
+fn figures(told: &Told, names: &[&str]) -> Vec<String> {
+    let calls = told.answer.steps.iter().flat_map(|step| &step.tool_calls);
+    let results: Vec<&Value> = calls.filter_map(|call| call.result.as_ref()).collect();
+    let found = names.iter().flat_map(|name| results.iter().filter_map(|result| result.get(*name)));
+    let found: Vec<String> = found.map(Value::to_string).collect();
+    assert_eq!(found.len(), names.len(), "{results:?}");
+    found
+}
+
+/// Every step of one scene had completed when the first of the other began.
+fn assert_in_order(told: &Told, first: &str, second: &str) {
+    let of = |scene: &str, number: u32| told.state.steps[&number].step.scene_name == scene;
+    let begun = told.events.iter().find_map(|event| match event.body {
+        Event::StepStarted { step } if of(second, step) => Some(event.seq),
+        _ => None,
+    });
+    let ended = told.events.iter().filter_map(|event| match event.body {
+        Event::StepCompleted { step, .. } if of(first, step) => Some(event.seq),
+        _ => None,
+    });
+    let ended = ended.max();
+    assert!(ended.is_some() && begun.is_some() && ended < begun, "{first} ends at {ended:?}, {second} begins at {begun:?}");
+}
+
+macro_rules! scenarios {
+    ($($id:literal => $name:ident,)*) => {
+        mod with_the_embedded_rules {
+            $(#[tokio::test] async fn $name() { super::keeps($id, false).await; })*
+        }
+
+        mod with_a_scripted_model {
+            $(#[tokio::test] async fn $name() { super::keeps($id, true).await; })*
+        }
+
+        #[test]
+        fn every_scenario_of_the_file_is_played() {
+            let in_the_file: Vec<String> = scenario::all().into_iter().map(|scenario| scenario.id).collect();
+            assert_eq!(in_the_file, [$($id),*]);
+        }
+    };
+}
+
+scenarios! {
+    "weather-simple" => the_weather_of_a_city_is_told,
+    "weather-and-identity" => a_user_name_and_the_weather_take_two_scenes,
+    "vacation-three-days" => three_days_of_vacation_are_requested,
+    "vacation-range" => a_range_of_vacation_is_requested,
+    "identity-remembered" => who_asks_is_remembered,
+    "weather-then-vacation" => the_weather_comes_before_the_vacation_and_nothing_is_done_twice,
+    "weather-then-vacation-english" => the_weather_comes_before_the_vacation_in_english,
+    "outside-every-scene" => a_request_outside_every_scene_calls_no_tool,
+    "three-at-once" => three_conversations_at_once_keep_their_cities_apart,
+    "cost-adds-up" => the_costs_of_all_calls_are_the_conversations_cost,
+    "who-approves" => a_conversation_over_three_scenes_goes_on,
+    "long-conversation" => a_long_conversation_is_summarised_before_it_outgrows_its_window,
+    "nothing-is-invented" => dates_that_only_the_user_knows_are_asked_for,
+    "a-write-changes-what-is-read" => a_balance_read_after_a_booking_is_a_new_read,
+    "not-for-somebody-else" => nobody_is_served_but_who_asks,
+}

@@ -1,0 +1,238 @@
+//! A scene's model that misbehaves: every call gets its result or its exact error, nothing runs twice,
+//! every loop has an end, and what the tools found is not lost.
+
+use std::collections::BTreeSet;
+
+use proscenium::plan::StepStatus;
+use proscenium::run::RunStatus;
+use proscenium::{Answer, CallOutcome};
+use serde_json::{Value, json};
+
+use crate::support::planner_engine::{
+    Asked, MEETING, Play, Told, Town, arguments_of, has_results, plan, requests, step,
+};
+use crate::support::{Scripted, ScriptedCall, ScriptedLlm, section, tool_names, tool_results};
+
+fn library(tools: &[&str]) -> Value {
+    plan(json!([step(1, "Library", tools, Value::Null)]))
+}
+
+fn calls(calls: &[(&str, Value)]) -> Scripted {
+    let call = |(name, arguments): &(&str, Value)| ScriptedCall {
+        // Some servers give every call the same id.
+        id: "call_0".into(),
+        name: (*name).into(),
+        arguments: arguments.to_string(),
+    };
+    Scripted::Calls { text: String::new(), calls: calls.iter().map(call).collect() }
+}
+
+/// The town after one step over the library, whose model says these things in turn.
+async fn say(tools: &[&str], replies: Vec<Scripted>) -> (ScriptedLlm, Town, Told) {
+    let play = Play::of(library(tools)).scene(move |_, nth| replies[nth.min(replies.len() - 1)].clone());
+    let llm = play.start();
+    let town = Town::open(&llm, |_| {}).await;
+    let told = town.ask("Where is Dune?").await;
+    (llm, town, told)
+}
+
+fn find(title: &str) -> (&'static str, Value) {
+    ("FindBook", json!({"title": title}))
+}
+
+fn done() -> Scripted {
+    Scripted::Text("Dune is on shelf B4.".into())
+}
+
+fn outcomes(answer: &Answer) -> Vec<CallOutcome> {
+    answer.steps.iter().flat_map(|step| step.tool_calls.iter().map(|call| call.outcome)).collect()
+}
+
+#[tokio::test]
+async fn where_the_last_message_is_empty_the_tools_words_are_the_result() {
+    let (_, _, told) = say(&["FindBook"], vec![calls(&[find("Dune")]), Scripted::Text(String::new())]).await;
+    assert_eq!(told.answer.status, RunStatus::Completed, "{told:#?}");
+    assert_eq!(told.answer.steps[0].result.as_deref(), Some("The book Dune is on shelf B4."));
+}
+
+#[tokio::test]
+async fn a_scene_that_never_says_anything_fails_its_step_after_one_more_try() {
+    let (llm, town, told) = say(&["FindBook"], vec![Scripted::Text(String::new())]).await;
+    assert_eq!(requests(&llm, Asked::Scene).len(), 2);
+    assert_eq!(told.rejected(), [["reply.empty"], ["reply.empty"]]);
+    assert_eq!(told.answer.steps[0].status, StepStatus::Failed);
+    assert_eq!(told.answer.status, RunStatus::Failed);
+    assert!(town.log.calls().is_empty());
+}
+
+#[tokio::test]
+async fn calls_written_as_plain_text_are_made() {
+    let written = format!("<tool_call>\n{}\n</tool_call>", json!({"name": "FindBook", "arguments": {"title": "Dune"}}));
+    let (_, town, told) = say(&["FindBook"], vec![Scripted::Text(written), done()]).await;
+    assert_eq!(town.log.calls(), [("FindBook".to_owned(), arguments_of("FindBook"))]);
+    assert_eq!(told.answer.status, RunStatus::Completed);
+}
+
+#[tokio::test]
+async fn an_unknown_tool_is_told_with_those_there_are_and_the_model_mends() {
+    let (llm, town, told) =
+        say(&["FindBook"], vec![calls(&[("SearchBook", json!({"title": "Dune"}))]), calls(&[find("Dune")]), done()])
+            .await;
+    let results = tool_results(&requests(&llm, Asked::Scene)[1]);
+    assert_eq!(results.len(), 1);
+    assert_eq!(results[0]["error"]["code"], "tool.unknown");
+    let message = results[0]["error"]["message"].as_str().unwrap();
+    assert!(message.contains("\"SearchBook\"") && message.contains("FindBook"), "{message}");
+    assert_eq!(town.log.names(), ["FindBook"]);
+    assert_eq!(told.answer.status, RunStatus::Completed);
+}
+
+#[tokio::test]
+async fn wrong_arguments_never_reach_the_tool_and_the_model_is_told_exactly() {
+    let wrong = vec![calls(&[("FindBook", json!({"title": 5}))]), calls(&[("FindBook", json!({}))]), calls(&[find("Dune")]), done()];
+    let (llm, town, told) = say(&["FindBook"], wrong).await;
+    let results = tool_results(&requests(&llm, Asked::Scene)[2]);
+    let messages: Vec<&str> = results.iter().map(|r| r["error"]["message"].as_str().unwrap()).collect();
+    assert!(messages[0].contains("/title must be a string; got 5"), "{messages:?}");
+    assert!(messages[1].contains("/title is missing"), "{messages:?}");
+    assert_eq!(town.log.calls(), [("FindBook".to_owned(), arguments_of("FindBook"))]);
+    assert_eq!(outcomes(&told.answer), [CallOutcome::Refused, CallOutcome::Refused, CallOutcome::Ok]);
+}
+
+#[tokio::test]
+async fn broken_arguments_get_their_error_and_the_history_stays_valid_json() {
+    let broken = Scripted::RawCall { name: "FindBook".into(), arguments: "{\"title\": \"Du".into() };
+    let (llm, town, _) = say(&["FindBook"], vec![broken, calls(&[find("Dune")]), done()]).await;
+    let second = &requests(&llm, Asked::Scene)[1];
+    assert_eq!(tool_results(second)[0]["error"]["code"], "tool.arguments_not_json");
+    for message in second["messages"].as_array().unwrap() {
+        for call in message["tool_calls"].as_array().into_iter().flatten() {
+            let arguments = call["function"]["arguments"].as_str().unwrap();
+            assert!(serde_json::from_str::<Value>(arguments).unwrap().is_object(), "{arguments}");
+        }
+    }
+    assert_eq!(town.log.names(), ["FindBook"]);
+}
+
+#[tokio::test]
+async fn several_reads_in_one_reply_run_at_the_same_time() {
+    // Each waits inside the tool until the other is there too; one after the other they would time out.
+    let titles = [format!("{MEETING} one"), format!("{MEETING} two")];
+    let both = calls(&[find(&titles[0]), find(&titles[1])]);
+    let (llm, town, told) = say(&["FindBook"], vec![both, done()]).await;
+    assert_eq!(outcomes(&told.answer), [CallOutcome::Ok, CallOutcome::Ok], "{told:#?}");
+    assert_eq!(town.log.marks()[..2], ["begin FindBook", "begin FindBook"]);
+    assert_eq!(requests(&llm, Asked::Scene).len(), 2);
+}
+
+#[tokio::test]
+async fn a_read_and_a_write_in_one_reply_run_in_the_order_written() {
+    let reserve = ("ReserveBook", arguments_of("ReserveBook"));
+    let three = calls(&[find("Dune"), reserve, find("Solaris")]);
+    let (_, town, _) = say(&["FindBook", "ReserveBook"], vec![three, done()]).await;
+    assert_eq!(
+        town.log.marks(),
+        ["begin FindBook", "end FindBook", "begin ReserveBook", "end ReserveBook", "begin FindBook", "end FindBook"]
+    );
+}
+
+#[tokio::test]
+async fn ids_that_repeat_do_not_mix_up_results() {
+    let menu = calls(&[find("Dune"), ("FindBook", json!({"title": 7})), find("Solaris")]);
+    let (llm, _, told) = say(&["FindBook"], vec![menu, done()]).await;
+    let second = &requests(&llm, Asked::Scene)[1];
+    let messages = second["messages"].as_array().unwrap();
+    let made: Vec<&str> = messages
+        .iter()
+        .flat_map(|message| message["tool_calls"].as_array().into_iter().flatten())
+        .map(|call| call["id"].as_str().unwrap())
+        .collect();
+    let answered: Vec<&str> = messages.iter().filter_map(|message| message["tool_call_id"].as_str()).collect();
+    assert_eq!(made, answered);
+    assert_eq!(made.iter().collect::<BTreeSet<_>>().len(), 3, "{made:?}");
+    let outcomes: Vec<Value> = tool_results(second).iter().map(|result| result["outcome"].clone()).collect();
+    assert_eq!(outcomes, ["ok", "refused", "ok"]);
+    assert_eq!(told.answer.status, RunStatus::Completed);
+}
+
+#[tokio::test]
+async fn an_equal_call_is_not_made_twice_and_gets_the_first_result() {
+    let replies = vec![calls(&[find("Dune"), find("Dune")]), calls(&[find("Dune")]), done()];
+    let (llm, town, told) = say(&["FindBook"], replies).await;
+    assert_eq!(town.log.names(), ["FindBook"]);
+    assert_eq!(outcomes(&told.answer), [CallOutcome::Ok, CallOutcome::Skipped, CallOutcome::Skipped]);
+    let results = tool_results(&requests(&llm, Asked::Scene)[2]);
+    assert_eq!(results[2]["outcome"], "skipped");
+    assert_eq!(results[2]["result"], json!({"shelf": "B4"}));
+}
+
+#[tokio::test]
+async fn a_scene_that_never_ends_is_ended_and_what_it_found_is_kept() {
+    let play = Play::of(library(&["FindBook"]))
+        .scene(|_, nth| calls(&[("FindBook", json!({"title": format!("Volume {nth}")}))]));
+    let llm = play.start();
+    let town = Town::open(&llm, |config| config.execution.max_rounds = 4).await;
+    let told = town.ask("Where are all the volumes?").await;
+    let asked = requests(&llm, Asked::Scene);
+    assert_eq!(asked.len(), 4);
+    assert!(tool_names(&asked[2]).contains(&"FindBook"));
+    assert!(tool_names(&asked[3]).is_empty(), "the last question offers no tools");
+    assert_eq!(town.log.calls().len(), 3);
+    let result = told.answer.steps[0].result.as_deref().unwrap();
+    assert!(result.contains("Volume 0") && result.contains("Volume 2"), "{result}");
+}
+
+#[tokio::test]
+async fn calls_beyond_the_bound_are_refused_and_told() {
+    let titles: Vec<String> = (0..5).map(|n| format!("Volume {n}")).collect();
+    let many: Vec<(&str, Value)> = titles.iter().map(|title| find(title)).collect();
+    let reply = calls(&many);
+    let play = Play::of(library(&["FindBook"]))
+        .scene(move |request, _| if has_results(request) { done() } else { reply.clone() });
+    let llm = play.start();
+    let town = Town::open(&llm, |config| config.execution.max_calls = 3).await;
+    let told = town.ask("Where are all the volumes?").await;
+    assert_eq!(town.log.calls().len(), 3);
+    let results = tool_results(&requests(&llm, Asked::Scene)[1]);
+    let refused: Vec<&Value> = results.iter().filter(|r| r["error"]["code"] == "bound.calls").collect();
+    assert_eq!((results.len(), refused.len()), (5, 2), "{told:#?}");
+}
+
+#[tokio::test]
+async fn a_reply_of_hundreds_of_calls_is_sent_back() {
+    let titles: Vec<String> = (0..300).map(|n| format!("Volume {n}")).collect();
+    let many: Vec<(&str, Value)> = titles.iter().map(|title| find(title)).collect();
+    let (_, town, told) = say(&["FindBook"], vec![calls(&many), calls(&[find("Dune")]), done()]).await;
+    assert_eq!(told.rejected(), [["reply.too_many_calls"]]);
+    assert_eq!(town.log.names(), ["FindBook"]);
+}
+
+#[tokio::test]
+async fn a_write_that_the_plan_does_not_expect_is_neither_offered_nor_made() {
+    let reserve = ("ReserveBook", arguments_of("ReserveBook"));
+    let (llm, town, told) = say(&["FindBook"], vec![calls(&[reserve, find("Dune")]), done()]).await;
+    let asked = requests(&llm, Asked::Scene);
+    assert_eq!(tool_names(&asked[0]), ["FindBook", "AskUser"]);
+    assert_eq!(tool_results(&asked[1])[0]["error"]["code"], "tool.not_offered");
+    assert_eq!(town.log.names(), ["FindBook"]);
+    assert_eq!(outcomes(&told.answer), [CallOutcome::Refused, CallOutcome::Ok]);
+}
+
+#[tokio::test]
+async fn a_scenes_model_is_told_what_earlier_steps_found_and_only_those_it_depends_on() {
+    let three = plan(json!([
+        step(1, "Library", &["FindBook"], Value::Null),
+        step(2, "Canteen", &["Menu"], Value::Null),
+        step(3, "Parking", &["BookSpace"], json!(1)),
+    ]));
+    let llm = Play::of(three).start();
+    let town = Town::open(&llm, |_| {}).await;
+    town.ask("Find Dune and book a space; what is there to eat?").await;
+    let asked = requests(&llm, Asked::Scene);
+    let third = asked.iter().find(|request| section(request, "scene").as_deref() == Some("Parking")).unwrap();
+    let earlier = section(third, "earlier").unwrap();
+    let lines: Vec<Value> = earlier.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len(), 1);
+    assert_eq!(lines[0]["result"], "Library is done.");
+    assert_eq!(lines[0]["calls"][0]["result"], json!({"shelf": "B4"}));
+}

@@ -1,0 +1,329 @@
+//! A scene of a domain that nothing in the program knows, loaded from a folder: its requests are
+//! routed, planned, filled in and answered by the embedded rules, alone and beside the weather.
+
+use std::cell::RefCell;
+use std::fmt::Debug;
+use std::fs;
+
+use proscenium::plan::StepStatus;
+use proscenium::run::{Event, RunStatus};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::support::{Backend, House, Reached, Setup, Told};
+
+const SCENE: &str = include_str!("../scenarios/library/scene.toml");
+
+/// A library, and a house that serves it. What went wrong is told all at once, by [`Town::kept`].
+struct Town {
+    library: Backend,
+    house: House,
+    faults: RefCell<Vec<String>>,
+    _scenes: TempDir,
+}
+
+impl Town {
+    async fn built() -> Self {
+        let library = Backend::start(serve);
+        let scenes = tempfile::tempdir().unwrap();
+        fs::create_dir(scenes.path().join("library")).unwrap();
+        let scene = SCENE.replace("http://library.invalid", library.address());
+        fs::write(scenes.path().join("library/scene.toml"), scene).unwrap();
+        let setup = Setup::offline().scenes(scenes.path()).set("scenes.allow_private_addresses", true);
+        Self { library, house: setup.start().await, faults: RefCell::default(), _scenes: scenes }
+    }
+
+    /// Every request went as it should have.
+    fn kept(self) {
+        let faults = self.faults.into_inner();
+        assert!(faults.is_empty(), "{}", faults.join("\n"));
+    }
+
+    fn expect<T: PartialEq + Debug>(&self, words: &str, what: &str, got: T, expected: T) {
+        if got != expected {
+            self.faults.borrow_mut().push(format!("{words}\n  {what}: {got:?}\n  expected: {expected:?}"));
+        }
+    }
+
+    fn expect_in(&self, words: &str, answer: &str, expected: &str) {
+        if !answer.contains(expected) {
+            self.faults.borrow_mut().push(format!("{words}\n  answer: {answer}\n  expected in it: {expected}"));
+        }
+    }
+
+    /// A request that is a conversation of its own, and what of it reached the library.
+    async fn asked(&self, words: &str) -> (Told, Vec<Reached>) {
+        let told = self.house.say(&uuid::Uuid::now_v7().to_string(), words).await;
+        self.expect(words, "status", told.answer.status, RunStatus::Completed);
+        (told, self.library.taken())
+    }
+
+    /// A search that looks for exactly this.
+    async fn searches(&self, words: &str, query: Value) {
+        let (told, reached) = self.asked(words).await;
+        self.expect(words, "scenes", scenes(&told), vec!["Library"]);
+        self.reached(words, &told, &reached, &search(query));
+    }
+
+    /// A reservation with exactly this body.
+    async fn reserves(&self, words: &str, body: Value) {
+        let (told, reached) = self.asked(words).await;
+        self.expect(words, "scenes", scenes(&told), vec!["Library"]);
+        self.reached(words, &told, &reached, &reservation(body));
+    }
+
+    /// One of the two beside the weather of a city, in this order; `in_turn` if the second waits.
+    async fn does(&self, words: &str, order: [&str; 2], in_turn: bool, wanted: Value, city: &str) {
+        let (told, reached) = self.asked(words).await;
+        self.expect(words, "scenes", scenes(&told), order.to_vec());
+        self.reached(words, &told, &reached, &wanted);
+        let forecasts = told.answer.steps.iter().flat_map(|step| &step.tool_calls);
+        let forecasts = forecasts.filter(|call| call.tool == "WeatherForecast_Get");
+        let cities: Vec<Value> = forecasts.filter_map(|call| Some(call.result.as_ref()?["city"].clone())).collect();
+        self.expect(words, "cities", cities, vec![json!(city)]);
+        self.expect_in(words, &told.answer.answer, "°C");
+        if in_turn {
+            self.expect(words, "whether step 2 waited for step 1", began_after(&told, 1, 2), true);
+        }
+    }
+
+    /// Exactly this reached the library, once, and the answer tells what came of it.
+    fn reached(&self, words: &str, told: &Told, reached: &[Reached], wanted: &Value) {
+        let got: Vec<Value> = reached.iter().map(in_brief).collect();
+        self.expect(words, "what reached the library", got, vec![wanted.clone()]);
+        let result = if wanted["place"] == "GET /books" { "Opera prima" } else { "R-7" };
+        self.expect_in(words, &told.answer.answer, result);
+    }
+}
+
+fn search(query: Value) -> Value {
+    json!({"place": "GET /books", "query": query, "body": null, "repeatable": false})
+}
+
+fn reservation(mut body: Value) -> Value {
+    body["for"] = "keysersoze".into();
+    json!({"place": "POST /reservations", "query": {}, "body": body, "repeatable": true})
+}
+
+fn in_brief(reached: &Reached) -> Value {
+    let Reached { place, query, body, idempotency_key } = reached;
+    json!({"place": place, "query": query, "body": body, "repeatable": idempotency_key.is_some()})
+}
+
+fn serve(reached: &Reached) -> Value {
+    match reached.place.as_str() {
+        "GET /books" => {
+            let author = reached.query.get("author").map_or("Anonimo", String::as_str);
+            json!({"books": [{"title": "Opera prima", "author": author}]})
+        }
+        "POST /reservations" => {
+            let mut reservation = reached.body.clone();
+            reservation["code"] = "R-7".into();
+            json!({"reservation": reservation})
+        }
+        other => json!({"error": format!("there is no {other}")}),
+    }
+}
+
+/// The scenes whose steps completed, in the order of the plan.
+fn scenes(told: &Told) -> Vec<&str> {
+    let done = told.answer.steps.iter().filter(|step| step.status == StepStatus::Completed);
+    done.map(|step| step.scene_name.as_str()).collect()
+}
+
+fn began_after(told: &Told, first: u32, second: u32) -> bool {
+    let at = |wanted: &dyn Fn(&Event) -> bool| told.events.iter().find(|event| wanted(&event.body)).map(|e| e.seq);
+    let ended = at(&|event| matches!(event, Event::StepCompleted { step, .. } if *step == first));
+    let begun = at(&|event| matches!(event, Event::StepStarted { step } if *step == second));
+    ended.is_some() && ended < begun
+}
+
+#[tokio::test]
+async fn its_books_are_found_by_author_subject_and_format() {
+    let town = Town::built().await;
+    town.searches("Avete libri di Italo Calvino?", json!({"author": "Italo Calvino"})).await;
+    town.searches("Do you have any books by Stephen King?", json!({"author": "Stephen King"})).await;
+    town.searches("Find ebooks about the French Revolution", json!({"subject": "the French Revolution", "format": "ebook"}))
+        .await;
+    town.searches("Cerca degli audiolibri di Elena Ferrante", json!({"author": "Elena Ferrante", "format": "audiobook"}))
+        .await;
+    town.kept();
+}
+
+#[tokio::test]
+async fn its_books_are_reserved_with_every_argument_the_user_gives() {
+    let town = Town::built().await;
+    town.reserves(
+        "Prenota il libro \"Cuore\" dal 20 giugno per 10 giorni alla sede stazione",
+        json!({"title": "Cuore", "from": "2026-06-20", "days": 10, "branch": "station"}),
+    )
+    .await;
+    town.reserves(
+        "Reserve the book \"Moby Dick\" from 3 July for 21 days at the campus branch",
+        json!({"title": "Moby Dick", "from": "2026-07-03", "days": 21, "branch": "campus"}),
+    )
+    .await;
+    town.reserves(
+        "Reserve \"Dubliners\" from tomorrow for 7 days for Nina Weber",
+        json!({"title": "Dubliners", "from": "2026-05-05", "days": 7, "reader": "Nina Weber"}),
+    )
+    .await;
+    town.reserves(
+        "Prenota \"La coscienza di Zeno\" dal 1 settembre per 30 giorni, nota: edizione illustrata",
+        json!({"title": "La coscienza di Zeno", "from": "2026-09-01", "days": 30, "note": "edizione illustrata"}),
+    )
+    .await;
+    town.kept();
+}
+
+#[tokio::test]
+async fn its_requests_are_understood_in_words_that_no_example_has() {
+    let town = Town::built().await;
+    town.searches("C'è qualcosa di Primo Levi in biblioteca?", json!({"author": "Primo Levi"})).await;
+    town.searches("Which titles by Virginia Woolf does the library have?", json!({"author": "Virginia Woolf"})).await;
+    town.reserves(
+        "Mi serve \"Gomorra\" per 15 giorni a partire dal 12 maggio, potresti prenotarlo?",
+        json!({"title": "Gomorra", "from": "2026-05-12", "days": 15}),
+    )
+    .await;
+    town.reserves(
+        "Please put \"Ulysses\" aside for me, 14 days from June 8",
+        json!({"title": "Ulysses", "from": "2026-06-08", "days": 14}),
+    )
+    .await;
+    town.kept();
+}
+
+#[tokio::test]
+async fn its_requests_are_joined_with_the_weather_in_italian() {
+    let town = Town::built().await;
+    let cuore = || json!({"title": "Cuore", "from": "2026-06-20", "days": 10});
+    town.does(
+        "Che tempo fa a Torino, e poi prenota il libro \"Cuore\" dal 20 giugno per 10 giorni",
+        ["Weather", "Library"],
+        true,
+        reservation(cuore()),
+        "Turin",
+    )
+    .await;
+    town.does(
+        "Prenota il libro \"Cuore\" dal 20 giugno per 10 giorni, e poi dimmi che tempo fa a Torino",
+        ["Library", "Weather"],
+        true,
+        reservation(cuore()),
+        "Turin",
+    )
+    .await;
+    town.does(
+        "Avete libri di Italo Calvino? Vorrei anche sapere il meteo a Napoli",
+        ["Library", "Weather"],
+        false,
+        search(json!({"author": "Italo Calvino"})),
+        "Naples",
+    )
+    .await;
+    town.kept();
+}
+
+#[tokio::test]
+async fn its_requests_are_joined_with_the_weather_in_english() {
+    let town = Town::built().await;
+    let emma = || json!({"title": "Emma", "from": "2026-07-03", "days": 21, "branch": "station"});
+    town.does(
+        "First reserve the book \"Emma\" from 3 July for 21 days at the station branch, then tell me the weather in Milan",
+        ["Library", "Weather"],
+        true,
+        reservation(emma()),
+        "Milan",
+    )
+    .await;
+    town.does(
+        "First tell me the weather in Milan, then reserve the book \"Emma\" from 3 July for 21 days at the station branch",
+        ["Weather", "Library"],
+        true,
+        reservation(emma()),
+        "Milan",
+    )
+    .await;
+    town.does(
+        "What is the weather in Rome and also find books by Jane Austen",
+        ["Weather", "Library"],
+        false,
+        search(json!({"author": "Jane Austen"})),
+        "Rome",
+    )
+    .await;
+    town.does(
+        "Find books by Jane Austen and also tell me the weather in Rome",
+        ["Library", "Weather"],
+        false,
+        search(json!({"author": "Jane Austen"})),
+        "Rome",
+    )
+    .await;
+    town.kept();
+}
+
+#[tokio::test]
+async fn what_is_missing_is_asked_for_and_the_next_message_carries_it_on() {
+    let town = Town::built().await;
+    for (number, (words, named, next, body)) in [
+        (
+            "Prenota il libro \"Cuore\" dal 20 giugno",
+            ["giorni", "days"],
+            "Per 10 giorni",
+            json!({"title": "Cuore", "from": "2026-06-20", "days": 10}),
+        ),
+        (
+            "Reserve the book \"Emma\" for 21 days",
+            ["day", "date"],
+            "From 3 July",
+            json!({"title": "Emma", "from": "2026-07-03", "days": 21}),
+        ),
+        (
+            "Vorrei prenotare un libro dal 20 giugno per 10 giorni",
+            ["titolo", "title"],
+            "\"Cuore\"",
+            json!({"title": "Cuore", "from": "2026-06-20", "days": 10}),
+        ),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let session = format!("asked-{number}");
+        let told = town.house.say(&session, words).await;
+        town.expect(words, "status", told.answer.status, RunStatus::NeedsInput);
+        town.expect(words, "what reached the library", town.library.taken(), vec![]);
+        let question = told.answer.answer.to_lowercase();
+        let asks = question.contains('?') && named.iter().any(|name| question.contains(name));
+        town.expect(words, &format!("whether it asks for {named:?}: {question}"), asks, true);
+
+        let told = town.house.say(&session, next).await;
+        let both = format!("{words} / {next}");
+        town.expect(&both, "status", told.answer.status, RunStatus::Completed);
+        town.reached(&both, &told, &town.library.taken(), &reservation(body));
+    }
+    town.kept();
+}
+
+#[tokio::test]
+async fn what_no_scene_serves_calls_no_tool_and_says_what_can_be_done() {
+    let town = Town::built().await;
+    for words in [
+        "Calcola la radice quadrata di 144",
+        "What is the capital of Australia?",
+        "Scrivi una poesia sul mare",
+        "Translate \"good morning\" into Japanese",
+    ] {
+        let (told, reached) = town.asked(words).await;
+        town.expect(words, "scenes", scenes(&told), vec![]);
+        town.expect(words, "calls", told.state.calls.len(), 0);
+        town.expect(words, "what reached the library", reached, vec![]);
+        for scene in town.house.engine.catalogue().iter() {
+            let begins: String = scene.description.chars().take(20).collect();
+            let told_of = told.answer.answer.contains(&scene.name) || told.answer.answer.contains(&begins);
+            town.expect(words, &format!("whether {} is told of: {}", scene.name, told.answer.answer), told_of, true);
+        }
+    }
+    town.kept();
+}

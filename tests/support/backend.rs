@@ -1,0 +1,93 @@
+//! A company's server on loopback, for tools that are HTTP requests.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread::JoinHandle;
+
+use actix_web::dev::ServerHandle;
+use actix_web::web::{self, Bytes, Data, Query};
+use actix_web::{App, HttpRequest, HttpResponse, HttpServer};
+use serde_json::Value;
+
+/// A request as it reached the server.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reached {
+    /// Such as `GET /books`.
+    pub place: String,
+    /// The parameters of its query, decoded.
+    pub query: BTreeMap<String, String>,
+    /// Its body; null where it has none.
+    pub body: Value,
+    /// The header by which it may be repeated.
+    pub idempotency_key: Option<String>,
+}
+
+type Handler = dyn Fn(&Reached) -> Value + Send + Sync;
+
+/// The server. It stops when it is dropped.
+pub struct Backend {
+    address: String,
+    data: Arc<Kept>,
+    handle: ServerHandle,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Kept {
+    handler: Box<Handler>,
+    reached: Mutex<Vec<Reached>>,
+}
+
+impl Backend {
+    /// Starts a server that answers every request with the JSON that the handler makes of it.
+    pub fn start(handler: impl Fn(&Reached) -> Value + Send + Sync + 'static) -> Self {
+        let kept = Arc::new(Kept { handler: Box::new(handler), reached: Mutex::default() });
+        let data = Data::from(kept.clone());
+        let (tell, told) = mpsc::sync_channel(1);
+        let thread = std::thread::spawn(move || {
+            actix_web::rt::System::new().block_on(async move {
+                let app = move || App::new().app_data(data.clone()).default_service(web::to(answer));
+                let server = HttpServer::new(app).workers(1).disable_signals().shutdown_timeout(0);
+                let server = server.bind(("127.0.0.1", 0)).unwrap();
+                let address = server.addrs()[0];
+                let server = server.run();
+                tell.send((address, server.handle())).unwrap();
+                server.await.unwrap();
+            });
+        });
+        let (address, handle) = told.recv().unwrap();
+        Self { address: format!("http://{address}"), data: kept, handle, thread: Some(thread) }
+    }
+
+    /// Where it is: `http://127.0.0.1:…`.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// What reached it since this was asked last, in order.
+    pub fn taken(&self) -> Vec<Reached> {
+        std::mem::take(&mut self.data.reached.lock().unwrap())
+    }
+}
+
+impl Drop for Backend {
+    fn drop(&mut self) {
+        // The command is sent at once; the thread's end is the wait for it.
+        drop(self.handle.stop(false));
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+async fn answer(kept: Data<Kept>, request: HttpRequest, body: Bytes) -> HttpResponse {
+    let query = Query::<BTreeMap<String, String>>::from_query(request.query_string()).unwrap().into_inner();
+    let key = request.headers().get("idempotency-key").and_then(|key| key.to_str().ok());
+    let reached = Reached {
+        place: format!("{} {}", request.method(), request.path()),
+        query,
+        body: serde_json::from_slice(&body).unwrap_or_default(),
+        idempotency_key: key.map(str::to_owned),
+    };
+    kept.reached.lock().unwrap().push(reached.clone());
+    HttpResponse::Ok().json((kept.handler)(&reached))
+}

@@ -1,0 +1,204 @@
+//! The whole product in this process: a real engine with the shipped scenes on a fresh data directory.
+//!
+//! ```ignore
+//! let house = Setup::offline().start().await;
+//! let told = house.say("s-1", "Che tempo fa a Milano?").await;
+//! assert_eq!(told.answer.status, RunStatus::Completed);
+//! ```
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use proscenium::config::Flags;
+use proscenium::run::{Envelope, Event, Fault, RunId, RunState, SessionEvent, SessionId, TenantId};
+use proscenium::scene::Scene;
+use proscenium::tools::NativeTools;
+use proscenium::{Answer, Config, Engine, StartError, Ticket};
+use tempfile::TempDir;
+
+use super::ScriptedLlm;
+use super::journal;
+use crate::shipped;
+
+/// The clock of the scenarios.
+pub const CLOCK: &str = "2026-05-04T09:00:00+02:00";
+/// The time zone of the scenarios.
+pub const ZONE: &str = "Europe/Rome";
+
+/// What a house is made of: an environment that the configuration is read from, and what a library
+/// user may add.
+pub struct Setup {
+    env: BTreeMap<String, String>,
+    model: BTreeMap<&'static str, String>,
+    flags: Flags,
+    scenes: Vec<Scene>,
+    native: NativeTools,
+    dir: Arc<TempDir>,
+    idle: Option<Duration>,
+}
+
+impl Setup {
+    /// With no model configured: the embedded rules serve.
+    pub fn offline() -> Self {
+        let setup = Self {
+            env: BTreeMap::new(),
+            model: BTreeMap::new(),
+            flags: Flags::default(),
+            scenes: Vec::new(),
+            native: shipped::tools(),
+            dir: Arc::new(tempfile::tempdir().unwrap()),
+            idle: None,
+        };
+        setup
+            .set("execution.fixed_now", CLOCK)
+            .set("execution.time_zone", ZONE)
+            .set("scenes.settings.Weather.source", "bundled")
+    }
+
+    /// With one model, at a scripted server, and nothing that would serve in its place.
+    pub fn scripted(llm: &ScriptedLlm) -> Self {
+        Self::offline()
+            .model("name", "\"scripted\"")
+            .model("base_url", &format!("{:?}", llm.base_url()))
+            .set("llm.backoff_ms", 1)
+            .set("planning.fallback_enabled", false)
+    }
+
+    /// A key of the configuration, by its name with dots, as the environment would set it.
+    pub fn set(mut self, key: &str, value: impl ToString) -> Self {
+        let name = format!("PROSCENIUM__{}", key.replace('.', "__"));
+        self.env.insert(name, value.to_string());
+        self
+    }
+
+    /// A key of the model, as it is written in TOML.
+    pub fn model(mut self, key: &'static str, value: &str) -> Self {
+        self.model.insert(key, value.to_owned());
+        self
+    }
+
+    /// `--scenes DIR`.
+    pub fn scenes(mut self, dir: &Path) -> Self {
+        self.flags.scenes = Some(dir.to_owned());
+        self
+    }
+
+    /// Without the scenes that the program ships.
+    pub fn alone(mut self) -> Self {
+        self.env.retain(|key, _| !key.contains("__settings__"));
+        self.set("scenes.builtin", false)
+    }
+
+    /// A scene made in Rust.
+    pub fn scene(mut self, scene: Scene) -> Self {
+        self.scenes.push(scene);
+        self
+    }
+
+    /// How long a conversation stays awake with nothing to do.
+    pub fn idle(mut self, time: Duration) -> Self {
+        self.idle = Some(time);
+        self
+    }
+
+    /// Another data directory than a fresh one.
+    pub fn on(mut self, dir: &Arc<TempDir>) -> Self {
+        self.dir = dir.clone();
+        self
+    }
+
+    /// Starts the engine, or says why it does not start.
+    pub async fn try_start(mut self) -> Result<House, StartError> {
+        if !self.model.is_empty() {
+            let keys: Vec<String> = self.model.iter().map(|(key, value)| format!("{key}={value}")).collect();
+            self = self.set("llm.models", format!("[{{{}}}]", keys.join(",")));
+        }
+        self.flags.data_dir = Some(self.dir.path().join("data"));
+        let loaded = Config::load(None, self.env.into_iter(), self.flags).unwrap();
+        let mut warned = loaded.warnings.iter().filter(|warning| warning.code != "config.clock");
+        assert!(warned.next().is_none(), "the test's configuration: {:?}", loaded.warnings);
+        let config = loaded.config;
+        let tenant = config.auth.default_tenant.clone();
+        let builder = Engine::builder(config.clone()).native_tools(self.native);
+        let builder = builder.builtin_scenes(&shipped::FOLDERS);
+        let builder = self.scenes.into_iter().fold(builder, proscenium::Builder::scene);
+        let builder = match self.idle {
+            Some(time) => builder.idle(time),
+            None => builder,
+        };
+        Ok(House { engine: builder.start().await?, config, tenant, dir: self.dir })
+    }
+
+    /// Starts the engine.
+    pub async fn start(self) -> House {
+        match self.try_start().await {
+            Ok(house) => house,
+            Err(StartError::Scenes(faults)) => panic!("{faults:#?}"),
+            Err(error) => panic!("the engine does not start: {error}"),
+        }
+    }
+}
+
+/// A running engine.
+pub struct House {
+    pub engine: Engine,
+    pub config: Config,
+    pub tenant: TenantId,
+    pub dir: Arc<TempDir>,
+}
+
+/// A request that ended.
+pub struct Told {
+    pub answer: Answer,
+    pub state: RunState,
+    pub events: Vec<Envelope<Event>>,
+}
+
+impl House {
+    /// Hands a request of the default user over.
+    pub async fn submit(&self, session: &str, words: &str) -> Result<Ticket, Fault> {
+        self.engine.submit(self.engine.request(words, Some(SessionId::new(session).unwrap()))).await
+    }
+
+    /// One request to its end, with what the journal must say of every run held to be true.
+    pub async fn say(&self, session: &str, words: &str) -> Told {
+        let ticket = self.submit(session, words).await.unwrap();
+        self.end(ticket).await
+    }
+
+    /// The end of an accepted request.
+    pub async fn end(&self, ticket: Ticket) -> Told {
+        let answer = ticket.answer().await.unwrap();
+        let events = self.events(answer.run_id).await;
+        let state = self.engine.run(&self.tenant, answer.run_id).await.unwrap();
+        let told = Told { answer, state, events };
+        journal::is_kept(&told);
+        told
+    }
+
+    /// The stored events of a run.
+    pub async fn events(&self, run: RunId) -> Vec<Envelope<Event>> {
+        self.engine.store().run_events(&self.tenant, run).await.unwrap()
+    }
+
+    /// The stored events of a conversation.
+    pub async fn session(&self, session: &str) -> Vec<SessionEvent> {
+        let session = SessionId::new(session).unwrap();
+        let events = self.engine.store().session_events(&self.tenant, &session).await.unwrap();
+        events.into_iter().map(|envelope| envelope.body).collect()
+    }
+
+    /// `(user, first day, last day)` of every vacation request that stands, of whatever tenant.
+    pub async fn vacations(&self) -> Vec<(String, String, String)> {
+        let sql = "SELECT user, first_day, last_day FROM vacation_requests WHERE cancelled_at IS NULL ORDER BY id";
+        sqlx::query_as(sql).fetch_all(self.engine.store().pool()).await.unwrap()
+    }
+
+    /// Ends the engine; what lasts stays in the directory.
+    pub async fn stop(self) -> Arc<TempDir> {
+        self.engine.stop().await.unwrap();
+        self.dir
+    }
+}

@@ -1,0 +1,101 @@
+//! What the stored events of every run must say, whatever the run was about.
+
+use proscenium::CallOutcome;
+use proscenium::plan::StepStatus;
+use proscenium::run::{
+    CallStatus, Event, Outcome, RequestedCall, RunState, Subject, Usage,
+};
+use serde_json::{Value, json};
+
+use super::house::Told;
+
+/// The fold of the stored events is what the document says, and no forced question was put again
+/// once it was answered.
+pub fn is_kept(told: &Told) {
+    the_fold_is_the_document(told);
+    nothing_answered_is_forced_again(told);
+}
+
+fn the_fold_is_the_document(told: &Told) {
+    let Told { answer, state, events } = told;
+    assert_eq!(state.seq, events.len() as u64);
+    assert_eq!(state.status, answer.status);
+    assert!(state.status.is_terminal());
+    assert_eq!(state.answer.as_ref().map_or("", |a| a.text.as_str()), answer.answer);
+    assert_eq!(state.error, answer.error);
+    assert_eq!(state.queued.as_ref().unwrap().task, answer.task_id);
+    let steps: Vec<Value> = answer.steps.iter().map(|step| json!(step)).collect();
+    assert_eq!(steps, folded_steps(state), "steps of the document and of the fold");
+    let planned: Vec<String> = state.steps.values().map(|s| s.step.scene_name.clone()).collect();
+    assert_eq!(answer.metadata.planned_execution_path, planned);
+    let ended = state.steps.values().filter(|s| s.status.is_terminal() && s.status != StepStatus::Blocked);
+    assert_eq!(answer.metadata.current_path_index, ended.count());
+    match (&answer.plan, state.plans.as_slice()) {
+        (None, []) => {}
+        (Some(plan), [_, ..]) => {
+            let steps: Vec<_> = state.steps.values().map(|s| s.step.clone()).collect();
+            assert_eq!(plan.steps, steps);
+        }
+        (told, kept) => panic!("the document's plan is {told:?}, the journal's {kept:?}"),
+    }
+    let usage = usage(told);
+    assert_eq!(usage, state.usage);
+    let written = (answer.usage.llm_calls, answer.usage.input_tokens, answer.usage.output_tokens);
+    assert_eq!(written, (usage.calls, usage.input_tokens, usage.output_tokens));
+    assert_eq!(answer.usage.cost_usd, usage.cost_nano_usd as f64 / 1e9);
+}
+
+/// The sum of what each question of the run cost, by its events.
+pub fn usage(told: &Told) -> Usage {
+    let mut sum = Usage::default();
+    for event in &told.events {
+        if let Event::ModelReplied { usage, .. } | Event::ModelFailed { usage, .. } = &event.body {
+            sum += *usage;
+        }
+    }
+    sum
+}
+
+fn folded_steps(state: &RunState) -> Vec<Value> {
+    let steps = state.steps.iter().map(|(number, step)| {
+        let calls: Vec<Value> = step.calls.iter().filter_map(|call| folded_call(state, *call)).collect();
+        let mut value = json!({"step_number": number, "scene_name": step.step.scene_name,
+            "status": step.status, "result": step.result, "tool_calls": calls});
+        if let Some(error) = &step.error {
+            value["error"] = json!(error);
+        }
+        value
+    });
+    steps.collect()
+}
+
+fn folded_call(state: &RunState, number: u32) -> Option<Value> {
+    let call = &state.calls[&number];
+    let (outcome, key, told) = match state.outcome(number)? {
+        Outcome::Ok { result, .. } => (CallOutcome::Ok, "result", json!(result)),
+        Outcome::Refused { error } => (CallOutcome::Refused, "error", json!(error)),
+        Outcome::Failed { error } => (CallOutcome::Failed, "error", json!(error)),
+        Outcome::Unknown { error } => (CallOutcome::Unknown, "error", json!(error)),
+    };
+    let skipped = matches!(call.status, CallStatus::Skipped { .. });
+    let outcome = if skipped { CallOutcome::Skipped } else { outcome };
+    let RequestedCall { tool, arguments, .. } = &call.requested;
+    Some(json!({"tool": tool, "arguments": arguments, "outcome": outcome, key: told}))
+}
+
+/// A forced question is asked again only after its reply was rejected, failed or was lost.
+fn nothing_answered_is_forced_again(told: &Told) {
+    let mut asked: Option<Subject> = None;
+    for event in &told.events {
+        match &event.body {
+            Event::ModelAsked { subject, .. } => {
+                assert_ne!(Some(*subject), asked, "asked again though it was answered: {subject:?}");
+            }
+            Event::PlanCreated(made) | Event::Replanned(made) => {
+                asked = Some(Subject::Plan { version: made.version });
+            }
+            Event::Continuation { round, .. } => asked = Some(Subject::Continuation { round: *round }),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! A sensible model for a scripted server: which scenes take part and what their tools are called with
+//! stands in `tests/scenarios/scripted.yaml`; every word of its answers comes from what it is shown.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::scenario::next_day;
+use super::{Scripted, ScriptedCall, forced_tool, section, tool_names, tool_results};
+
+/// What a model thinks of each request, by its words; `{i}` in the words stands for a day of the
+/// month, and `{day}` in the arguments for the next such day.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(transparent)]
+pub struct Mind(BTreeMap<String, Thought>);
+
+/// What it thinks of one request.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Thought {
+    /// The steps of its plan; none where no scene is needed.
+    #[serde(default)]
+    steps: Vec<ThoughtStep>,
+    /// What it says where no scene is needed; without it, it tells the conversation.
+    says: Option<String>,
+}
+
+/// A step of its plan and what the step's scene does.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ThoughtStep {
+    scene: String,
+    #[serde(default)]
+    after: Vec<u32>,
+    /// Its replies with calls, in order: each call a tool and its arguments.
+    rounds: Vec<Vec<BTreeMap<String, Value>>>,
+}
+
+impl Mind {
+    /// The mind of the scenarios.
+    pub fn of_the_scenarios() -> Self {
+        Self::read(include_str!("../scenarios/scripted.yaml"))
+    }
+
+    /// A mind as it is written.
+    pub fn read(yaml: &str) -> Self {
+        serde_norway::from_str(yaml).unwrap()
+    }
+
+    /// What it replies.
+    pub fn reply(&self, request: &Value) -> Scripted {
+        match forced_tool(request) {
+            Some("CreateExecutionPlan") => Scripted::forced(request, self.plan(request)),
+            Some("CheckContinuation") => Scripted::forced(request, verdict(request)),
+            Some(other) => panic!("{other} is forced: {request:#}"),
+            None if section(request, "scene").is_some() => self.scene(request),
+            None if section(request, "mode").is_some() => Scripted::Text(self.answer(request)),
+            None if section(request, "turns").is_some() => Scripted::Text(summary(request)),
+            None => panic!("nobody asks a model this: {request:#}"),
+        }
+    }
+
+    /// The thought of the request's words, with the day of the month they name.
+    fn thought(&self, request: &Value) -> (Thought, Option<i8>) {
+        let words = section(request, "request").unwrap();
+        if let Some(thought) = self.0.get(&words) {
+            return (thought.clone(), None);
+        }
+        let of_a_day = self.0.iter().find_map(|(pattern, thought)| {
+            let (before, after) = pattern.split_once("{i}")?;
+            let day = words.strip_prefix(before)?.strip_suffix(after)?.parse().ok()?;
+            Some((thought.clone(), Some(day)))
+        });
+        of_a_day.unwrap_or_else(|| panic!("this mind does not know {words:?}"))
+    }
+
+    fn plan(&self, request: &Value) -> Value {
+        let (thought, _) = self.thought(request);
+        let steps = thought.steps.iter().zip(1..).map(|(step, number)| {
+            let mut tools: Vec<&str> = Vec::new();
+            for (tool, arguments) in step.rounds.iter().flatten().flatten() {
+                let meant = if tool == "AskUser" { arguments["tool"].as_str() } else { Some(tool.as_str()) };
+                tools.extend(meant.filter(|tool| !tools.contains(tool)));
+            }
+            let after = match step.after.as_slice() {
+                [] => Value::Null,
+                [one] => json!(one),
+                several => json!(several),
+            };
+            json!({"step_number": number, "scene_name": step.scene, "purpose": format!("{} per l'utente", step.scene),
+                "expected_tools": tools, "depends_on_step": after})
+        });
+        let steps: Vec<Value> = steps.collect();
+        json!({"needs_execution": !steps.is_empty(), "reasoning": "as the user asked", "steps": steps})
+    }
+
+    /// The calls of the round that is due, or the results in words.
+    fn scene(&self, request: &Value) -> Scripted {
+        let (thought, day) = self.thought(request);
+        let place = section(request, "step").unwrap();
+        let number: usize = place.split(' ').next().unwrap().parse().unwrap();
+        let messages = request["messages"].as_array().unwrap();
+        let round = messages.iter().filter(|message| message["role"] == "assistant").count();
+        let offered = tool_names(request);
+        let calls = thought.steps[number - 1].rounds.get(round).into_iter().flatten().flatten();
+        let calls: Vec<ScriptedCall> = calls
+            .map(|(tool, arguments)| {
+                assert!(offered.contains(&tool.as_str()), "{tool} is not offered: {request:#}");
+                let arguments = arguments.to_string();
+                let arguments = day.map_or(arguments.clone(), |day| arguments.replace("{day}", &next_day(day)));
+                // Ids repeat, as on real servers.
+                ScriptedCall { id: "call_0".to_owned(), name: tool.clone(), arguments }
+            })
+            .collect();
+        if calls.is_empty() {
+            Scripted::Text(in_words(&tool_results(request)))
+        } else {
+            Scripted::Calls { text: String::new(), calls }
+        }
+    }
+
+    fn answer(&self, request: &Value) -> String {
+        if section(request, "mode").as_deref() == Some("answer") {
+            return executed(request);
+        }
+        let (thought, _) = self.thought(request);
+        thought.says.unwrap_or_else(|| {
+            let memory: Value = serde_json::from_str(&section(request, "conversation").unwrap()).unwrap();
+            let turns = memory["turns"].as_array().unwrap().iter().map(turn_in_brief);
+            let summary = memory["summary"].as_str().map(str::to_owned);
+            summary.into_iter().chain(turns).collect::<Vec<_>>().join("\n")
+        })
+    }
+}
+
+/// The results of a step's calls, as the scene phrases them.
+fn in_words(results: &[Value]) -> String {
+    let words = results.iter().filter(|result| result["outcome"] != "skipped");
+    let words = words.map(|result| {
+        let said = result["say"].as_str().or(result.pointer("/error/message").and_then(Value::as_str));
+        said.map_or_else(|| result["result"].to_string(), str::to_owned)
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+fn lines(request: &Value, name: &str) -> Vec<Value> {
+    let body = section(request, name).unwrap_or_default();
+    body.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// What was found, done and asked, a line each.
+fn executed(request: &Value) -> String {
+    let said = lines(request, "executed").into_iter().filter_map(|line| {
+        let words = ["result", "question", "error"].into_iter().find_map(|key| line[key].as_str());
+        words.map(str::to_owned)
+    });
+    said.collect::<Vec<_>>().join("\n")
+}
+
+fn verdict(request: &Value) -> Value {
+    let asked = lines(request, "executed").into_iter().find_map(|line| line["question"].as_str().map(str::to_owned));
+    json!({"should_continue": false, "can_answer_now": asked.is_none(), "reasoning": "everything was dealt with",
+        "missing_information": asked, "answer": executed(request)})
+}
+
+fn summary(request: &Value) -> String {
+    let before = section(request, "summary");
+    let turns: Vec<String> = lines(request, "turns").iter().map(turn_in_brief).collect();
+    before.into_iter().chain(turns).collect::<Vec<_>>().join("\n")
+}
+
+/// What was asked and with what it was looked up.
+fn turn_in_brief(turn: &Value) -> String {
+    let calls = turn["calls"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let facts: Vec<String> = calls.iter().map(|call| call["arguments"].to_string()).collect();
+    format!("- {} {}", turn["request"].as_str().unwrap_or_default(), facts.join(", "))
+}
