@@ -262,10 +262,8 @@ fn loop_messages(state: &RunState, step: &StepState) -> Vec<Message> {
 }
 
 fn outcome_text(state: &RunState, call: u32) -> String {
-    let skipped = match state.calls.get(&call).map(|c| &c.status) {
-        Some(crate::run::CallStatus::Skipped { .. }) => true,
-        _ => false,
-    };
+    let status = state.calls.get(&call).map(|c| &c.status);
+    let skipped = matches!(status, Some(crate::run::CallStatus::Skipped { .. }));
     let value = match state.outcome(call) {
         Some(Outcome::Ok { result, say }) => {
             let mut value = json!({"outcome": if skipped { "skipped" } else { "ok" }, "result": result});
