@@ -12,6 +12,7 @@ mod llm_faults;
 mod planner_faults;
 mod planner_worth;
 mod process;
+mod readme;
 mod scenarios;
 mod scene_faults;
 mod store_faults;
