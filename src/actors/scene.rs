@@ -220,10 +220,10 @@ impl Actor {
         };
         ctx.spawn(ended.into_actor(self).map(move |(), actor, ctx| {
             *actor.count(is_call) -= 1;
-            if actor.calling < actor.scene.concurrency {
-                if let Some(next) = actor.waiting.pop_front() {
-                    actor.begin(next, ctx);
-                }
+            if actor.calling < actor.scene.concurrency
+                && let Some(next) = actor.waiting.pop_front()
+            {
+                actor.begin(next, ctx);
             }
         }));
     }
