@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::driver::{self, CancelWish, Driver, EVENTS_KEPT, Ended, Shared, Told, store_fault};
+use super::launch;
 use super::session_registry::{self, Asleep};
 use crate::answer::Answer;
 use crate::llm::Purpose;
@@ -90,22 +91,20 @@ impl SceneManager {
         options: Options,
         registry: session_registry::Address,
     ) -> Addr<Self> {
-        Self::start_in_arbiter(arbiter, move |ctx| {
-            ctx.set_mailbox_capacity(options.max_queued.max(1));
-            Self {
-                tenant,
-                session,
-                options,
-                registry,
-                memory: None,
-                seq: 0,
-                early: VecDeque::new(),
-                queue: VecDeque::new(),
-                busy: false,
-                received: 0,
-                timer: None,
-            }
-        })
+        let manager = Self {
+            tenant,
+            session,
+            options,
+            registry,
+            memory: None,
+            seq: 0,
+            early: VecDeque::new(),
+            queue: VecDeque::new(),
+            busy: false,
+            received: 0,
+            timer: None,
+        };
+        launch::start(arbiter, manager.options.max_queued.max(1), manager)
     }
 
     fn wake(&mut self, ctx: &mut Context<Self>) {
