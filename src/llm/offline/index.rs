@@ -34,7 +34,12 @@ pub(super) struct Index {
     pub weight: Vec<f64>,
     terms: Vec<Rc<Features>>,
     by_key: HashMap<String, Vec<usize>>,
+    /// Words looked up before: the same words are judged several times while a request is split.
+    looked_up: RefCell<HashMap<String, Rc<Vec<(usize, f64)>>>>,
 }
+
+/// Most words whose likes are remembered.
+const MAX_MEMORY: usize = 4096;
 
 /// One tool.
 pub(super) struct Entry {
@@ -86,7 +91,20 @@ impl Index {
     }
 
     /// The catalogue's words that are like this one, with how like they are.
-    pub fn like(&self, word: &Features) -> Vec<(usize, f64)> {
+    pub fn like(&self, word: &Features) -> Rc<Vec<(usize, f64)>> {
+        if let Some(known) = self.looked_up.borrow().get(&word.norm) {
+            return Rc::clone(known);
+        }
+        let found = Rc::new(self.look_up(word));
+        let mut memory = self.looked_up.borrow_mut();
+        if memory.len() >= MAX_MEMORY {
+            memory.clear();
+        }
+        memory.insert(word.norm.clone(), Rc::clone(&found));
+        found
+    }
+
+    fn look_up(&self, word: &Features) -> Vec<(usize, f64)> {
         let mut out: Vec<(usize, f64)> = Vec::new();
         for key in keys(word) {
             for id in self.by_key.get(&key).into_iter().flatten() {
@@ -263,7 +281,7 @@ impl Builder {
                 *w = weight[*id];
             }
         }
-        Index { scenes, tools: self.tools, values: self.values, weight, terms: self.terms, by_key }
+        Index { scenes, tools: self.tools, values: self.values, weight, terms: self.terms, by_key, looked_up: RefCell::default() }
     }
 
     fn scene(&mut self, s: usize, scene: &SceneCard) {

@@ -173,7 +173,7 @@ impl Index {
         }
         if near {
             score = if subject < 0.5 { score * 1.3 } else { score + 0.1 };
-        } else if subject < 0.5 {
+        } else if subject < 0.5 && !(entry.open && action >= 0.6) {
             score *= 0.9;
         }
         Some(score)
@@ -199,9 +199,9 @@ impl Index {
                 continue;
             }
             let said = senses(&tokens, i);
-            let mut matches: Vec<(usize, f64)> = said.iter().flat_map(|w| self.like(&features(w))).collect();
+            let mut matches: Vec<(usize, f64)> = said.iter().flat_map(|w| self.like(&features(w)).to_vec()).collect();
             let before = matches.len();
-            matches.extend(code(&token.norm).into_iter().flat_map(|c| self.like(&features(&c))));
+            matches.extend(code(&token.norm).into_iter().flat_map(|c| self.like(&features(&c)).to_vec()));
             let coded = matches.len() > before;
             if matches.is_empty() && (token.digit() || asking) {
                 continue;
