@@ -53,6 +53,10 @@ pub(super) struct Entry {
     pub examples: Vec<Vec<(usize, f64)>>,
     /// It takes a thing of any kind, so an unknown noun may be its object.
     pub open: bool,
+    /// It takes a text that only the user can word, so the words behind its verb are no subject.
+    pub free: bool,
+    /// The first word of its name: what it does.
+    pub verb: Option<usize>,
     /// Its name says a doing that nobody means without saying it.
     pub special: bool,
     /// Its arguments.
@@ -328,7 +332,9 @@ impl Builder {
             put(self.all(words_of(&tool.description), s), 0.8);
             let parts = name_words(&tool.name);
             let joined: Vec<String> = parts.windows(2).map(|p| p.concat()).collect();
-            put(self.all(parts.iter().cloned().chain(joined), s), 0.9);
+            let name = self.all(parts.iter().cloned().chain(joined), s);
+            let verb = parts.first().and_then(|v| self.term(v, s));
+            put(name, 0.9);
             for (_, ids) in examples.iter().filter(|(name, _)| *name == Some(tool.name.as_str())) {
                 put(ids.clone(), 1.0);
             }
@@ -340,7 +346,8 @@ impl Builder {
             let special = parts.iter().take(2).any(|w| lexicon::is_special(&features(w).concepts));
             let general = ["item", "product", "article", "articolo", "prodotto", "thing", "object", "goods", "material", "what", "supply"];
             let open = fields.iter().any(|f| f.required && f.kind == Kind::Thing && f.named(&general));
-            self.tools.push(Entry { scene: s, tool: t, words, examples: own, open, special, fields });
+            let free = fields.iter().any(|f| f.required && f.kind == Kind::Text && !f.named(&["query", "q", "search", "keywords", "topic"]));
+            self.tools.push(Entry { scene: s, tool: t, words, examples: own, open, free, verb, special, fields });
         }
     }
 
