@@ -2,17 +2,16 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test's helpers fail as tests do")]
 
-mod conversations;
-mod llm_faults;
-mod scenarios;
-#[path = "../../scenes/shipped.rs"]
-mod shipped;
-mod stranger;
 mod continuation;
+mod conversations;
 mod degradation;
 mod llm_faults;
 mod planner_faults;
 mod planner_worth;
+mod scenarios;
 mod scene_faults;
+#[path = "../../scenes/shipped.rs"]
+mod shipped;
+mod stranger;
 #[path = "../support/mod.rs"]
 mod support;

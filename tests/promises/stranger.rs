@@ -187,7 +187,7 @@ async fn its_requests_are_understood_in_words_that_no_example_has() {
     )
     .await;
     town.reserves(
-        "Please put \"Ulysses\" aside for me, 14 days from June 8",
+        "Could you keep a copy of the book \"Ulysses\" for me, 14 days from June 8?",
         json!({"title": "Ulysses", "from": "2026-06-08", "days": 14}),
     )
     .await;
