@@ -50,8 +50,8 @@ fn desk(begun: &Begun) -> Scene {
         }
     };
     let broken = |item: Item, _: ToolContext| async move {
-        let found: Option<Value> = None;
-        Ok::<Value, ToolError>(found.unwrap_or_else(|| panic!("the {} fell down", item.item)))
+        let things: Vec<Value> = Vec::new();
+        Ok::<Value, ToolError>(things[item.item.len()].clone())
     };
     let look = |item: Item, _: ToolContext| async move { Ok::<Value, ToolError>(json!({"item": item.item})) };
     Scene::builder("Desk")
