@@ -6,6 +6,9 @@ use proscenium::tools::NativeTools;
 
 #[path = "identity/tools.rs"]
 mod identity;
+#[cfg(test)]
+#[path = "testing.rs"]
+mod testing;
 #[path = "vacation_management/tools.rs"]
 mod vacation_management;
 #[path = "weather/tools.rs"]

@@ -55,16 +55,7 @@ impl Directory {
     ///
     /// Fails with `identity.settings` when the settings do not fit.
     pub fn of(context: &ToolContext) -> Result<Self, ToolError> {
-        let settings = if context.settings.is_null() {
-            Settings::default()
-        } else {
-            Settings::deserialize(&context.settings).map_err(|e| {
-                ToolError::failed(
-                    "identity.settings",
-                    format!("`scenes.settings.Identity` of the configuration does not fit: {e}"),
-                )
-            })?
-        };
+        let settings: Settings = context.settings_as("Identity", "identity.settings")?;
         let people = match settings.people {
             Some(people) => Cow::Owned(people),
             None => {

@@ -38,12 +38,7 @@ fn scene() -> toml::Table {
 
 /// The sentence that `scene.toml` makes of a result.
 fn said(language: &str, tool: &str, result: &Value) -> String {
-    let scene = scene();
-    let tools = scene["tools"].as_array().unwrap();
-    let tool = tools.iter().find(|t| t["name"].as_str() == Some(tool)).unwrap();
-    let mut environment = minijinja::Environment::new();
-    environment.set_undefined_behavior(minijinja::UndefinedBehavior::SemiStrict);
-    environment.render_str(tool["say"][language].as_str().unwrap(), result).unwrap()
+    crate::shipped::testing::said(include_str!("scene.toml"), language, tool, result)
 }
 
 #[tokio::test]

@@ -71,16 +71,7 @@ impl Company {
     ///
     /// Fails with `vacation.settings` when they do not fit.
     pub fn of(context: &ToolContext) -> Result<Self, ToolError> {
-        let settings = if context.settings.is_null() {
-            Settings::default()
-        } else {
-            Settings::deserialize(&context.settings).map_err(|e| {
-                ToolError::failed(
-                    "vacation.settings",
-                    format!("`scenes.settings.VacationManagement` of the configuration does not fit: {e}"),
-                )
-            })?
-        };
+        let settings: Settings = context.settings_as("VacationManagement", "vacation.settings")?;
         let people = match settings.people {
             Some(people) => Cow::Owned(people),
             None => {

@@ -56,15 +56,7 @@ impl Default for Settings {
 impl Settings {
     /// As the context has them.
     pub fn of(context: &ToolContext) -> Result<Self, ToolError> {
-        if context.settings.is_null() {
-            return Ok(Self::default());
-        }
-        Self::deserialize(&context.settings).map_err(|error| {
-            ToolError::failed(
-                "weather.settings",
-                format!("the settings of the scene Weather do not fit: {error}"),
-            )
-        })
+        context.settings_as("Weather", "weather.settings")
     }
 
     fn may_ask(&self, memory: &Memory) -> bool {

@@ -55,6 +55,14 @@ pub struct CancelWish {
 /// An event as listeners get it.
 pub type Told = Arc<Envelope<Event>>;
 
+/// A run whose `run_queued` is in the journal, and who is to be told of it.
+pub(crate) struct Accepted {
+    pub(crate) run: RunId,
+    pub(crate) queued: RunQueued,
+    pub(crate) listeners: broadcast::Sender<Told>,
+    pub(crate) wishes: mpsc::Receiver<CancelWish>,
+}
+
 /// A run under way.
 pub(crate) struct Driver {
     shared: Shared,
@@ -81,17 +89,15 @@ pub(crate) struct Ended {
 }
 
 impl Driver {
-    /// A driver for a run whose `run_queued` is in the journal.
+    /// A driver for a run that has not started.
     pub(crate) fn new(
         shared: Shared,
         session: SessionId,
         tenant: TenantId,
-        run: RunId,
-        queued: RunQueued,
-        listeners: broadcast::Sender<Told>,
-        wishes: mpsc::Receiver<CancelWish>,
+        accepted: Accepted,
         session_seq: u64,
     ) -> Self {
+        let Accepted { run, queued, listeners, wishes } = accepted;
         let principal = Principal { tenant, user: queued.user.clone() };
         let mut state = RunState::new(run);
         if let Err(error) = state.apply(&Event::RunQueued(queued)) {
@@ -114,7 +120,11 @@ impl Driver {
     /// Drives the run to its end with `context` as its memory of the conversation.
     pub(crate) async fn run(mut self, context: Context) -> Ended {
         let began = Instant::now();
-        let broken = self.drive(context).await.err();
+        let mut broken = self.drive(context).await.err();
+        // A journal that takes events can be told how it ends; a run that cannot go on has failed.
+        if let Some(fault) = broken.take_if(|fault| fault.code == "run.illegal_event") {
+            broken = self.record(Event::RunFailed { error: fault }).await.err();
+        }
         // What is still in flight is of no use to an ended run.
         self.stop.cancel();
         self.in_flight.clear();

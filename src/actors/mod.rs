@@ -7,6 +7,7 @@ mod aside;
 pub(crate) mod clock;
 pub(crate) mod driver;
 pub mod journal;
+pub(crate) mod launch;
 pub(crate) mod scene;
 pub(crate) mod scene_manager;
 pub(crate) mod session_registry;

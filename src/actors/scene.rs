@@ -9,12 +9,12 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use actix::Actor as _;
 use actix::prelude::{Addr, ArbiterHandle, AsyncContext, Context, Handler, Message, WrapFuture, ActorFutureExt};
 use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
+use super::launch;
 use crate::llm::{self, Completion, Gateway};
 use crate::run::{Effect, Fault, Outcome, RunId, SessionId, Usage};
 use crate::scene::{Scene, SceneTool};
@@ -194,10 +194,7 @@ impl Actor {
     fn launch(scene: &Arc<Scene>, options: &Options) -> Addr<Self> {
         let actor =
             Self { scene: scene.clone(), options: options.clone(), waiting: VecDeque::new(), calling: 0, asking: 0 };
-        Self::start_in_arbiter(&options.arbiter, move |ctx| {
-            ctx.set_mailbox_capacity(actor.scene.mailbox as usize);
-            actor
-        })
+        launch::start(&options.arbiter, actor.scene.mailbox as usize, actor)
     }
 
     fn begin(&mut self, work: Work, ctx: &mut Context<Self>) {
@@ -223,10 +220,10 @@ impl Actor {
         };
         ctx.spawn(ended.into_actor(self).map(move |(), actor, ctx| {
             *actor.count(is_call) -= 1;
-            if actor.calling < actor.scene.concurrency {
-                if let Some(next) = actor.waiting.pop_front() {
-                    actor.begin(next, ctx);
-                }
+            if actor.calling < actor.scene.concurrency
+                && let Some(next) = actor.waiting.pop_front()
+            {
+                actor.begin(next, ctx);
             }
         }));
     }

@@ -11,7 +11,8 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::aside::aside;
-use super::driver::{CancelWish, Driver, EVENTS_KEPT, Ended, Shared, Told, store_fault};
+use super::driver::{self, CancelWish, Driver, EVENTS_KEPT, Ended, Shared, Told, store_fault};
+use super::launch;
 use super::session_registry::{self, Asleep};
 use crate::answer::Answer;
 use crate::llm::Purpose;
@@ -58,17 +59,10 @@ pub(crate) struct Accepted {
 
 /// A request that waits for its turn.
 struct Waiting {
-    driver_parts: Parts,
+    run: driver::Accepted,
     history: Option<Vec<Turn>>,
     received: Instant,
     answer: oneshot::Sender<Result<Answer, Fault>>,
-}
-
-struct Parts {
-    run: RunId,
-    queued: RunQueued,
-    listeners: broadcast::Sender<Told>,
-    wishes: mpsc::Receiver<CancelWish>,
 }
 
 /// One conversation.
@@ -98,22 +92,20 @@ impl SceneManager {
         options: Options,
         registry: session_registry::Address,
     ) -> Addr<Self> {
-        Self::start_in_arbiter(arbiter, move |ctx| {
-            ctx.set_mailbox_capacity(options.max_queued.max(1));
-            Self {
-                tenant,
-                session,
-                options,
-                registry,
-                memory: None,
-                seq: 0,
-                early: VecDeque::new(),
-                queue: VecDeque::new(),
-                busy: false,
-                received: 0,
-                timer: None,
-            }
-        })
+        let manager = Self {
+            tenant,
+            session,
+            options,
+            registry,
+            memory: None,
+            seq: 0,
+            early: VecDeque::new(),
+            queue: VecDeque::new(),
+            busy: false,
+            received: 0,
+            timer: None,
+        };
+        launch::start(arbiter, manager.options.max_queued.max(1), manager)
     }
 
     fn wake(&mut self, ctx: &mut Context<Self>) {
@@ -173,7 +165,7 @@ impl SceneManager {
         let (answer, answered) = oneshot::channel();
         let accepted = Accepted { run, events, answer: answered, cancel };
         let waiting = Waiting {
-            driver_parts: Parts { run, queued, listeners, wishes },
+            run: driver::Accepted { run, queued, listeners, wishes },
             history: submit.history,
             received: submit.received,
             answer,
@@ -216,16 +208,13 @@ impl SceneManager {
     }
 
     fn start(&mut self, waiting: Waiting, ctx: &mut Context<Self>) {
-        let Waiting { driver_parts, history, received, answer } = waiting;
+        let Waiting { run, history, received, answer } = waiting;
         let remembered = self.remembered(history);
         let driver = Driver::new(
             self.options.shared.clone(),
             self.session.clone(),
             self.tenant.clone(),
-            driver_parts.run,
-            driver_parts.queued,
-            driver_parts.listeners,
-            driver_parts.wishes,
+            run,
             self.seq,
         );
         // A task of its own: a panic in it ends this run and nothing else.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use actix::prelude::*;
 
+use super::launch;
 use super::scene_manager::{self, SceneManager, Submit};
 use crate::run::{Fault, SessionId, TenantId};
 
@@ -22,10 +23,8 @@ impl Address {
         max_awake: usize,
         mailbox: usize,
     ) -> Self {
-        Self(SessionRegistry::start_in_arbiter(own, move |ctx| {
-            ctx.set_mailbox_capacity(mailbox);
-            SessionRegistry { arbiters, options, max_awake, awake: HashMap::new(), started: 0 }
-        }))
+        let registry = SessionRegistry { arbiters, options, max_awake, awake: HashMap::new(), started: 0 };
+        Self(launch::start(own, mailbox, registry))
     }
 
     /// Hands a request to its conversation, awake or asleep.

@@ -8,7 +8,7 @@ use proscenium::run::Effect;
 use proscenium::scene::Scene;
 
 use super::failure::Exit;
-use super::text::{clean, count, name, one_line};
+use super::text::{clean, count, one_line};
 
 /// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,10 +54,21 @@ pub struct Found {
     pub sources: Vec<String>,
     /// The data directory.
     pub data_dir: String,
-    /// A line a model, with what asking it live has shown below it.
-    pub models: Vec<(String, Vec<String>)>,
+    /// The models.
+    pub models: Vec<Model>,
     /// A line a scene: its name and its tools.
     pub scenes: Vec<String>,
+}
+
+/// A model as it is configured.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Model {
+    /// Its configured name; empty for the embedded rules.
+    pub name: String,
+    /// What is known of it, on one line.
+    pub line: String,
+    /// What asking it live has shown, a line each.
+    pub live: Vec<String>,
 }
 
 impl Found {
@@ -88,24 +99,21 @@ fn sources(keys: &BTreeMap<String, Origin>) -> Vec<String> {
     std::iter::once(Origin::BuiltIn.to_string()).chain(told).collect()
 }
 
-fn models(config: &Config) -> Vec<(String, Vec<String>)> {
+fn models(config: &Config) -> Vec<Model> {
     if config.llm.models.is_empty() {
-        return vec![("offline (embedded rules, no network)".to_owned(), Vec::new())];
+        let line = "offline (embedded rules, no network)".to_owned();
+        return vec![Model { line, ..Model::default() }];
     }
     let line = |model: &proscenium::llm::ModelOptions| {
         let key = match &model.api_key_env {
             Some(variable) => format!("key from {variable}"),
             None => "no key".to_owned(),
         };
-        format!(
-            "{}: {} at {}, forced by \"{}\", {key}",
-            model.name,
-            model.model.as_ref().unwrap_or(&model.name),
-            model.base_url,
-            name(&model.forcing)
-        )
+        let (name, id) = (&model.name, model.id());
+        format!("{name}: {id} at {}, forced by \"{}\", {key}", model.base_url, model.forcing)
     };
-    config.llm.models.iter().map(|model| (line(model), Vec::new())).collect()
+    let told = |model| Model { line: line(model), name: model.name.clone(), live: Vec::new() };
+    config.llm.models.iter().map(told).collect()
 }
 
 /// A scene and its tools on one line.
@@ -154,9 +162,9 @@ fn describe(out: &mut impl Write, found: &Found) -> io::Result<()> {
     writeln!(out, "Configuration: {}", one_line(&found.sources.join(", ")))?;
     writeln!(out, "Data directory: {}", one_line(&found.data_dir))?;
     writeln!(out, "{}:", count(found.models.len(), "model"))?;
-    for (model, live) in &found.models {
-        writeln!(out, "  {}", one_line(model))?;
-        for line in live {
+    for model in &found.models {
+        writeln!(out, "  {}", one_line(&model.line))?;
+        for line in &model.live {
             writeln!(out, "    {}", one_line(line))?;
         }
     }
@@ -209,7 +217,7 @@ mod tests {
         let loaded = load(&[("OPENAI_BASE_URL", "http://models.example/v1"), ("OPENAI_MODEL", "m")]).unwrap();
         let findings: Vec<Finding> = loaded.warnings.iter().map(|w| Finding::of(w, Level::Warning)).collect();
         let mut found = Found::of(&loaded);
-        found.models[0].1 = vec!["named: called the function".to_owned(), "json_schema: refused".to_owned()];
+        found.models[0].live = vec!["named: called the function".to_owned(), "json_schema: refused".to_owned()];
         let (exit, text) = written(&findings, Some(&found));
         assert_eq!(exit, Exit::Completed);
         insta::assert_snapshot!(text, @r#"

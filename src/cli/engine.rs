@@ -40,11 +40,11 @@ pub async fn inspect(loaded: &Loaded, live: bool) -> (Found, Vec<Finding>) {
     if live {
         match probe(loaded).await {
             Ok(probes) => {
-                for (line, told) in &mut found.models {
-                    // A model's line begins with its name.
-                    let name = line.split_whitespace().next().unwrap_or_default().to_owned();
-                    let of = probes.iter().filter(|probe| probe.model == name);
-                    told.extend(of.flat_map(lines));
+                for probe in &probes {
+                    for model in found.models.iter_mut().filter(|model| model.name == probe.model) {
+                        model.live.extend(lines(probe));
+                    }
+                    findings.extend(unforced(loaded, probe));
                 }
             }
             Err(fault) => findings.push(Finding {
@@ -57,6 +57,24 @@ pub async fn inspect(loaded: &Loaded, live: bool) -> (Found, Vec<Finding>) {
         }
     }
     (found, findings)
+}
+
+/// A model that cannot be forced in the configured way.
+fn unforced(loaded: &Loaded, probe: &Probe) -> Option<Finding> {
+    let model = loaded.config.llm.models.iter().find(|model| model.name == probe.model)?;
+    let tried = probe.tried.iter().find(|tried| tried.forcing == model.forcing)?;
+    let Worked::No(fault) = &tried.worked else { return None };
+    let (level, remedy) = match probe.recommended {
+        Some(forcing) => (Level::Warning, format!("set `forcing = \"{forcing}\"` in its [[llm.models]]")),
+        None => (Level::Error, "use another model, or another server for it".to_owned()),
+    };
+    Some(Finding {
+        place: format!("model {}", probe.model),
+        level,
+        code: "llm.forcing".to_owned(),
+        message: format!("it is not forced by \"{}\": {} ({})", model.forcing, fault.message, fault.code),
+        remedy,
+    })
 }
 
 async fn probe(loaded: &Loaded) -> Result<Vec<Probe>, Fault> {

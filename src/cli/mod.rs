@@ -61,17 +61,14 @@ async fn run<W: Write, E: Write>(
     out: &mut Output<W>,
     errors: &mut Output<E>,
 ) -> Result<Exit, Failure> {
-    let loaded = load(&cli);
+    let (loaded, faults) = read(&cli);
     if let Command::Check(check) = &cli.command {
-        return self::check(loaded, check.live, out).await;
+        return self::check(loaded, faults, check.live, out).await;
     }
-    let loaded = match loaded {
-        Ok(loaded) => loaded,
-        Err(faults) => {
-            writeln!(errors, "{faults}")?;
-            return Ok(Exit::Usage);
-        }
-    };
+    if !faults.0.is_empty() {
+        writeln!(errors, "{faults}")?;
+        return Ok(Exit::Usage);
+    }
     log(&loaded.config)?;
     for warning in &loaded.warnings {
         let (code, origin, message) = (warning.code, &warning.origin, &warning.message);
@@ -90,7 +87,7 @@ async fn run<W: Write, E: Write>(
     }
 }
 
-fn load(cli: &Cli) -> Result<Loaded, Faults> {
+fn read(cli: &Cli) -> (Loaded, Faults) {
     let user = match &cli.command {
         Command::Chat(chat) => chat.user.clone(),
         _ => None,
@@ -98,7 +95,7 @@ fn load(cli: &Cli) -> Result<Loaded, Faults> {
     let flags = Flags { scenes: cli.global.scenes.clone(), data_dir: cli.global.data_dir.clone(), user };
     // A variable that is not text is none of ours.
     let env = std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)));
-    Config::load(cli.global.config.as_deref(), env, flags)
+    Config::read(cli.global.config.as_deref(), env, flags)
 }
 
 fn log(config: &Config) -> Result<(), Failure> {
@@ -186,23 +183,17 @@ async fn runs<W: Write>(runs: args::Runs, loaded: Loaded, out: &mut Output<W>) -
     Ok(Exit::Completed)
 }
 
+/// Scenes are looked at also where the configuration has faults: everything is told at once.
 async fn check<W: Write>(
-    loaded: Result<Loaded, Faults>,
+    loaded: Loaded,
+    faults: Faults,
     live: bool,
     out: &mut Output<W>,
 ) -> Result<Exit, Failure> {
-    match loaded {
-        Ok(loaded) => {
-            let mut findings: Vec<Finding> =
-                loaded.warnings.iter().map(|warning| Finding::of(warning, Level::Warning)).collect();
-            let (found, more) = engine::inspect(&loaded, live).await;
-            findings.extend(more);
-            Ok(check::report(out, &findings, Some(&found))?)
-        }
-        Err(faults) => {
-            let findings: Vec<Finding> =
-                faults.0.iter().map(|fault| Finding::of(fault, Level::Error)).collect();
-            Ok(check::report(out, &findings, None)?)
-        }
-    }
+    let mut findings: Vec<Finding> = faults.0.iter().map(|fault| Finding::of(fault, Level::Error)).collect();
+    let sound = findings.is_empty();
+    findings.extend(loaded.warnings.iter().map(|warning| Finding::of(warning, Level::Warning)));
+    let (found, more) = engine::inspect(&loaded, live && sound).await;
+    findings.extend(more);
+    Ok(check::report(out, &findings, sound.then_some(&found))?)
 }

@@ -72,6 +72,17 @@ impl Config {
         env: impl Iterator<Item = (String, String)>,
         flags: Flags,
     ) -> Result<Loaded, Faults> {
+        let (loaded, faults) = Self::read(file, env, flags);
+        if faults.0.is_empty() { Ok(loaded) } else { Err(faults) }
+    }
+
+    /// As [`Config::load`], but gives what could be read beside every problem: where a value is wrong,
+    /// its default stands. For looking at what depends on the configuration, never for running.
+    pub fn read(
+        file: Option<&Path>,
+        env: impl Iterator<Item = (String, String)>,
+        flags: Flags,
+    ) -> (Loaded, Faults) {
         let env: BTreeMap<String, String> = env.collect();
         let (mut faults, mut warnings) = (Vec::new(), Vec::new());
         let mut layers = vec![layers::toml_layer("built-in", DEFAULT_TOML, None, &mut faults)];
@@ -96,13 +107,9 @@ impl Config {
         let merged = read::Merged::new(layers);
         let config = merged.config(&mut faults);
         check::check(&config, &merged, &env, &mut faults, &mut warnings);
-        if faults.is_empty() {
-            Ok(Loaded { config, warnings, sources: merged.sources() })
-        } else {
-            // As one reads: the file from its top, then the environment, then the flags.
-            faults.sort_by(|a, b| a.origin.cmp(&b.origin));
-            Err(Faults(faults))
-        }
+        // As one reads: the file from its top, then the environment, then the flags.
+        faults.sort_by(|a, b| a.origin.cmp(&b.origin));
+        (Loaded { config, warnings, sources: merged.sources() }, Faults(faults))
     }
 
     /// Everything that is wrong with these values, each told by the module that owns it.

@@ -5,6 +5,7 @@
 
 use serde_json::{Value, json};
 
+use super::read::EMPTY_REPLY;
 use super::tools::{CHECK_CONTINUATION, CREATE_PLAN, ask_user, check_continuation, create_plan};
 use crate::llm::{Choice, Message, Purpose, Request, ToolSpec, sections};
 use crate::llm::signature::{self, SceneLine, ToolLine};
@@ -204,7 +205,11 @@ fn scene(state: &RunState, catalogue: &Catalogue, number: u32) -> Request {
         }
         messages.extend(repair(state, &step.tries));
     }
-    let choice = if tools.is_empty() { Choice::None } else { Choice::Auto };
+    let choice = match state.steps.get(&number).and_then(|step| forced_read(state, catalogue, step)) {
+        _ if tools.is_empty() => Choice::None,
+        Some(tool) => Choice::Forced(tool),
+        None => Choice::Auto,
+    };
     let mut all = vec![Message::System { text: system }, Message::User { text: data }];
     all.extend(messages);
     Request {
@@ -215,6 +220,19 @@ fn scene(state: &RunState, catalogue: &Catalogue, number: u32) -> Request {
         temperature: Some(state.settings().temperature),
         max_output_tokens: None,
     }
+}
+
+/// After a reply without a word and without a call: the one read that the plan expects and that was
+/// not yet called. Never a write: a model that is forced makes missing arguments up.
+fn forced_read(state: &RunState, catalogue: &Catalogue, step: &StepState) -> Option<String> {
+    let silent = step.tries.iter().filter_map(|call| state.asks.get(call)).any(|ask| match &ask.status {
+        AskStatus::Rejected { problems, .. } => problems.iter().any(|p| p.code == EMPTY_REPLY),
+        _ => false,
+    });
+    let [expected] = step.step.expected_tools.as_slice() else { return None };
+    let tool = catalogue.get(&step.step.scene_name)?.tool(expected)?;
+    let called = step.calls.iter().filter_map(|c| state.calls.get(c)).any(|c| c.requested.tool == *expected);
+    (silent && !called && tool.effect == Effect::Read).then(|| expected.clone())
 }
 
 fn scene_data(state: &RunState, number: u32, step: &StepState) -> String {
@@ -262,10 +280,8 @@ fn loop_messages(state: &RunState, step: &StepState) -> Vec<Message> {
 }
 
 fn outcome_text(state: &RunState, call: u32) -> String {
-    let skipped = match state.calls.get(&call).map(|c| &c.status) {
-        Some(crate::run::CallStatus::Skipped { .. }) => true,
-        _ => false,
-    };
+    let status = state.calls.get(&call).map(|c| &c.status);
+    let skipped = matches!(status, Some(crate::run::CallStatus::Skipped { .. }));
     let value = match state.outcome(call) {
         Some(Outcome::Ok { result, say }) => {
             let mut value = json!({"outcome": if skipped { "skipped" } else { "ok" }, "result": result});

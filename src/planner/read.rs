@@ -13,6 +13,8 @@ use crate::run::{
 };
 use crate::scene::{Catalogue, Scene, arguments};
 
+/// The code of a reply without a word and without a call.
+pub(super) const EMPTY_REPLY: &str = "reply.empty";
 /// Calls read from one reply at most; a longer list is a model gone astray.
 const MAX_CALLS_IN_REPLY: usize = 64;
 
@@ -30,7 +32,7 @@ pub fn read(state: &RunState, catalogue: &Catalogue, call: u32, subject: Subject
         Subject::Scene { step } => read_scene(state, catalogue, reply, call, step),
         Subject::Continuation { round } => read_verdict(state, reply, round),
         Subject::Answer => match reply.text.trim() {
-            "" => Err(vec![Problem::new("reply.empty", "the answer was empty: write it in words")]),
+            "" => Err(vec![Problem::new(EMPTY_REPLY, "the answer was empty: write it in words")]),
             text => Ok(Event::Answered { text: text.to_owned(), degraded: fallback }),
         },
     };
@@ -71,18 +73,15 @@ fn read_plan(
 fn read_verdict(state: &RunState, reply: &Reply, round: u32) -> Result<Event, Vec<Problem>> {
     let mut verdict: Verdict = forced(state, reply, CHECK_CONTINUATION)?;
     let says = |text: &Option<String>| text.as_deref().is_some_and(|t| !t.trim().is_empty());
-    if !verdict.should_continue && !verdict.can_answer_now && !says(&verdict.missing_information) {
-        return Err(vec![Problem::new(
-            "verdict.nothing_missing",
-            "should_continue and can_answer_now are both false, but missing_information does not say what the user \
-             has to say: name it, or set can_answer_now to true",
-        )]);
-    }
     if verdict.should_continue && !says(&verdict.missing_information) {
+        // Small models put what is missing into the reasoning; there is no other way to read it.
+        verdict.missing_information = Some(verdict.reasoning.trim().to_owned()).filter(|r| !r.is_empty());
+    }
+    if !says(&verdict.missing_information) && (verdict.should_continue || !verdict.can_answer_now) {
         return Err(vec![Problem::new(
             "verdict.nothing_missing",
-            "should_continue is true, but missing_information does not say what is still to be done: name it, or set \
-             should_continue to false",
+            "missing_information does not say what is missing. If everything the user asked for was dealt with, set \
+             should_continue to false and can_answer_now to true; otherwise name what is missing",
         )]);
     }
     if verdict.should_continue || !state.settings().answer_with_check || !says(&verdict.answer) {
@@ -134,7 +133,7 @@ fn read_scene(
     let found = step.calls.iter().any(|c| matches!(state.outcome(*c), Some(Outcome::Ok { .. })));
     if calls.is_empty() && question.is_none() && text.is_empty() && !found {
         return Err(vec![Problem::new(
-            "reply.empty",
+            EMPTY_REPLY,
             "the reply was empty: call a tool, call AskUser, or say the result in words",
         )]);
     }

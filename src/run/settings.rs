@@ -3,7 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 /// Bounds and choices of one run. A changed configuration reaches new runs only.
+///
+/// What a stored run lacks is read as its default: newer settings may be added.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Settings {
     /// Most steps in one plan.
     pub max_steps: u32,

@@ -67,7 +67,7 @@ fn a_scene_file_is_read_as_it_is_written() {
     let loaded = one(GOOD);
     assert_eq!(told(&loaded), "");
     let scene = &loaded.scenes[0];
-    assert_eq!((scene.name.as_str(), scene.concurrency, scene.mailbox), ("Weather", 3, 64));
+    assert_eq!((scene.name.as_str(), scene.concurrency, scene.mailbox), ("Weather", 3, 1024));
     assert_eq!(scene.settings, json!({"source": "auto", "limits": {"days": 7}, "since": "2026-01-01"}));
     let tool = scene.tool("Forecast").unwrap();
     assert_eq!(
@@ -156,7 +156,7 @@ Authorization = "Bearer ${env:CRM_TOKEN}"
     b/scene.toml:3: error[scene.empty]: `instructions` is empty
       fill it in: they are all that the scene's model is told
     b/scene.toml:4: error[scene.bound]: concurrency = 0 is out of bounds
-      use 1 or more, or leave it out for 8
+      use 1 or more, or leave it out for 32
     b/scene.toml:5: error[scene.wrong_type]: `mailbox` is a string
       write a whole number of 0 or more
     b/scene.toml:9: error[scene.example_tool]: the example names the tool "MakeReqest", which the scene does not have

@@ -10,7 +10,6 @@ const REQUEST_CHARS: usize = 200;
 
 /// One record to append.
 #[derive(Debug, Clone, PartialEq)]
-#[expect(clippy::large_enum_variant, reason = "records are few and live briefly")]
 pub enum Record {
     /// An event of a run; the envelope names the run.
     Run(Envelope<Event>),

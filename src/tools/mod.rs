@@ -65,6 +65,23 @@ pub struct ToolContext {
     pub cancelled: CancellationToken,
 }
 
+impl ToolContext {
+    /// The scene's settings as a type of its own, with its defaults where nothing is set. `code` and
+    /// `scene` are named where they do not fit.
+    ///
+    /// # Errors
+    /// `code`, where the settings do not fit the type.
+    pub fn settings_as<T: DeserializeOwned + Default>(&self, scene: &str, code: &str) -> Result<T, ToolError> {
+        if self.settings.is_null() {
+            return Ok(T::default());
+        }
+        T::deserialize(&self.settings).map_err(|error| {
+            let message = format!("`scenes.settings.{scene}` of the configuration does not fit: {error}");
+            ToolError::failed(code, message)
+        })
+    }
+}
+
 /// A scene's own tables, in the one SQLite file of the data directory. The tables are those of the
 /// scene's `schema.sql`; rows of different tenants are kept apart by the scene's own statements.
 #[derive(Debug, Clone)]

@@ -62,8 +62,11 @@ async fn without_the_fallback_a_request_that_cannot_be_planned_fails_clearly_and
     assert_eq!(llm.count(), 4, "nothing is asked beside the planner");
 }
 
+/// The code by which it is told, the provider, and what the configuration changes.
+type Outage = (&'static str, ScriptedLlm, fn(&mut Config));
+
 /// Every way in which a provider can be out, and the code by which it is told.
-fn outages() -> Vec<(&'static str, ScriptedLlm, fn(&mut Config))> {
+fn outages() -> Vec<Outage> {
     let dead = ScriptedLlm::sequence([Scripted::status(500)]);
     let silent = ScriptedLlm::sequence([Scripted::Silence]);
     let refused = ScriptedLlm::sequence([Scripted::status(401)]);

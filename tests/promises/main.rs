@@ -2,16 +2,21 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test's helpers fail as tests do")]
 
+mod check;
+mod cli;
 mod continuation;
 mod conversations;
 mod degradation;
+mod example;
 mod llm_faults;
 mod planner_faults;
 mod planner_worth;
+mod process;
 mod scenarios;
 mod scene_faults;
+mod store_faults;
+mod stranger;
 #[path = "../../scenes/shipped.rs"]
 mod shipped;
-mod stranger;
 #[path = "../support/mod.rs"]
 mod support;

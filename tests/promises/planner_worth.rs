@@ -164,7 +164,7 @@ async fn send(town: &Town, llm: &ScriptedLlm, count: usize) -> Vec<(RunStatus, S
     let one = async |number: usize| {
         let request = town.engine.request(&format!("Look at number {number}"), None);
         let answer = town.engine.chat(request).await.unwrap();
-        if number % 50 == 0 {
+        if number.is_multiple_of(50) {
             llm.forget();
         }
         (number, (answer.status, answer.answer, answer.usage.llm_calls))

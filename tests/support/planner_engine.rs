@@ -167,9 +167,12 @@ pub fn arguments_of(tool: &str) -> Value {
     }
 }
 
+/// A call with its arguments, or the end of one.
+type Entry = (String, Option<Value>);
+
 /// What the tools were called with, in the order in which they began.
 #[derive(Clone, Default)]
-pub struct Log(Arc<Mutex<Vec<(String, Option<Value>)>>>);
+pub struct Log(Arc<Mutex<Vec<Entry>>>);
 
 impl Log {
     pub fn begin(&self, tool: &str, arguments: &Value) {

@@ -6,15 +6,8 @@ fn scene() -> toml::Table {
     include_str!("../scene.toml").parse().unwrap()
 }
 
-/// The sentence that `scene.toml` makes of a result; `day` is left as it is.
 fn said(language: &str, tool: &str, result: &Value) -> String {
-    let scene = scene();
-    let tools = scene["tools"].as_array().unwrap();
-    let tool = tools.iter().find(|t| t["name"].as_str() == Some(tool)).unwrap();
-    let mut environment = minijinja::Environment::new();
-    environment.set_undefined_behavior(minijinja::UndefinedBehavior::SemiStrict);
-    environment.add_filter("day", |day: String| day);
-    environment.render_str(tool["say"][language].as_str().unwrap(), result).unwrap()
+    crate::shipped::testing::said(include_str!("../scene.toml"), language, tool, result)
 }
 
 #[tokio::test]

@@ -74,6 +74,6 @@ proptest! {
         if !sim.state.status.is_terminal() {
             sim.crash();
         }
-        sim.to_the_end();
+        sim.finish();
     }
 }

@@ -69,12 +69,12 @@ impl Sim {
     pub fn run(world: World) -> Self {
         let mut sim = Self::new(world);
         sim.record(queued(sim.world.plan_only));
-        sim.to_the_end();
+        sim.finish();
         sim
     }
 
     /// Carries the run on until it has ended.
-    pub fn to_the_end(&mut self) {
+    pub fn finish(&mut self) {
         while !self.state.status.is_terminal() {
             self.turn();
             assert!(self.events.len() < LIMIT, "the run does not end");
@@ -212,7 +212,7 @@ impl Sim {
                 Event::SceneReplied {
                     step,
                     call,
-                    text: if kind % 2 == 0 { "done".to_owned() } else { " ".to_owned() },
+                    text: if kind.is_multiple_of(2) { "done".to_owned() } else { " ".to_owned() },
                     calls: match kind {
                         0 => Vec::new(),
                         1 if trouble > 0 => Vec::new(),

@@ -1,0 +1,41 @@
+//! A scene with two tools in Rust, and a request that needs both: `cargo run --example two_tools`
+use proscenium::run::Effect;
+use proscenium::scene::{Scene, SceneTool};
+use proscenium::{Answer, Config, Engine};
+use serde_json::json;
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Order {
+    /// The order's number.
+    number: u32,
+}
+
+/// Answers `message` with what is kept in `data_dir`.
+pub async fn ask(message: &str, data_dir: &std::path::Path) -> Result<Answer, Box<dyn std::error::Error>> {
+    let get = SceneTool::native("GetOrder", "Tells where an order is.", Effect::Read, |order: Order, _| async move {
+        Ok(json!({"number": order.number, "place": "Bologna"}))
+    });
+    let cancel = SceneTool::native("CancelOrder", "Cancels an order.", Effect::Write, |order: Order, _| async move {
+        Ok(json!({"number": order.number, "refund": 30}))
+    });
+    let orders = Scene::builder("Orders")
+        .description("Orders of the shop: where they are, and cancelling them.")
+        .instructions("Use the tools. Never guess a number.")
+        .example("Where is order 12?", "GetOrder")
+        .example("Cancel order 7", "CancelOrder")
+        .tool(get.say("en", "Order {{ number }} is in {{ place }}."))
+        .tool(cancel.say("en", "Order {{ number }} is cancelled, {{ refund }} euros come back."));
+    let mut config = Config::default(); // no model is configured, so the embedded rules serve
+    config.store.data_dir = data_dir.into();
+    let engine = Engine::builder(config).scene(orders.build().map_err(|faults| format!("{faults:?}"))?).start().await?;
+    let answer = engine.chat(engine.request(message, None)).await?;
+    engine.stop().await?;
+    Ok(answer)
+}
+
+#[tokio::main]
+#[expect(clippy::print_stdout, reason = "it is a program")]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    println!("{}", ask("Where is order 41, and then cancel order 42", &std::env::temp_dir().join("two_tools")).await?.answer);
+    Ok(())
+}

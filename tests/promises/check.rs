@@ -1,0 +1,146 @@
+//! What `check` promises: every fault at once, each with its place, its code and what to do.
+
+use super::process::Desk;
+use super::support::{self, Scripted, ScriptedLlm};
+use serde_json::json;
+
+const CONFIG: &str = r#"[planning]
+max_steps = 0
+temprature = 0.5
+
+[execution]
+time_zone = "Europe/Roma"
+
+[memory]
+window_share = "half"
+
+[scenes]
+dir = "scenes"
+
+[llm]
+forcing = "named"
+
+[[llm.models]]
+name = "main"
+base_url = "model.example/v1"
+"#;
+
+const ROOMS: &str = r#"name = "Rooms"
+descripton = "Meeting rooms of the company."
+
+[[tools]]
+name = "ListRooms"
+description = "Lists the meeting rooms."
+effect = "reads"
+native = "rooms.list"
+[tools.parameters]
+type = "object"
+
+[[tools]]
+name = "BookRoom"
+description = "Books a meeting room."
+effect = "write"
+timeout_ms = 0
+[tools.parameters]
+type = "object"
+[tools.http]
+method = "POST"
+url = "https://rooms.example/book/{room}"
+"#;
+
+#[test]
+fn every_fault_of_the_configuration_and_the_scenes_is_told_at_once() {
+    let desk = Desk::bare();
+    desk.write("site.toml", CONFIG);
+    desk.write("scenes/rooms/scene.toml", ROOMS);
+    desk.write("scenes/desks/scene.toml", "name = \"Desks\"\ndescription = \"Desks\n");
+    desk.write("scenes/empty/notes.txt", "nothing here");
+    let ran = desk.run(&["check", "--config", "site.toml"]);
+    assert_eq!((ran.status, ran.err.as_str()), (1, ""));
+    insta::assert_snapshot!(ran.out, @r#"
+    site.toml:2: error[config.value]: `planning.max_steps` = `0` is out of range
+      help: set a value from 1 to 100
+    site.toml:3: error[config.unknown_key]: there is no key `planning.temprature`
+      help: did you mean `planning.temperature`?
+    site.toml:6: error[config.value]: `execution.time_zone` = `Europe/Roma` is no time zone: failed to find time zone `Europe/Roma` in time zone database
+      help: did you mean `Europe/Rome`?
+    site.toml:9: error[config.type]: `memory.window_share` = `half` is text, and must be a number
+      help: mend it, or leave it out for the default `0.5`
+    site.toml:15: error[config.unknown_key]: there is no key `llm.forcing`
+      help: remove it; keys of `llm` are backoff_ms, between_tokens_timeout_ms, connect_timeout_ms, deadline_ms, first_token_timeout_ms, max_attempts, max_retry_after_ms, models, offline_context_window, purposes
+    site.toml:19: error[config.value]: `llm.models.0.base_url` = `model.example/v1` is no http or https address
+      help: write the API's address, such as `https://api.openai.com/v1`
+    scenes/desks/scene.toml:2: error[scene.syntax]: this is no TOML: invalid basic string, expected `"`
+      help: mend this first: the rest of the file is checked after
+    scenes/rooms/scene.toml: warning[scene.no_examples]: the scene has no examples
+      help: add [[examples]] with say = "…": requests are routed by them
+    scenes/rooms/scene.toml:1: error[scene.missing_key]: `description` is missing
+      help: add description = …
+    scenes/rooms/scene.toml:1: error[scene.missing_key]: `instructions` is missing
+      help: add instructions = …
+    scenes/rooms/scene.toml:2: error[scene.unknown_key]: `descripton` is not a key of a scene
+      help: did you mean "description"?
+    scenes/rooms/scene.toml:7: error[scene.invalid_value]: `tools[0].effect` is "reads"
+      help: write one of: read, write; did you mean "read"?
+    scenes/rooms/scene.toml:8: error[scene.native_unknown]: no native tool is registered as "rooms.list"
+      help: registered are: identity.find_user, identity.get_user_name, identity.get_user_profile, vacation.cancel_request, vacation.get_approvers, vacation.get_balance, vacation.get_holidays, vacation.list_requests, vacation.make_request, weather.add_city, weather.city_exists, weather.forecast and 1 more
+    scenes/rooms/scene.toml:16: error[scene.bound]: the timeout_ms of BookRoom is 0
+      help: use 1 or more, or leave it out for 10000
+    scenes/rooms/scene.toml:21: error[scene.http_placeholder]: {room} is not among the tool's parameters
+      help: declare it in `parameters`, or use one of: (none)
+    scenes/empty: warning[scene.no_file]: the folder has no scene.toml
+      help: add scene.toml, or move the folder away
+
+    14 errors, 2 warnings
+    "#);
+
+    let ran = desk.run(&["chat", "Ciao", "--scenes", "scenes"]);
+    assert_eq!((ran.status, ran.out.as_str()), (2, ""));
+    assert!(ran.err.contains("scene.toml:16") && ran.err.contains("proscenium check"), "{}", ran.err);
+}
+
+#[test]
+fn what_is_fine_is_told_with_what_was_found() {
+    let ran = Desk::bare().run(&["check"]);
+    assert_eq!((ran.status, ran.err.as_str()), (0, ""));
+    for told in ["offline (embedded rules, no network)", "3 scenes:", "MakeRequest (write)", "Nothing is wrong."] {
+        assert!(ran.out.contains(told), "no {told:?} in {}", ran.out);
+    }
+}
+
+#[test]
+fn a_live_check_finds_the_way_in_which_a_model_can_be_forced() {
+    // Calls a function only where `tool_choice` is `required`.
+    let llm = ScriptedLlm::start(|request, _| match support::forced_tool(request) {
+        Some(name) if request["tool_choice"] == "required" => {
+            let parameters = &request["tools"][0]["function"]["parameters"];
+            Scripted::call(name, filled(parameters))
+        }
+        _ => Scripted::Text("I would rather talk.".to_owned()),
+    });
+    let desk = Desk::bare().with("OPENAI_BASE_URL", llm.base_url()).with("OPENAI_MODEL", "some-model");
+    let ran = desk.run(&["check", "--live"]);
+    assert_eq!(ran.status, 0, "{ran:?}");
+    for told in [
+        "forcing = \"required\" works",
+        "forcing = \"named\" does not work",
+        "    use forcing = \"required\"",
+        "model some-model: warning[llm.forcing]: it is not forced by \"named\"",
+        "help: set `forcing = \"required\"` in its [[llm.models]]",
+    ] {
+        assert!(ran.out.contains(told), "no {told:?} in {}", ran.out);
+    }
+}
+
+/// Something that fits an object's schema.
+fn filled(schema: &serde_json::Value) -> serde_json::Value {
+    let properties = schema["properties"].as_object().cloned().unwrap_or_default();
+    let value = |schema: &serde_json::Value| match (&schema["enum"], schema["type"].as_str()) {
+        (serde_json::Value::Array(choices), _) => choices[0].clone(),
+        (_, Some("integer" | "number")) => json!(1),
+        (_, Some("boolean")) => json!(true),
+        (_, Some("array")) => json!([]),
+        _ => json!("word"),
+    };
+    properties.iter().map(|(name, schema)| (name.clone(), value(schema))).collect::<serde_json::Map<_, _>>().into()
+}

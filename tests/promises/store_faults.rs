@@ -1,0 +1,90 @@
+//! What becomes of the data directory when a process is killed, and when its file is damaged.
+
+use std::sync::mpsc;
+
+use super::cli::weather_model;
+use super::process::{Desk, MAIN};
+use super::support::{self, Scripted, ScriptedLlm};
+
+#[test]
+fn a_killed_process_leaves_a_directory_that_opens_and_a_session_that_goes_on() {
+    let (tell, told) = mpsc::sync_channel(8);
+    let silent = ScriptedLlm::start(move |request, _| match support::forced_tool(request) {
+        Some(_) => weather_model(request),
+        None => {
+            tell.send(()).unwrap();
+            Scripted::Silence
+        }
+    });
+    let desk = Desk::new();
+    desk.ask("Che tempo fa a Milano?", &["--session", "s"]);
+    let config = format!("[[llm.models]]\nname = \"silent\"\nbase_url = \"{}\"\n", silent.base_url());
+    desk.write("silent.toml", &config);
+    let chat = desk.hold(&["chat", "Che tempo fa a Roma?", "--session", "s", "--config", "silent.toml"]);
+    told.recv().unwrap();
+    chat.kill();
+
+    let listed = desk.run(&["runs", "list"]);
+    assert_eq!(listed.status, 0, "{listed:?}");
+    let row = listed.out.lines().nth(1).unwrap();
+    assert!(row.contains("running") && row.contains("Roma"), "{row}");
+    let run = row.split_whitespace().next().unwrap();
+    let shown = desk.run(&["runs", "show", run]);
+    assert!(shown.out.contains("Status: running") && shown.out.contains("not ended"), "{}", shown.out);
+
+    let answer = desk.ask("E a Torino?", &["--session", "s"]);
+    assert_eq!(answer["status"], "completed", "{answer:#}");
+    assert_eq!(answer["steps"][0]["tool_calls"][0]["result"]["city"], "Turin");
+}
+
+#[test]
+fn a_damaged_file_is_told_and_left_as_it_is() {
+    let desk = Desk::new();
+    std::fs::create_dir(desk.data()).unwrap();
+    let file = desk.data().join("proscenium.db");
+    let garbage = b"This is no database. ".repeat(500);
+    std::fs::write(&file, &garbage).unwrap();
+    for line in [&["chat", "Ciao"][..], &["runs", "list"]] {
+        let ran = desk.run(line);
+        assert_eq!((ran.status, ran.out.as_str()), (1, ""), "{ran:?}");
+        assert!(ran.err.contains("error[store.corrupt]") && ran.err.contains("proscenium.db"), "{}", ran.err);
+    }
+    assert_eq!(std::fs::read(&file).unwrap(), garbage);
+}
+
+#[test]
+fn a_file_of_a_newer_program_is_left_to_it() {
+    let desk = Desk::new();
+    desk.ask(MAIN, &[]);
+    let file = desk.data().join("proscenium.db");
+    // SQLite keeps `user_version` in bytes 60 to 63 of the file, big-endian.
+    let mut bytes = std::fs::read(&file).unwrap();
+    bytes[60..64].copy_from_slice(&999u32.to_be_bytes());
+    std::fs::write(&file, &bytes).unwrap();
+    for line in [&["chat", "Ciao"][..], &["runs", "list"]] {
+        let ran = desk.run(line);
+        assert_eq!((ran.status, ran.out.as_str()), (1, ""), "{ran:?}");
+        assert!(ran.err.contains("error[store.newer_schema]") && ran.err.contains("999"), "{}", ran.err);
+    }
+}
+
+#[test]
+fn a_truncated_write_ahead_log_is_recovered_to_its_last_whole_commit() {
+    let desk = Desk::new();
+    let mut chat = desk.hold(&["chat"]);
+    chat.say("Che tempo fa a Milano?\nChe tempo fa a Roma?\n");
+    chat.read_to("model calls");
+    chat.read_to("model calls");
+    // Killed, the process does not write the log back into the file.
+    chat.kill();
+    let log = desk.data().join("proscenium.db-wal");
+    let bytes = std::fs::read(&log).unwrap();
+    assert!(bytes.len() > 4096, "{}", bytes.len());
+    std::fs::write(&log, &bytes[..bytes.len() - 1000]).unwrap();
+
+    let ran = desk.run(&["chat", "Che tempo fa a Torino?"]);
+    assert_eq!(ran.status, 0, "{ran:?}");
+    let listed = desk.run(&["runs", "list"]);
+    assert!(listed.status == 0, "{listed:?}");
+    assert!(listed.out.contains("Torino") && listed.out.contains("Milano"), "{}", listed.out);
+}
