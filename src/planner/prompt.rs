@@ -222,17 +222,19 @@ fn scene(state: &RunState, catalogue: &Catalogue, number: u32) -> Request {
     }
 }
 
-/// After a reply without a word and without a call: the one read that the plan expects and that was
+/// After a reply without a word and without a call: the first read that the plan expects and that was
 /// not yet called. Never a write: a model that is forced makes missing arguments up.
 fn forced_read(state: &RunState, catalogue: &Catalogue, step: &StepState) -> Option<String> {
     let silent = step.tries.iter().filter_map(|call| state.asks.get(call)).any(|ask| match &ask.status {
         AskStatus::Rejected { problems, .. } => problems.iter().any(|p| p.code == EMPTY_REPLY),
         _ => false,
     });
-    let [expected] = step.step.expected_tools.as_slice() else { return None };
-    let tool = catalogue.get(&step.step.scene_name)?.tool(expected)?;
-    let called = step.calls.iter().filter_map(|c| state.calls.get(c)).any(|c| c.requested.tool == *expected);
-    (silent && !called && tool.effect == Effect::Read).then(|| expected.clone())
+    let scene = catalogue.get(&step.step.scene_name).filter(|_| silent)?;
+    let called = |name: &String| {
+        step.calls.iter().filter_map(|c| state.calls.get(c)).any(|c| c.requested.tool == *name)
+    };
+    let is_read = |name: &String| scene.tool(name).is_some_and(|tool| tool.effect == Effect::Read);
+    step.step.expected_tools.iter().find(|name| is_read(name) && !called(name)).cloned()
 }
 
 fn scene_data(state: &RunState, number: u32, step: &StepState) -> String {
@@ -362,7 +364,9 @@ fn repair(state: &RunState, tries: &[u32]) -> Vec<Message> {
 fn common(state: &RunState) -> String {
     let mut data = String::new();
     if let Some(started) = &state.started {
-        sections::push(&mut data, "now", &format!("{} {}", started.now, started.now.strftime("%A")));
+        // To the minute: the same question a moment later is the same prompt, which caches can tell.
+        let now = started.now.round(jiff::Unit::Minute).unwrap_or_else(|_| started.now.clone());
+        sections::push(&mut data, "now", &format!("{now} {}", now.strftime("%A")));
         sections::push(&mut data, "language", started.language.as_deref().unwrap_or(""));
     }
     data

@@ -84,10 +84,18 @@ fn read_verdict(state: &RunState, reply: &Reply, round: u32) -> Result<Event, Ve
              should_continue to false and can_answer_now to true; otherwise name what is missing",
         )]);
     }
-    if verdict.should_continue || !state.settings().answer_with_check || !says(&verdict.answer) {
+    // Some small models give the request back as its own answer.
+    let parroted = verdict.answer.as_deref().is_some_and(|a| same_words(a, state.request()));
+    if verdict.should_continue || !state.settings().answer_with_check || !says(&verdict.answer) || parroted {
         verdict.answer = None;
     }
     Ok(Event::Continuation { round, verdict, degraded: false })
+}
+
+/// Whether two texts say the same but for case, blanks and punctuation.
+fn same_words(a: &str, b: &str) -> bool {
+    let words = |text: &str| -> String { text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect() };
+    words(a) == words(b)
 }
 
 fn read_scene(

@@ -248,6 +248,12 @@ impl RunState {
         }
     }
 
+    /// Whether steps were to be carried out and none brought a result, a write or a question.
+    fn empty_handed(&self) -> bool {
+        let asks = self.steps.values().any(|s| s.status == StepStatus::NeedsInput);
+        !self.steps.is_empty() && !asks && !self.something_done()
+    }
+
     /// Whether there is anything to tell: a step that completed, or a write.
     fn something_done(&self) -> bool {
         self.steps.values().any(|s| s.status == StepStatus::Completed || self.wrote(s))
@@ -260,7 +266,9 @@ impl RunState {
     /// Every step has ended: the check, another plan, or the answer.
     fn after_steps(&self) -> Vec<Action> {
         let executes = self.plan().is_some_and(|p| p.plan.needs_execution);
-        if executes && !self.closing && self.verdicts.len() < self.plans.len() {
+        let empty_handed = self.empty_handed();
+        let judged = self.verdicts.len() >= self.plans.len() || (empty_handed && !self.ran_a_call());
+        if executes && !self.closing && !judged {
             let round = self.plans.len() as u32;
             return match self.due(&self.check_tries, self.settings().max_retries) {
                 Due::GiveUp(error) => vec![record(Event::Continuation {
@@ -276,6 +284,11 @@ impl RunState {
         if more && self.may_replan() {
             let version = self.plans.len() as u32 + 1;
             return vec![record(Event::Planning { version, cause: Cause::Continuation })];
+        }
+        // Nothing was found, so there is nothing that a model could word: asked all the same, small
+        // ones make something up.
+        if empty_handed {
+            return vec![record(Event::Answered { text: self.plain_answer(), degraded: true })];
         }
         if let Some(text) =
             verdict.and_then(|v| v.answer.as_deref()).filter(|t| !more && !t.trim().is_empty())

@@ -13,6 +13,7 @@ mod planner_faults;
 mod planner_worth;
 mod process;
 mod readme;
+mod real_replies;
 mod scenarios;
 mod scene_faults;
 mod store_faults;

@@ -5,7 +5,7 @@ use super::prompt::{Conversation, Lang, Prompt, Turn};
 use super::text;
 
 /// Longest summary, in characters.
-const MAX_SUMMARY: usize = 1600;
+const MAX_SUMMARY: usize = 700;
 
 /// What was asked and answered so far.
 pub(super) fn of(conversation: &Conversation, lang: Lang) -> String {
