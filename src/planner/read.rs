@@ -33,6 +33,11 @@ pub fn read(state: &RunState, catalogue: &Catalogue, call: u32, subject: Subject
         Subject::Continuation { round } => read_verdict(state, reply, round),
         Subject::Answer => match reply.text.trim() {
             "" => Err(vec![Problem::new(EMPTY_REPLY, "the answer was empty: write it in words")]),
+            // Without steps there is nothing to fall back on: a part of an answer is then better than none.
+            _ if reply.finish_reason.as_deref() == Some("length") && !state.steps.is_empty() => {
+                let what = "the answer was cut off at the limit of tokens: write it again, shorter";
+                Err(vec![Problem::new("reply.truncated", what)])
+            }
             text => Ok(Event::Answered { text: text.to_owned(), degraded: fallback }),
         },
     };

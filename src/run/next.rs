@@ -342,10 +342,14 @@ impl RunState {
                 || verdict.is_some_and(|v| v.should_continue)
             {
                 RunStatus::Partial
-            } else if self.answer.as_ref().is_some_and(|a| a.degraded) && self.steps.is_empty() {
-                return Event::RunFailed {
-                    error: Fault::new("llm.no_answer", "no model could word an answer; try again later"),
-                };
+            } else if let Some(answer) = self.answer.as_ref().filter(|a| a.degraded && self.steps.is_empty()) {
+                if answer.text.trim().is_empty() {
+                    return Event::RunFailed {
+                        error: Fault::new("llm.no_answer", "no model could word an answer; try again later"),
+                    };
+                }
+                // The rules have answered in place of the models: less than was asked for, but an answer.
+                RunStatus::Partial
             } else {
                 RunStatus::Completed
             };
