@@ -16,7 +16,8 @@ use tokio_util::sync::CancellationToken;
 use super::clock::Clock;
 use super::journal;
 use super::scene;
-use crate::llm::{self, Gateway};
+use crate::llm::budget::Hold;
+use crate::llm::{self, Caller, Gateway};
 use crate::memory;
 use crate::planner;
 use crate::run::{
@@ -30,6 +31,8 @@ use crate::tools::Principal;
 /// Events that one run may have. Every loop has a bound of its own; this one is for what was
 /// forgotten.
 const MAX_EVENTS: u64 = 20_000;
+/// How long an ending run waits to hear what its questions under way have cost.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// How many events a slow listener may lag behind before it has to read the journal.
 pub(crate) const EVENTS_KEPT: usize = 256;
 
@@ -68,6 +71,8 @@ pub(crate) struct Driver {
     waited: Waited,
     /// The last number of the session's own stream; nothing else writes to it while a run is driven.
     session_seq: u64,
+    /// Keeps the run's account until its end.
+    _account: Hold,
 }
 
 /// A run that ended, or could not go on.
@@ -97,6 +102,8 @@ impl Driver {
         if let Err(error) = state.apply(&Event::RunQueued(queued)) {
             tracing::error!(%run, %error, "a new run refused its own request");
         }
+        let account =
+            shared.gateway.guards().budget.hold_run(&principal.tenant, run, state.usage.cost_nano_usd);
         Self {
             shared,
             session,
@@ -108,6 +115,7 @@ impl Driver {
             stop: CancellationToken::new(),
             waited: Waited::default(),
             session_seq,
+            _account: account,
         }
     }
 
@@ -156,8 +164,28 @@ impl Driver {
         }
     }
 
+    /// Ends the questions under way and records what they cost, before the run's last event: what was
+    /// charged to a budget is in the journal.
+    async fn stop_asking(&mut self) -> Result<(), Fault> {
+        self.stop.cancel();
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        while let Ok(Some(event)) = tokio::time::timeout_at(deadline, self.in_flight.next()).await {
+            let asked = matches!(event, Event::ModelReplied { .. } | Event::ModelFailed { .. });
+            if asked && self.state.check(&event).is_ok() {
+                self.record(event).await?;
+            }
+        }
+        // Whatever does not end is of no use to an ended run.
+        self.in_flight.clear();
+        Ok(())
+    }
+
     async fn perform(&mut self, action: Action, context: &mut Option<Context>) -> Result<(), Fault> {
         match action {
+            // The machine is asked again afterwards.
+            Action::Record { event } if event.is_terminal() && !self.in_flight.is_empty() => {
+                self.stop_asking().await
+            }
             Action::Start => {
                 let context = context.take().unwrap_or_default();
                 let language = language(self.state.request(), &context);
@@ -202,11 +230,16 @@ impl Driver {
             _ => None,
         };
         let stop = self.stop.clone();
+        let caller = Caller {
+            tenant: self.principal.tenant.clone(),
+            session: self.session.clone(),
+            run: Some(self.state.run),
+        };
         self.in_flight.push(Box::pin(async move {
             let asked = Instant::now();
             let result = match scene {
-                Some(scene) => scene.ask(request, fallback, stop).await,
-                None => gateway.complete(&request, fallback, &stop).await.map_err(scene::Failed::from),
+                Some(scene) => scene.ask(caller, request, fallback, stop).await,
+                None => gateway.complete(&caller, &request, fallback, &stop).await.map_err(scene::Failed::from),
             };
             let millis = millis(asked);
             match result {

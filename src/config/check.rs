@@ -26,6 +26,7 @@ pub(super) fn check(
     let mut seen = Checker { merged, faults };
     who_and_how(config, &mut seen);
     waiting(config, &mut seen);
+    guards(config, &mut seen);
     models(config, &mut seen);
     warn(config, merged, env, warnings);
 }
@@ -146,6 +147,18 @@ fn waiting(config: &Config, seen: &mut Checker<'_>) {
     seen.range("llm.max_retry_after_ms", llm.max_retry_after_ms, 0..=DAY_MS);
     seen.range("llm.backoff_ms", llm.backoff_ms, 0..=60_000);
     seen.range("llm.offline_context_window", llm.offline_context_window, 256..=MOST_TOKENS);
+}
+
+fn guards(config: &Config, seen: &mut Checker<'_>) {
+    let budget = &config.budget;
+    for (key, usd) in [
+        ("budget.run_usd", budget.run_usd),
+        ("budget.session_usd", budget.session_usd),
+        ("budget.tenant_usd", budget.tenant_usd),
+        ("budget.day_usd", budget.day_usd),
+    ] {
+        seen.range(key, usd.unwrap_or_default(), 0.0..=1_000_000_000.0);
+    }
 }
 
 fn models(config: &Config, seen: &mut Checker<'_>) {

@@ -37,6 +37,8 @@ pub struct Config {
     pub store: crate::store::Options,
     /// The models.
     pub llm: crate::llm::Options,
+    /// What may be spent on models.
+    pub budget: crate::llm::budget::Options,
     /// How plans are asked for.
     pub planning: Planning,
     /// How plans are carried out.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::budget::Refusal;
 use crate::run::{Fault, Usage};
 
 /// Why a model gave no reply, which model it was, and what it cost all the same. Never carries a key.
@@ -94,6 +95,9 @@ pub enum Kind {
         /// Most bytes that are read.
         limit: usize,
     },
+    /// A budget has not so much left. Nothing was sent.
+    #[error("is not asked: {0}")]
+    Budget(Box<Refusal>),
     /// The caller does not want the reply any more.
     #[error("was not waited for: the request was cancelled")]
     Cancelled,
@@ -127,6 +131,7 @@ impl Kind {
             Kind::EmptyStream => "llm.empty_stream",
             Kind::CutStream => "llm.cut_stream",
             Kind::TooLarge { .. } => "llm.too_large",
+            Kind::Budget(_) => "budget.exceeded",
             Kind::Cancelled => "llm.cancelled",
             Kind::NotConfigured { .. } => "llm.not_configured",
             Kind::Internal { .. } => "llm.internal",
@@ -143,6 +148,7 @@ impl Kind {
                 | Kind::Unauthorized { .. }
                 | Kind::Status { .. }
                 | Kind::ContextOverflow { .. }
+                | Kind::Budget(_)
                 | Kind::NotConfigured { .. }
         )
     }

@@ -3,7 +3,7 @@
 //! A call's way through the gateway, in this order:
 //!
 //! 1. *cache* (not built yet): an equal call that was answered costs nothing and passes no limit;
-//! 2. *budget* (not built yet): money is reserved before each attempt;
+//! 2. **budget**: money is reserved before each attempt, and settled after it ([`budget`](super::budget));
 //! 3. *rate limit* (not built yet): requests and tokens, by tenant and provider;
 //! 4. **models**: those of the purpose, in order; each is tried again where that is safe, and the next
 //!    one takes over when it is out ([`retry`]);
@@ -27,7 +27,7 @@ use super::options::{OFFLINE, Options};
 use super::prices::Price;
 use super::probe::{self, Probe};
 use super::provider::{CallControl, Provider};
-use super::{Completion, Purpose, Request, retry, tokens};
+use super::{Caller, Completion, Guards, Purpose, Request, retry, tokens};
 use crate::run::Usage;
 
 /// Threads of the runtime on which providers are called.
@@ -38,6 +38,7 @@ const THREADS: usize = 2;
 #[derive(Clone)]
 pub struct Gateway {
     core: Arc<Core>,
+    guards: Guards,
     worker: Arc<Worker>,
 }
 
@@ -53,6 +54,17 @@ struct Model {
     provider: Arc<dyn Provider>,
     price: Price,
     context_window: u32,
+    max_output_tokens: u32,
+}
+
+/// One question on its way through the gateway.
+struct Call<'a> {
+    request: &'a Request,
+    caller: &'a Caller,
+    ctl: &'a CallControl,
+    guards: &'a Guards,
+    /// Tokens of the request, counted.
+    prompt: u64,
 }
 
 impl Gateway {
@@ -84,6 +96,7 @@ impl Gateway {
                 provider: Arc::new(server.clone()),
                 price: Price::of(model),
                 context_window: model.context_window,
+                max_output_tokens: model.max_output_tokens,
             });
             servers.push(server);
         }
@@ -91,23 +104,43 @@ impl Gateway {
             provider: offline,
             price: Price::default(),
             context_window: options.offline_context_window,
+            max_output_tokens: 0,
         };
         let worker = Arc::new(Worker::start()?);
-        Ok(Self { core: Arc::new(Core { options, models, servers, offline }), worker })
+        let core = Arc::new(Core { options, models, servers, offline });
+        Ok(Self { core, guards: Guards::default(), worker })
     }
 
-    /// Asks the models of the request's purpose until one replies. `fallback` asks the embedded rules
-    /// in their place. The usage tells of failed attempts too. Dropping the future ends the call.
+    /// The same gateway behind these guards.
+    #[must_use]
+    pub fn guarded(mut self, guards: Guards) -> Self {
+        self.guards = guards;
+        self
+    }
+
+    /// What stands between callers and models.
+    pub fn guards(&self) -> &Guards {
+        &self.guards
+    }
+
+    /// Asks the models of the request's purpose for `caller` until one replies. `fallback` asks the
+    /// embedded rules in their place. The usage tells of failed attempts too. Dropping the future ends the call.
     pub async fn complete(
         &self,
+        caller: &Caller,
         request: &Request,
         fallback: bool,
         cancelled: &CancellationToken,
     ) -> Result<Completion, Error> {
         let core = self.core.clone();
-        let request = request.clone();
+        let (request, caller, guards) = (request.clone(), caller.clone(), self.guards.clone());
         let ctl = CallControl::new(cancelled.clone(), self.core.options.deadline_ms);
-        self.worker.run(async move { core.ask(&request, fallback, &ctl).await }).await?
+        let ask = async move {
+            let prompt = tokens::request(&request);
+            let call = Call { request: &request, caller: &caller, ctl: &ctl, guards: &guards, prompt };
+            core.ask(&call, fallback).await
+        };
+        self.worker.run(ask).await?
     }
 
     /// Asks every configured model one small question in each way of forcing, all models at once:
@@ -154,14 +187,15 @@ impl Core {
         listed.chain(all).chain(rules)
     }
 
-    async fn ask(&self, request: &Request, fallback: bool, ctl: &CallControl) -> Result<Completion, Error> {
+    async fn ask(&self, call: &Call<'_>, fallback: bool) -> Result<Completion, Error> {
+        let request = call.request;
         let models: Vec<&Model> =
             if fallback { vec![&self.offline] } else { self.models_for(request.purpose).collect() };
         let mut spent = Usage::default();
         let mut failed = None;
         for (i, model) in models.iter().enumerate() {
             let another = i + 1 < models.len();
-            match self.try_model(model, another, request, ctl, &mut spent).await {
+            match self.try_model(model, another, call, &mut spent).await {
                 Ok(mut completion) => {
                     completion.usage += spent;
                     return Ok(completion);
@@ -191,22 +225,13 @@ impl Core {
         &self,
         model: &Model,
         another: bool,
-        request: &Request,
-        ctl: &CallControl,
+        call: &Call<'_>,
         spent: &mut Usage,
     ) -> Result<Completion, Error> {
-        let name = model.provider.name();
+        let (name, ctl) = (model.provider.name(), call.ctl);
         let mut attempt = 1;
         loop {
-            let result = match ctl.within(model.provider.complete(request, ctl)).await {
-                Ok(result) => result,
-                // Ended from here: what the model did of it is not known, so its prompt is counted.
-                Err(kind) => {
-                    let usage = model.price.usage(tokens::request(request), 0, 0);
-                    Err(Error::new(name, kind).costing(usage))
-                }
-            };
-            let error = match result {
+            let error = match Self::attempt(model, call).await {
                 Ok(completion) => return Ok(completion),
                 Err(error) => error,
             };
@@ -222,6 +247,28 @@ impl Core {
             ctl.within(tokio::time::sleep(wait)).await.map_err(|kind| Error::new(name, kind))?;
             attempt += 1;
         }
+    }
+
+    /// Asks once, for money set aside before and settled after: what is charged is what the reply or
+    /// the error says that it cost, so that whoever adds those up comes to the same sum.
+    async fn attempt(model: &Model, call: &Call<'_>) -> Result<Completion, Error> {
+        let name = model.provider.name();
+        let max_output = u64::from(call.request.max_output_tokens.unwrap_or(model.max_output_tokens));
+        let most = model.price.most(call.prompt, max_output);
+        let mut reservation = call
+            .guards
+            .budget
+            .reserve(call.caller, most)
+            .map_err(|refusal| Error::new(name, Kind::Budget(Box::new(refusal))))?;
+        reservation.sent();
+        let result = match call.ctl.within(model.provider.complete(call.request, call.ctl)).await {
+            Ok(result) => result,
+            // Ended from here: nobody knows what the model did of it.
+            Err(kind) => Err(Error::new(name, kind).costing(model.price.unknown(call.prompt, 0, max_output))),
+        };
+        let usage = result.as_ref().map_or_else(Error::usage, |completion| completion.usage);
+        reservation.settle(usage.cost_nano_usd);
+        result
     }
 }
 

@@ -7,9 +7,12 @@
 //! **Invariant:** nothing outside this module speaks to a provider; it knows `run` for the shapes of
 //! replies and usage, and nothing of scenes, planners or actors.
 
+pub mod budget;
+mod caller;
 mod embedded;
 mod error;
 mod gateway;
+mod guards;
 pub mod openai;
 mod options;
 mod prices;
@@ -28,8 +31,11 @@ use serde_json::Value;
 
 use crate::run::{Reply, ReplyCall, Usage};
 
+pub use budget::Budget;
+pub use caller::Caller;
 pub use error::{Error, Kind};
 pub use gateway::Gateway;
+pub use guards::Guards;
 pub use options::{Forcing, ModelOptions, OFFLINE, Options};
 pub use prices::Price;
 pub use probe::{Latency, Probe, Tried, Worked};

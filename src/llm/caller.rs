@@ -1,0 +1,14 @@
+//! Who asks, for the gateway.
+
+use crate::run::{RunId, SessionId, TenantId};
+
+/// For whom a model is asked: who pays, and in which conversation and run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Caller {
+    /// Who pays. Cache, budgets and limits are kept apart by it.
+    pub tenant: TenantId,
+    /// The conversation.
+    pub session: SessionId,
+    /// The run; absent for what a conversation asks for itself, such as a summary.
+    pub run: Option<RunId>,
+}
