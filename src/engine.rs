@@ -19,7 +19,7 @@ use crate::actors::{scene as scene_actor, session_registry};
 use crate::answer::Answer;
 use crate::config::Config;
 use crate::llm::budget::Scope;
-use crate::llm::{Budget, Gateway, Guards};
+use crate::llm::{Budget, Cache, Gateway, Guards};
 use crate::run::{Envelope, Event, Fault, RunId, RunState, SessionId, TenantId, Turn};
 use crate::scene::{self, Catalogue, Folder, Scene};
 use crate::store::{self, DataDir, Store};
@@ -89,7 +89,10 @@ impl Builder {
         let clock = Clock::new(zone, config.execution.fixed_now);
         let http = crate::tools::guard::http_client(&config.scenes.network())
             .map_err(|error| start_fault("http.client", format!("no HTTP client for tools: {error}")))?;
-        let guards = Guards { budget: Budget::new(&config.budget, clock.zone()) };
+        let guards = Guards {
+            cache: Cache::new(&config.cache),
+            budget: Budget::new(&config.budget, clock.zone()),
+        };
         let gateway = Gateway::new(config.llm.clone(), Arc::new(crate::llm::offline::Offline))
             .map_err(|error| StartError::Other(error.into()))?
             .guarded(guards);

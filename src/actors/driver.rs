@@ -17,7 +17,7 @@ use super::clock::Clock;
 use super::journal;
 use super::scene;
 use crate::llm::budget::Hold;
-use crate::llm::{self, Caller, Gateway};
+use crate::llm::{self, Caller, Confirm, Gateway};
 use crate::memory;
 use crate::planner;
 use crate::run::{
@@ -66,7 +66,9 @@ pub(crate) struct Driver {
     state: RunState,
     listeners: broadcast::Sender<Told>,
     wishes: mpsc::Receiver<CancelWish>,
-    in_flight: FuturesUnordered<Pin<Box<dyn Future<Output = Event> + Send>>>,
+    in_flight: FuturesUnordered<Pin<Box<dyn Future<Output = Done> + Send>>>,
+    /// Replies whose meaning is not read yet, by their questions.
+    unread: BTreeMap<u32, Confirm>,
     stop: CancellationToken,
     waited: Waited,
     /// The last number of the session's own stream; nothing else writes to it while a run is driven.
@@ -74,6 +76,9 @@ pub(crate) struct Driver {
     /// Keeps the run's account until its end.
     _account: Hold,
 }
+
+/// What came of an action, and for a reply where to say what its reader made of it.
+type Done = (Event, Option<Confirm>);
 
 /// A run that ended, or could not go on.
 pub(crate) struct Ended {
@@ -112,6 +117,7 @@ impl Driver {
             listeners,
             wishes,
             in_flight: FuturesUnordered::new(),
+            unread: BTreeMap::new(),
             stop: CancellationToken::new(),
             waited: Waited::default(),
             session_seq,
@@ -151,15 +157,20 @@ impl Driver {
                 return Ok(());
             }
             self.waited.busy(!self.in_flight.is_empty());
-            let event = tokio::select! {
-                Some(event) = self.in_flight.next() => event,
-                Some(wish) = self.wishes.recv() => Event::CancelRequested { by: wish.by, deadline: false },
+            let (event, confirm) = tokio::select! {
+                Some(done) = self.in_flight.next() => done,
+                Some(wish) = self.wishes.recv() => {
+                    (Event::CancelRequested { by: wish.by, deadline: false }, None)
+                }
                 () = &mut deadline, if !late => {
                     late = true;
-                    Event::CancelRequested { by: "deadline".to_owned(), deadline: true }
+                    (Event::CancelRequested { by: "deadline".to_owned(), deadline: true }, None)
                 }
             };
             self.waited.busy(false);
+            if let (Event::ModelReplied { call, .. }, Some(confirm)) = (&event, confirm) {
+                self.unread.insert(*call, confirm);
+            }
             self.record(event).await?;
         }
     }
@@ -169,7 +180,7 @@ impl Driver {
     async fn stop_asking(&mut self) -> Result<(), Fault> {
         self.stop.cancel();
         let deadline = tokio::time::Instant::now() + PATIENCE;
-        while let Ok(Some(event)) = tokio::time::timeout_at(deadline, self.in_flight.next()).await {
+        while let Ok(Some((event, _))) = tokio::time::timeout_at(deadline, self.in_flight.next()).await {
             let asked = matches!(event, Event::ModelReplied { .. } | Event::ModelFailed { .. });
             if asked && self.state.check(&event).is_ok() {
                 self.record(event).await?;
@@ -201,6 +212,11 @@ impl Driver {
             Action::Record { event } => self.record(event).await,
             Action::Read { call, subject } => {
                 let event = planner::read(&self.state, &self.shared.catalogue, call, subject);
+                match self.unread.remove(&call) {
+                    Some(confirm) if is_usable(&event) => confirm.accepted().await,
+                    Some(confirm) => confirm.rejected().await,
+                    None => {}
+                }
                 self.record(event).await
             }
             Action::Ask { call, subject, attempt, fallback } => {
@@ -234,6 +250,7 @@ impl Driver {
             tenant: self.principal.tenant.clone(),
             session: self.session.clone(),
             run: Some(self.state.run),
+            cache: None,
         };
         self.in_flight.push(Box::pin(async move {
             let asked = Instant::now();
@@ -243,9 +260,12 @@ impl Driver {
             };
             let millis = millis(asked);
             match result {
-                Ok(done) => Event::ModelReplied { call, reply: done.reply, usage: done.usage, millis },
+                Ok(done) => {
+                    let event = Event::ModelReplied { call, reply: done.reply, usage: done.usage, millis };
+                    (event, Some(done.confirm))
+                }
                 Err(failed) => {
-                    Event::ModelFailed { call, error: failed.fault, usage: failed.usage, millis }
+                    (Event::ModelFailed { call, error: failed.fault, usage: failed.usage, millis }, None)
                 }
             }
         }));
@@ -274,7 +294,7 @@ impl Driver {
                 Some(scene) => scene.call(work).await,
                 None => Outcome::Failed { error: Fault::new("scene.unknown", "the scene is not loaded") },
             };
-            Event::ToolCompleted { call: number, outcome, millis: millis(asked) }
+            (Event::ToolCompleted { call: number, outcome, millis: millis(asked) }, None)
         }));
     }
 
@@ -332,6 +352,15 @@ impl Driver {
 /// A store's error as a fault of a run.
 pub(crate) fn store_fault(error: &store::Error) -> Fault {
     Fault::new(error.code(), error.to_string())
+}
+
+/// Whether a reply could be used as it is, so that an equal question may get it, too.
+fn is_usable(read: &Event) -> bool {
+    match read {
+        Event::ReplyRejected { .. } => false,
+        Event::SceneReplied { calls, .. } => calls.iter().all(|call| call.problem.is_none()),
+        _ => true,
+    }
 }
 
 /// The language of the request; of the conversation so far where the request is too short to tell.

@@ -15,7 +15,7 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use crate::llm::{self, Caller, Completion, Gateway};
+use crate::llm::{self, Caller, Gateway, Replied};
 use crate::run::{Effect, Fault, Outcome, RunId, SessionId, Usage};
 use crate::scene::{Scene, SceneTool};
 use crate::tools::{Principal, SceneStore, ToolContext, ToolErrorKind, bound, phrase};
@@ -100,7 +100,7 @@ impl Handle {
         request: llm::Request,
         fallback: bool,
         cancelled: CancellationToken,
-    ) -> Result<Completion, Failed> {
+    ) -> Result<Replied, Failed> {
         let (reply, answer) = oneshot::channel();
         let work = Work::Ask { caller, request: Box::new(request), fallback, cancelled, reply };
         if let Err(fault) = self.send(work) {
@@ -158,7 +158,7 @@ enum Work {
         request: Box<llm::Request>,
         fallback: bool,
         cancelled: CancellationToken,
-        reply: oneshot::Sender<Result<Completion, Failed>>,
+        reply: oneshot::Sender<Result<Replied, Failed>>,
     },
     Call {
         call: Box<Call>,

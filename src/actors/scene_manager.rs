@@ -294,11 +294,12 @@ impl SceneManager {
         let gateway = self.options.shared.gateway.clone();
         let journal = self.options.shared.journal.clone();
         let (session, tenant, seq) = (self.session.clone(), self.tenant.clone(), self.seq);
-        let caller = Caller { tenant: tenant.clone(), session: session.clone(), run: None };
+        let caller = Caller { tenant: tenant.clone(), session: session.clone(), run: None, cache: None };
         let work = async move {
             let mut events = Vec::new();
             match gateway.complete(&caller, &request, false, &CancellationToken::new()).await {
                 Ok(done) if !done.reply.text.trim().is_empty() => {
+                    done.confirm.accepted().await;
                     events.push(SessionEvent::Summarised {
                         through: job.through,
                         summary: done.reply.text.trim().to_owned(),
@@ -307,7 +308,10 @@ impl SceneManager {
                 }
                 other => {
                     let (error, usage) = match other {
-                        Ok(done) => (Fault::new("summary.empty", "the summary was empty"), done.usage),
+                        Ok(done) => {
+                            done.confirm.rejected().await;
+                            (Fault::new("summary.empty", "the summary was empty"), done.usage)
+                        }
                         Err(error) => {
                             let failure = super::scene::Failed::from(error);
                             (failure.fault, failure.usage)

@@ -150,6 +150,8 @@ fn waiting(config: &Config, seen: &mut Checker<'_>) {
 }
 
 fn guards(config: &Config, seen: &mut Checker<'_>) {
+    seen.range("cache.max_bytes", config.cache.max_bytes, 0..=1 << 40);
+    seen.range("cache.ttl_s", config.cache.ttl_s, 1..=30 * 86_400);
     let budget = &config.budget;
     for (key, usd) in [
         ("budget.run_usd", budget.run_usd),

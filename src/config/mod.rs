@@ -37,6 +37,8 @@ pub struct Config {
     pub store: crate::store::Options,
     /// The models.
     pub llm: crate::llm::Options,
+    /// Which replies of models are kept.
+    pub cache: crate::llm::cache::Options,
     /// What may be spent on models.
     pub budget: crate::llm::budget::Options,
     /// How plans are asked for.

@@ -1,5 +1,6 @@
 //! Who asks, for the gateway.
 
+use super::cache::Mode;
 use crate::run::{RunId, SessionId, TenantId};
 
 /// For whom a model is asked: who pays, and in which conversation and run.
@@ -11,4 +12,6 @@ pub struct Caller {
     pub session: SessionId,
     /// The run; absent for what a conversation asks for itself, such as a summary.
     pub run: Option<RunId>,
+    /// How this question uses the cache, where not as configured for its purpose.
+    pub cache: Option<Mode>,
 }

@@ -2,15 +2,16 @@
 //!
 //! A call's way through the gateway, in this order:
 //!
-//! 1. *cache* (not built yet): an equal call that was answered costs nothing and passes no limit;
+//! 1. **cache**: an equal call that was answered costs nothing and passes no limit ([`cache`](super::cache));
+//!    it is looked up for each model in turn, since the model is part of what makes calls equal;
 //! 2. **budget**: money is reserved before each attempt, and settled after it ([`budget`](super::budget));
 //! 3. *rate limit* (not built yet): requests and tokens, by tenant and provider;
 //! 4. **models**: those of the purpose, in order; each is tried again where that is safe, and the next
 //!    one takes over when it is out ([`retry`]);
-//! 5. *settle, record, cache* (not built yet): what it really cost, and a reply that its reader found
-//!    valid.
+//! 5. *settle, keep*: what it really cost; and, once its reader found it valid, the reply
+//!    ([`Confirm`](super::Confirm)).
 //!
-//! Steps 1 and 5 belong around `Core::ask`, 2 and 3 around each attempt in `Core::try_model`.
+//! The embedded rules are free and at once, so nothing stands before them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -27,7 +28,8 @@ use super::options::{OFFLINE, Options};
 use super::prices::Price;
 use super::probe::{self, Probe};
 use super::provider::{CallControl, Provider};
-use super::{Caller, Completion, Guards, Purpose, Request, retry, tokens};
+use super::cache::{Found, Key};
+use super::{Caller, Completion, Confirm, Guards, Purpose, Replied, Request, retry, tokens};
 use crate::run::Usage;
 
 /// Threads of the runtime on which providers are called.
@@ -55,6 +57,9 @@ struct Model {
     price: Price,
     context_window: u32,
     max_output_tokens: u32,
+    /// What tells its replies from those of other models; absent for the embedded rules, whose replies
+    /// are not kept.
+    identity: Option<Arc<str>>,
 }
 
 /// One question on its way through the gateway.
@@ -65,6 +70,13 @@ struct Call<'a> {
     guards: &'a Guards,
     /// Tokens of the request, counted.
     prompt: u64,
+}
+
+impl Call<'_> {
+    /// The most tokens that a reply of `model` may have.
+    fn max_output(&self, model: &Model) -> u64 {
+        u64::from(self.request.max_output_tokens.unwrap_or(model.max_output_tokens))
+    }
 }
 
 impl Gateway {
@@ -97,6 +109,8 @@ impl Gateway {
                 price: Price::of(model),
                 context_window: model.context_window,
                 max_output_tokens: model.max_output_tokens,
+                // Plain data, which can always be written.
+                identity: Some(serde_json::to_string(model).unwrap_or_default().into()),
             });
             servers.push(server);
         }
@@ -105,6 +119,7 @@ impl Gateway {
             price: Price::default(),
             context_window: options.offline_context_window,
             max_output_tokens: 0,
+            identity: None,
         };
         let worker = Arc::new(Worker::start()?);
         let core = Arc::new(Core { options, models, servers, offline });
@@ -124,14 +139,14 @@ impl Gateway {
     }
 
     /// Asks the models of the request's purpose for `caller` until one replies. `fallback` asks the
-    /// embedded rules in their place. The usage tells of failed attempts too. Dropping the future ends the call.
+    /// embedded rules in their place. Tell the reply's [`Confirm`] what its reader made of it. The usage tells of failed attempts too. Dropping the future ends the call.
     pub async fn complete(
         &self,
         caller: &Caller,
         request: &Request,
         fallback: bool,
         cancelled: &CancellationToken,
-    ) -> Result<Completion, Error> {
+    ) -> Result<Replied, Error> {
         let core = self.core.clone();
         let (request, caller, guards) = (request.clone(), caller.clone(), self.guards.clone());
         let ctl = CallControl::new(cancelled.clone(), self.core.options.deadline_ms);
@@ -187,7 +202,7 @@ impl Core {
         listed.chain(all).chain(rules)
     }
 
-    async fn ask(&self, call: &Call<'_>, fallback: bool) -> Result<Completion, Error> {
+    async fn ask(&self, call: &Call<'_>, fallback: bool) -> Result<Replied, Error> {
         let request = call.request;
         let models: Vec<&Model> =
             if fallback { vec![&self.offline] } else { self.models_for(request.purpose).collect() };
@@ -195,10 +210,10 @@ impl Core {
         let mut failed = None;
         for (i, model) in models.iter().enumerate() {
             let another = i + 1 < models.len();
-            match self.try_model(model, another, call, &mut spent).await {
-                Ok(mut completion) => {
-                    completion.usage += spent;
-                    return Ok(completion);
+            match self.cached(model, another, call, &mut spent).await {
+                Ok(Found { completion: Completion { reply, mut usage }, cached, confirm }) => {
+                    usage += spent;
+                    return Ok(Replied { reply, usage, cached, confirm });
                 }
                 Err(error) => {
                     if *error.kind() != Kind::Cancelled {
@@ -217,6 +232,24 @@ impl Core {
             Error::new("gateway", Kind::NotConfigured { detail })
         };
         Err(failed.unwrap_or_else(nobody).costing(spent))
+    }
+
+    /// Asks one model, unless the reply is there already.
+    async fn cached(
+        &self,
+        model: &Model,
+        another: bool,
+        call: &Call<'_>,
+        spent: &mut Usage,
+    ) -> Result<Found, Error> {
+        let ask = self.try_model(model, another, call, spent);
+        let Some(identity) = &model.identity else {
+            return ask.await.map(|completion| Found { completion, cached: false, confirm: Confirm::default() });
+        };
+        let Call { request, caller, ctl, guards, .. } = call;
+        let mode = guards.cache.mode(caller, request.purpose);
+        let key = Key::new(&caller.tenant, identity, request);
+        guards.cache.through(key, mode, call.max_output(model), ctl, ask).await
     }
 
     /// Asks one model, and again while that is safe and there is time. Adds what failed attempts cost
@@ -253,7 +286,7 @@ impl Core {
     /// the error says that it cost, so that whoever adds those up comes to the same sum.
     async fn attempt(model: &Model, call: &Call<'_>) -> Result<Completion, Error> {
         let name = model.provider.name();
-        let max_output = u64::from(call.request.max_output_tokens.unwrap_or(model.max_output_tokens));
+        let max_output = call.max_output(model);
         let most = model.price.most(call.prompt, max_output);
         let mut reservation = call
             .guards

@@ -8,6 +8,7 @@
 //! replies and usage, and nothing of scenes, planners or actors.
 
 pub mod budget;
+pub mod cache;
 mod caller;
 mod embedded;
 mod error;
@@ -24,6 +25,7 @@ pub mod language;
 pub mod offline;
 pub mod sections;
 pub mod signature;
+mod ticks;
 pub mod tokens;
 
 use serde::{Deserialize, Serialize};
@@ -32,6 +34,7 @@ use serde_json::Value;
 use crate::run::{Reply, ReplyCall, Usage};
 
 pub use budget::Budget;
+pub use cache::{Cache, Confirm};
 pub use caller::Caller;
 pub use error::{Error, Kind};
 pub use gateway::Gateway;
@@ -148,4 +151,17 @@ pub struct Completion {
     pub reply: Reply,
     /// Tokens and money; estimated where the provider did not say.
     pub usage: Usage,
+}
+
+/// A reply as the gateway gives it.
+#[derive(Debug)]
+pub struct Replied {
+    /// What came back.
+    pub reply: Reply,
+    /// Tokens and money of all attempts; nothing for a reply that was there already.
+    pub usage: Usage,
+    /// Whether no model was asked: the reply was kept, or an equal question was under way.
+    pub cached: bool,
+    /// To be told whether the reply could be used.
+    pub confirm: Confirm,
 }

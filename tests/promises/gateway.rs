@@ -1,10 +1,11 @@
-//! What stands between a caller and a model: budgets, over the wire and over a restart.
+//! What stands between a caller and a model: cache and budgets, over the wire and over a restart.
 
 use std::sync::Arc;
 
 use futures::future::join_all;
 use proscenium::config::Config;
 use proscenium::llm::budget::{self, Budget};
+use proscenium::llm::cache::{self, Cache, Mode};
 use proscenium::llm::{Caller, Choice, Gateway, Guards, Message, Options, Purpose, Request};
 use proscenium::run::{RunId, SessionId, TenantId};
 use proscenium::{ChatRequest, Engine};
@@ -18,6 +19,7 @@ fn caller(session: &str, run: u128) -> Caller {
         tenant: TenantId::new("acme").unwrap(),
         session: SessionId::new(session).unwrap(),
         run: Some(RunId(Uuid::from_u128(run))),
+        cache: None,
     }
 }
 
@@ -45,7 +47,7 @@ fn gateway(options: Options, guards: Guards) -> Gateway {
 }
 
 fn within(options: &budget::Options) -> Guards {
-    Guards { budget: Budget::new(options, jiff::tz::TimeZone::UTC) }
+    Guards { budget: Budget::new(options, jiff::tz::TimeZone::UTC), ..Guards::default() }
 }
 
 /// What a question of these words may cost, in nano-USD: the prompt and a hundred tokens of reply.
@@ -199,4 +201,61 @@ async fn after_a_restart_the_budget_has_what_the_journal_adds_up_to() {
     let run = tight.run(&tenant, answer.run_id).await.unwrap();
     assert_eq!(run.error.unwrap().code, "budget.exceeded");
     tight.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_kept_reply_costs_nothing_passes_no_budget_and_is_kept_from_other_tenants() {
+    let llm = ScriptedLlm::sequence([Scripted::Text("yes".into()).metered(10, 0, 5)]);
+    // What is spent once, and one more call of this length.
+    let budget = budget::Options { tenant_usd: usd(60_000 + most("hello")), ..Default::default() };
+    let cache = Cache::new(&cache::Options::default());
+    let guards = Guards { cache: cache.clone(), ..within(&budget) };
+    let gateway = gateway(priced(&llm), guards.clone());
+    let never = CancellationToken::new();
+    let hello = question("hello");
+    let first = gateway.complete(&caller("s", 1), &hello, false, &never).await.unwrap();
+    assert!(!first.cached && first.usage.calls == 1);
+    first.confirm.accepted().await;
+    let spent = guards.budget.tenant(&caller("s", 1).tenant);
+    assert_eq!(spent.spent, 60_000);
+    let error = gateway.complete(&caller("s", 1), &question("something longer"), false, &never).await.unwrap_err();
+    assert_eq!(error.code(), "budget.exceeded");
+    let again = gateway.complete(&caller("t", 2), &hello, false, &never).await.unwrap();
+    assert_eq!((again.cached, again.usage, again.reply.text.as_str()), (true, Default::default(), "yes"));
+    assert_eq!((llm.count(), guards.budget.tenant(&caller("s", 1).tenant)), (1, spent));
+
+    let stranger = Caller { tenant: TenantId::new("other").unwrap(), ..caller("s", 1) };
+    assert!(!gateway.complete(&stranger, &hello, false, &never).await.unwrap().cached);
+    let anew = Caller { cache: Some(Mode::WriteOnly), ..stranger };
+    assert!(!gateway.complete(&anew, &hello, false, &never).await.unwrap().cached);
+    assert_eq!((llm.count(), cache.stats().hits), (3, 1));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_plan_that_was_found_valid_is_made_once_and_one_that_was_not_is_asked_for_again() {
+    let llm = ScriptedLlm::start(|request, nth| match crate::support::forced_tool(request) {
+        Some(_) if nth == 0 => Scripted::Text("no plan at all".into()),
+        Some(_) => Scripted::forced(
+            request,
+            serde_json::json!({"needs_execution": false, "reasoning": "small talk", "steps": []}),
+        ),
+        None => Scripted::Text("Good morning!".into()),
+    });
+    let dir = tempfile::tempdir().unwrap();
+    let mut config = Config::default();
+    config.store.data_dir = dir.path().to_owned();
+    config.llm = priced(&llm);
+    config.execution.fixed_now = Some("2026-05-04T09:00:00+02:00".parse().unwrap());
+    let engine = Engine::builder(config).start().await.unwrap();
+    let plans = || llm.requests().iter().filter(|request| crate::support::forced_tool(request).is_some()).count();
+    // A conversation of its own each time, so that the question is the same.
+    engine.chat(engine.request("Good morning", None)).await.unwrap();
+    assert_eq!(plans(), 2, "the first was of no use");
+    let second = engine.chat(engine.request("Good morning", None)).await.unwrap();
+    // The first question was never answered well; its repair was, which is another question.
+    assert_eq!(plans(), 3);
+    let third = engine.chat(engine.request("Good morning", None)).await.unwrap();
+    assert_eq!(plans(), 3);
+    assert_eq!((second.usage.llm_calls, third.usage.llm_calls), (2, 1), "the plan of the third was there");
+    engine.stop().await.unwrap();
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proscenium::llm::{
-    Caller, Choice, Completion, Error, Forcing, Gateway, Latency, Message, Options, Purpose, Request, ToolSpec,
+    Caller, Choice, Error, Forcing, Gateway, Latency, Message, Options, Purpose, Replied, Request, ToolSpec,
     Worked, reader,
 };
 use proscenium::run::{Fault, Reader, SessionId, TenantId, Usage};
@@ -16,7 +16,7 @@ use crate::support::{End, NoModel, Scripted, ScriptedCall, ScriptedLlm, chunk, f
 const TOOL: &str = "CreateExecutionPlan";
 
 fn caller() -> Caller {
-    Caller { tenant: TenantId::new("acme").unwrap(), session: SessionId::new("s").unwrap(), run: None }
+    Caller { tenant: TenantId::new("acme").unwrap(), session: SessionId::new("s").unwrap(), run: None, cache: None }
 }
 
 fn plan() -> Value {
@@ -46,7 +46,7 @@ fn gateway(options: Options) -> Gateway {
     Gateway::new(options, Arc::new(NoModel)).unwrap()
 }
 
-async fn ask(options: Options) -> Result<Completion, Error> {
+async fn ask(options: Options) -> Result<Replied, Error> {
     gateway(options).complete(&caller(), &question(), false, &CancellationToken::new()).await
 }
 
@@ -61,11 +61,11 @@ fn once(mut options: Options) -> Options {
     options
 }
 
-fn understood(completion: &Completion) -> Value {
+fn understood(completion: &Replied) -> Value {
     reader::read(&completion.reply, TOOL, Reader::Tolerant).unwrap()
 }
 
-fn problem(completion: &Completion) -> String {
+fn problem(completion: &Replied) -> String {
     reader::read(&completion.reply, TOOL, Reader::Tolerant).unwrap_err()[0].code.clone()
 }
 

@@ -12,6 +12,7 @@ fn caller(tenant: &str, session: &str, run: u128) -> Caller {
         tenant: TenantId::new(tenant).unwrap(),
         session: SessionId::new(session).unwrap(),
         run: Some(RunId(Uuid::from_u128(run))),
+        cache: None,
     }
 }
 
