@@ -19,7 +19,7 @@ use crate::actors::{scene as scene_actor, session_registry};
 use crate::answer::Answer;
 use crate::config::Config;
 use crate::llm::budget::Scope;
-use crate::llm::{Budget, Cache, Gateway, Guards};
+use crate::llm::{Budget, Cache, Gateway, Guards, Limits};
 use crate::run::{Envelope, Event, Fault, RunId, RunState, SessionId, TenantId, Turn};
 use crate::scene::{self, Catalogue, Folder, Scene};
 use crate::store::{self, DataDir, Store};
@@ -92,6 +92,7 @@ impl Builder {
         let guards = Guards {
             cache: Cache::new(&config.cache),
             budget: Budget::new(&config.budget, clock.zone()),
+            limits: Limits::new(&config.limits),
         };
         let gateway = Gateway::new(config.llm.clone(), Arc::new(crate::llm::offline::Offline))
             .map_err(|error| StartError::Other(error.into()))?

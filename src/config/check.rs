@@ -12,6 +12,8 @@ use super::read::{Merged, nearest};
 
 /// The name of the embedded rules, which a purpose may list and a model may not take.
 const OFFLINE: &str = "offline";
+/// The most that a limit can say; a semaphore holds no more places on any machine.
+const MOST_AT_ONCE: u32 = 500_000_000;
 const DAY_MS: u64 = 86_400_000;
 const MOST_TOKENS: u32 = 100_000_000;
 
@@ -152,6 +154,27 @@ fn waiting(config: &Config, seen: &mut Checker<'_>) {
 fn guards(config: &Config, seen: &mut Checker<'_>) {
     seen.range("cache.max_bytes", config.cache.max_bytes, 0..=1 << 40);
     seen.range("cache.ttl_s", config.cache.ttl_s, 1..=30 * 86_400);
+    let limits = &config.limits;
+    seen.range("limits.max_wait_ms", limits.max_wait_ms, 0..=DAY_MS);
+    let models = limits.models.iter().map(|(name, rates)| (format!("limits.models.{name}"), rates));
+    for (section, rates) in models.chain([("limits.tenant".to_owned(), &limits.tenant)]) {
+        for (field, value) in [
+            ("requests_per_minute", rates.requests_per_minute),
+            ("tokens_per_minute", rates.tokens_per_minute),
+            ("concurrent", rates.concurrent),
+        ] {
+            seen.range(&format!("{section}.{field}"), value.unwrap_or(1), 1..=MOST_AT_ONCE);
+        }
+    }
+    let known: Vec<&str> = config.llm.models.iter().map(|model| model.name.as_str()).collect();
+    for name in limits.models.keys().filter(|name| !known.contains(&name.as_str())) {
+        let key = format!("limits.models.{name}");
+        let remedy = match nearest(name, &known) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "write the `name` of one of `llm.models`".to_owned(),
+        };
+        seen.add(&key, format!("`{key}` limits a model that is not configured"), remedy);
+    }
     let budget = &config.budget;
     for (key, usd) in [
         ("budget.run_usd", budget.run_usd),

@@ -41,6 +41,8 @@ pub struct Config {
     pub cache: crate::llm::cache::Options,
     /// What may be spent on models.
     pub budget: crate::llm::budget::Options,
+    /// How much may be asked of models.
+    pub limits: crate::llm::limits::Options,
     /// How plans are asked for.
     pub planning: Planning,
     /// How plans are carried out.

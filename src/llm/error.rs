@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::budget::Refusal;
+use super::{budget, limits};
 use crate::run::{Fault, Usage};
 
 /// Why a model gave no reply, which model it was, and what it cost all the same. Never carries a key.
@@ -97,7 +97,10 @@ pub enum Kind {
     },
     /// A budget has not so much left. Nothing was sent.
     #[error("is not asked: {0}")]
-    Budget(Box<Refusal>),
+    Budget(Box<budget::Refusal>),
+    /// A limit does not let it pass. Nothing was sent.
+    #[error("is not asked: {0}")]
+    Limits(Box<limits::Refusal>),
     /// The caller does not want the reply any more.
     #[error("was not waited for: the request was cancelled")]
     Cancelled,
@@ -132,6 +135,7 @@ impl Kind {
             Kind::CutStream => "llm.cut_stream",
             Kind::TooLarge { .. } => "llm.too_large",
             Kind::Budget(_) => "budget.exceeded",
+            Kind::Limits(_) => "limits.exceeded",
             Kind::Cancelled => "llm.cancelled",
             Kind::NotConfigured { .. } => "llm.not_configured",
             Kind::Internal { .. } => "llm.internal",
@@ -149,6 +153,7 @@ impl Kind {
                 | Kind::Status { .. }
                 | Kind::ContextOverflow { .. }
                 | Kind::Budget(_)
+                | Kind::Limits(_)
                 | Kind::NotConfigured { .. }
         )
     }
@@ -205,12 +210,18 @@ impl Error {
 
     /// Whether another model may be asked in this one's place.
     pub fn may_hand_over(&self) -> bool {
-        !matches!(self.kind, Kind::Cancelled | Kind::Timeout { .. } | Kind::Internal { .. })
+        match &self.kind {
+            Kind::Cancelled | Kind::Timeout { .. } | Kind::Internal { .. } => false,
+            // A tenant's limit is the same in front of every model.
+            Kind::Limits(refusal) => refusal.models,
+            _ => true,
+        }
     }
 
-    /// How long the server asks to wait.
+    /// How long the server, or a limit here, asks to wait.
     pub fn retry_after(&self) -> Option<Duration> {
         match &self.kind {
+            Kind::Limits(refusal) => refusal.retry_after,
             Kind::RateLimited { retry_after, .. } | Kind::Status { retry_after, .. } => *retry_after,
             _ => None,
         }

@@ -5,7 +5,7 @@
 //! 1. **cache**: an equal call that was answered costs nothing and passes no limit ([`cache`](super::cache));
 //!    it is looked up for each model in turn, since the model is part of what makes calls equal;
 //! 2. **budget**: money is reserved before each attempt, and settled after it ([`budget`](super::budget));
-//! 3. *rate limit* (not built yet): requests and tokens, by tenant and provider;
+//! 3. **limits**: requests, tokens and attempts at once, by tenant and by model ([`limits`](super::limits));
 //! 4. **models**: those of the purpose, in order; each is tried again where that is safe, and the next
 //!    one takes over when it is out ([`retry`]);
 //! 5. *settle, keep*: what it really cost; and, once its reader found it valid, the reply
@@ -286,6 +286,10 @@ impl Core {
     /// the error says that it cost, so that whoever adds those up comes to the same sum.
     async fn attempt(model: &Model, call: &Call<'_>) -> Result<Completion, Error> {
         let name = model.provider.name();
+        if model.identity.is_none() {
+            let asked = call.ctl.within(model.provider.complete(call.request, call.ctl)).await;
+            return asked.map_err(|kind| Error::new(name, kind))?;
+        }
         let max_output = call.max_output(model);
         let most = model.price.most(call.prompt, max_output);
         let mut reservation = call
@@ -293,7 +297,16 @@ impl Core {
             .budget
             .reserve(call.caller, most)
             .map_err(|refusal| Error::new(name, Kind::Budget(Box::new(refusal))))?;
+        let tokens = call.prompt.saturating_add(max_output);
+        let enter = call.guards.limits.enter(&call.caller.tenant, name, tokens);
+        let mut turn = call
+            .ctl
+            .within(enter)
+            .await
+            .map_err(|kind| Error::new(name, kind))?
+            .map_err(|refusal| Error::new(name, Kind::Limits(Box::new(refusal))))?;
         reservation.sent();
+        turn.sent();
         let result = match call.ctl.within(model.provider.complete(call.request, call.ctl)).await {
             Ok(result) => result,
             // Ended from here: nobody knows what the model did of it.
@@ -301,6 +314,7 @@ impl Core {
         };
         let usage = result.as_ref().map_or_else(Error::usage, |completion| completion.usage);
         reservation.settle(usage.cost_nano_usd);
+        turn.settle(usage.input_tokens.saturating_add(usage.output_tokens));
         result
     }
 }

@@ -1,6 +1,6 @@
 //! What stands between a caller and a model.
 
-use super::{Budget, Cache};
+use super::{Budget, Cache, Limits};
 
 /// The gateway's guards. Without configuration they let everything pass.
 #[derive(Debug, Clone, Default)]
@@ -9,4 +9,6 @@ pub struct Guards {
     pub cache: Cache,
     /// Money.
     pub budget: Budget,
+    /// Rates.
+    pub limits: Limits,
 }

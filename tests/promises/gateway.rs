@@ -1,4 +1,4 @@
-//! What stands between a caller and a model: cache and budgets, over the wire and over a restart.
+//! What stands between a caller and a model: cache, budgets and limits, over the wire and over a restart.
 
 use std::sync::Arc;
 
@@ -6,6 +6,7 @@ use futures::future::join_all;
 use proscenium::config::Config;
 use proscenium::llm::budget::{self, Budget};
 use proscenium::llm::cache::{self, Cache, Mode};
+use proscenium::llm::limits::{self, Limits, Rates};
 use proscenium::llm::{Caller, Choice, Gateway, Guards, Message, Options, Purpose, Request};
 use proscenium::run::{RunId, SessionId, TenantId};
 use proscenium::{ChatRequest, Engine};
@@ -258,4 +259,43 @@ async fn a_plan_that_was_found_valid_is_made_once_and_one_that_was_not_is_asked_
     assert_eq!(plans(), 3);
     assert_eq!((second.usage.llm_calls, third.usage.llm_calls), (2, 1), "the plan of the third was there");
     engine.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_limit_refuses_with_the_time_to_come_again_and_a_models_limit_hands_over() {
+    let llm = ScriptedLlm::sequence([Scripted::Text("yes".into())]);
+    let once = Rates { requests_per_minute: Some(1), ..Rates::default() };
+    let never = CancellationToken::new();
+    let (who, hello) = (caller("s", 1), question("hello"));
+
+    let tenants = limits::Options { max_wait_ms: 0, tenant: once.clone(), ..Default::default() };
+    let mut two = llm.options();
+    two.models.push(llm.model("spare"));
+    let limited = gateway(two.clone(), Guards { limits: Limits::new(&tenants), ..Guards::default() });
+    limited.complete(&who, &hello, false, &never).await.unwrap();
+    let error = limited.complete(&who, &hello, false, &never).await.unwrap_err();
+    assert_eq!((error.code(), llm.count()), ("limits.exceeded", 1));
+    assert!(error.retry_after().is_some_and(|after| !after.is_zero()), "{error}");
+    let other = Caller { tenant: TenantId::new("other").unwrap(), ..who.clone() };
+    limited.complete(&other, &hello, false, &never).await.unwrap();
+
+    let models = limits::Options { max_wait_ms: 0, models: [("scripted".into(), once)].into(), ..Default::default() };
+    let limited = gateway(two, Guards { limits: Limits::new(&models), ..Guards::default() });
+    let first = limited.complete(&who, &hello, false, &never).await.unwrap();
+    let second = limited.complete(&who, &hello, false, &never).await.unwrap();
+    assert_eq!((first.reply.model.as_str(), second.reply.model.as_str()), ("scripted", "spare"));
+}
+
+#[tokio::test]
+async fn a_call_that_a_limit_can_never_let_pass_is_refused_by_name_and_costs_nothing() {
+    let llm = ScriptedLlm::sequence([Scripted::Text("yes".into())]);
+    let few = Rates { tokens_per_minute: Some(50), ..Rates::default() };
+    let options = limits::Options { tenant: few, ..Default::default() };
+    let guards = Guards { limits: Limits::new(&options), ..within(&Default::default()) };
+    let limited = gateway(priced(&llm), guards.clone());
+    let who = caller("s", 1);
+    let error = limited.complete(&who, &question("hello"), false, &CancellationToken::new()).await.unwrap_err();
+    assert_eq!((error.code(), error.retry_after(), llm.count()), ("limits.exceeded", None, 0));
+    assert!(error.to_string().contains("`limits.tenant.tokens_per_minute` = 50"), "{error}");
+    assert_eq!(guards.budget.tenant(&who.tenant), budget::Figures::default());
 }

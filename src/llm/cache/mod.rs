@@ -258,5 +258,8 @@ fn weight(reply: &Reply) -> u32 {
 
 /// Whether others that asked the same may be told of this failure: it is the model's, not the caller's.
 fn is_the_models(error: &Error) -> bool {
-    !matches!(error.kind(), Kind::Cancelled | Kind::Timeout { .. } | Kind::Budget(_) | Kind::Internal { .. })
+    !matches!(
+        error.kind(),
+        Kind::Cancelled | Kind::Timeout { .. } | Kind::Budget(_) | Kind::Limits(_) | Kind::Internal { .. }
+    )
 }
