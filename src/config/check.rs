@@ -148,6 +148,8 @@ fn waiting(config: &Config, seen: &mut Checker<'_>) {
     seen.range("llm.between_tokens_timeout_ms", llm.between_tokens_timeout_ms, 1..=DAY_MS);
     seen.range("llm.max_retry_after_ms", llm.max_retry_after_ms, 0..=DAY_MS);
     seen.range("llm.backoff_ms", llm.backoff_ms, 0..=60_000);
+    seen.range("llm.breaker.failures", llm.breaker.failures, 0..=10_000);
+    seen.range("llm.breaker.pause_ms", llm.breaker.pause_ms, 0..=DAY_MS);
     seen.range("llm.offline_context_window", llm.offline_context_window, 256..=MOST_TOKENS);
 }
 

@@ -101,6 +101,12 @@ pub enum Kind {
     /// A limit does not let it pass. Nothing was sent.
     #[error("is not asked: {0}")]
     Limits(Box<limits::Refusal>),
+    /// It failed again and again, and is left alone for a while. Nothing was sent.
+    #[error("failed again and again and is left alone for {millis} ms: `llm.breaker` sets when and how long")]
+    Open {
+        /// Until it is tried again.
+        millis: u64,
+    },
     /// The caller does not want the reply any more.
     #[error("was not waited for: the request was cancelled")]
     Cancelled,
@@ -136,6 +142,7 @@ impl Kind {
             Kind::TooLarge { .. } => "llm.too_large",
             Kind::Budget(_) => "budget.exceeded",
             Kind::Limits(_) => "limits.exceeded",
+            Kind::Open { .. } => "llm.breaker_open",
             Kind::Cancelled => "llm.cancelled",
             Kind::NotConfigured { .. } => "llm.not_configured",
             Kind::Internal { .. } => "llm.internal",
@@ -153,6 +160,7 @@ impl Kind {
                 | Kind::Status { .. }
                 | Kind::ContextOverflow { .. }
                 | Kind::Budget(_)
+                | Kind::Open { .. }
                 | Kind::Limits(_)
                 | Kind::NotConfigured { .. }
         )
@@ -222,6 +230,7 @@ impl Error {
     pub fn retry_after(&self) -> Option<Duration> {
         match &self.kind {
             Kind::Limits(refusal) => refusal.retry_after,
+            Kind::Open { millis } => Some(Duration::from_millis(*millis)),
             Kind::RateLimited { retry_after, .. } | Kind::Status { retry_after, .. } => *retry_after,
             _ => None,
         }

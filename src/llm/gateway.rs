@@ -6,7 +6,7 @@
 //!    it is looked up for each model in turn, since the model is part of what makes calls equal;
 //! 2. **budget**: money is reserved before each attempt, and settled after it ([`budget`](super::budget));
 //! 3. **limits**: requests, tokens and attempts at once, by tenant and by model ([`limits`](super::limits));
-//! 4. **models**: those of the purpose, in order; each is tried again where that is safe, and the next
+//! 4. **models**: one that failed again and again is left alone ([`breaker`](super::breaker)); otherwise those of the purpose, in order; each is tried again where that is safe, and the next
 //!    one takes over when it is out ([`retry`]);
 //! 5. *settle, keep*: what it really cost; and, once its reader found it valid, the reply
 //!    ([`Confirm`](super::Confirm)).
@@ -28,6 +28,7 @@ use super::options::{OFFLINE, Options};
 use super::prices::Price;
 use super::probe::{self, Probe};
 use super::provider::{CallControl, Provider};
+use super::breaker::{self, Said};
 use super::cache::{Found, Key};
 use super::{Caller, Completion, Confirm, Guards, Purpose, Replied, Request, retry, tokens};
 use crate::run::Usage;
@@ -60,6 +61,7 @@ struct Model {
     /// What tells its replies from those of other models; absent for the embedded rules, whose replies
     /// are not kept.
     identity: Option<Arc<str>>,
+    breaker: breaker::Shared,
 }
 
 /// One question on its way through the gateway.
@@ -111,6 +113,7 @@ impl Gateway {
                 max_output_tokens: model.max_output_tokens,
                 // Plain data, which can always be written.
                 identity: Some(serde_json::to_string(model).unwrap_or_default().into()),
+                breaker: breaker::Shared::new(&options.breaker),
             });
             servers.push(server);
         }
@@ -120,6 +123,7 @@ impl Gateway {
             context_window: options.offline_context_window,
             max_output_tokens: 0,
             identity: None,
+            breaker: breaker::Shared::new(&options.breaker),
         };
         let worker = Arc::new(Worker::start()?);
         let core = Arc::new(Core { options, models, servers, offline });
@@ -176,6 +180,12 @@ impl Gateway {
     /// The models that answer for `purpose`, in the order in which they are asked.
     pub fn model_names(&self, purpose: Purpose) -> Vec<String> {
         self.core.models_for(purpose).map(|model| model.provider.name().to_owned()).collect()
+    }
+
+    /// Whether each configured model is left alone because it failed again and again.
+    pub fn breakers(&self) -> Vec<(String, breaker::State)> {
+        let state = |model: &Model| (model.provider.name().to_owned(), model.breaker.state());
+        self.core.models.iter().map(state).collect()
     }
 
     /// Whether a model is configured, so that the embedded rules are the fallback and not the model.
@@ -269,6 +279,10 @@ impl Core {
                 Err(error) => error,
             };
             *spent += error.usage();
+            // It has just been given up, or another attempt finds out.
+            if model.breaker.state() != breaker::State::Closed {
+                return Err(error);
+            }
             let jitter = rand::random::<f64>();
             let Some(wait) = retry::wait(&error, attempt, another, &self.options, jitter) else {
                 return Err(error);
@@ -290,6 +304,10 @@ impl Core {
             let asked = call.ctl.within(model.provider.complete(call.request, call.ctl)).await;
             return asked.map_err(|kind| Error::new(name, kind))?;
         }
+        let trial = model.breaker.admit().map_err(|after| {
+            let millis = u64::try_from(after.as_millis()).unwrap_or(u64::MAX).max(1);
+            Error::new(name, Kind::Open { millis })
+        })?;
         let max_output = call.max_output(model);
         let most = model.price.most(call.prompt, max_output);
         let mut reservation = call
@@ -314,6 +332,7 @@ impl Core {
         };
         let usage = result.as_ref().map_or_else(Error::usage, |completion| completion.usage);
         reservation.settle(usage.cost_nano_usd);
+        trial.report(result.as_ref().map_or_else(Said::by, |_| Said::Works));
         turn.settle(usage.input_tokens.saturating_add(usage.output_tokens));
         result
     }

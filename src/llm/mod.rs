@@ -7,6 +7,7 @@
 //! **Invariant:** nothing outside this module speaks to a provider; it knows `run` for the shapes of
 //! replies and usage, and nothing of scenes, planners or actors.
 
+pub mod breaker;
 pub mod budget;
 pub mod cache;
 mod caller;

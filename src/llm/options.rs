@@ -37,6 +37,8 @@ pub struct Options {
     pub max_retry_after_ms: u64,
     /// Milliseconds that bound the random wait before the second attempt; doubled for each further one.
     pub backoff_ms: u64,
+    /// When a model that fails is left alone.
+    pub breaker: super::breaker::Options,
     /// Tokens that the conversation may have when the embedded rules serve. They have no window of
     /// their own; this one keeps conversations short.
     pub offline_context_window: u32,
@@ -54,6 +56,7 @@ impl Default for Options {
             between_tokens_timeout_ms: 30_000,
             max_retry_after_ms: 20_000,
             backoff_ms: 250,
+            breaker: super::breaker::Options::default(),
             offline_context_window: 128_000,
         }
     }

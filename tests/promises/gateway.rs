@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use futures::future::join_all;
 use proscenium::config::Config;
+use proscenium::llm::breaker::{self, State};
 use proscenium::llm::budget::{self, Budget};
 use proscenium::llm::cache::{self, Cache, Mode};
 use proscenium::llm::limits::{self, Limits, Rates};
@@ -298,4 +299,53 @@ async fn a_call_that_a_limit_can_never_let_pass_is_refused_by_name_and_costs_not
     assert_eq!((error.code(), error.retry_after(), llm.count()), ("limits.exceeded", None, 0));
     assert!(error.to_string().contains("`limits.tenant.tokens_per_minute` = 50"), "{error}");
     assert_eq!(guards.budget.tenant(&who.tenant), budget::Figures::default());
+}
+
+#[tokio::test]
+async fn a_model_that_fails_again_and_again_is_left_alone_and_the_next_one_serves_at_once() {
+    let out = ScriptedLlm::sequence([Scripted::status(500)]);
+    let spare = ScriptedLlm::sequence([Scripted::Text("yes".into())]);
+    let mut options = out.options();
+    options.models.push(spare.model("spare"));
+    options.max_attempts = 2;
+    options.breaker = breaker::Options { failures: 3, pause_ms: 3_600_000 };
+    let gateway = gateway(options, Guards::default());
+    let never = CancellationToken::new();
+    for _ in 0..5 {
+        let done = gateway.complete(&caller("s", 1), &question("hello"), false, &never).await.unwrap();
+        assert_eq!(done.reply.model, "spare");
+    }
+    assert_eq!((out.count(), spare.count()), (3, 5));
+    let states = [("scripted".to_owned(), State::Open), ("spare".to_owned(), State::Closed)];
+    assert_eq!(gateway.breakers(), states);
+}
+
+#[tokio::test]
+async fn a_model_that_works_again_after_the_pause_serves_again() {
+    let llm = ScriptedLlm::sequence([
+        Scripted::status(500),
+        Scripted::status(500),
+        Scripted::status(500),
+        Scripted::Text("yes".into()),
+    ]);
+    let ask = async |gateway: &Gateway| {
+        let never = CancellationToken::new();
+        gateway.complete(&caller("s", 1), &question("hello"), false, &never).await.map_err(|e| e.code())
+    };
+    let mut options = llm.options();
+    options.max_attempts = 1;
+    options.breaker = breaker::Options { failures: 2, pause_ms: 3_600_000 };
+    let left_alone = gateway(options.clone(), Guards::default());
+    for expected in ["llm.status", "llm.status", "llm.breaker_open", "llm.breaker_open"] {
+        assert_eq!(ask(&left_alone).await.unwrap_err(), expected);
+    }
+    assert_eq!(llm.count(), 2);
+    // Without a pause, each attempt finds out.
+    options.breaker.pause_ms = 0;
+    options.breaker.failures = 1;
+    let tried = gateway(options, Guards::default());
+    assert_eq!(ask(&tried).await.unwrap_err(), "llm.status");
+    assert_eq!(tried.breakers()[0].1, State::Open);
+    ask(&tried).await.unwrap();
+    assert_eq!(tried.breakers()[0].1, State::Closed);
 }
