@@ -349,3 +349,23 @@ async fn a_model_that_works_again_after_the_pause_serves_again() {
     ask(&tried).await.unwrap();
     assert_eq!(tried.breakers()[0].1, State::Closed);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_that_is_cancelled_while_a_model_is_asked_has_what_that_costs_in_its_journal() {
+    let llm = ScriptedLlm::sequence([Scripted::Silence]);
+    let dir = tempfile::tempdir().unwrap();
+    let engine = engine(&llm, dir.path(), budget::Options { day_usd: Some(1.0), ..Default::default() }).await;
+    let tenant = engine.request("", None).tenant;
+    let ticket = engine.submit(ask(&engine, "Good morning")).await.unwrap();
+    while llm.count() == 0 {
+        tokio::task::yield_now().await;
+    }
+    let run = ticket.run;
+    ticket.cancel("somebody").await;
+    // However it is told, the run has ended.
+    let _ = ticket.answer().await;
+    let spent = engine.gateway().guards().budget.day(&tenant).spent;
+    let told = engine.run(&tenant, run).await.unwrap().usage.cost_nano_usd;
+    assert!(spent > 0 && told == spent, "{told} told, {spent} spent");
+    engine.stop().await.unwrap();
+}
