@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use actix::{Arbiter, ArbiterHandle};
+use jiff::Zoned;
 use tokio::sync::{broadcast, mpsc, oneshot};
 use uuid::Uuid;
 
@@ -17,7 +18,8 @@ use crate::actors::scene_manager::{self, Submit};
 use crate::actors::{scene as scene_actor, session_registry};
 use crate::answer::Answer;
 use crate::config::Config;
-use crate::llm::Gateway;
+use crate::llm::budget::Scope;
+use crate::llm::{Budget, Cache, Gateway, Guards, Limits};
 use crate::run::{Envelope, Event, Fault, RunId, RunState, SessionId, TenantId, Turn};
 use crate::scene::{self, Catalogue, Folder, Scene};
 use crate::store::{self, DataDir, Store};
@@ -96,10 +98,17 @@ impl Builder {
         let clock = Clock::new(zone, config.execution.fixed_now);
         let http = crate::tools::guard::http_client(&config.scenes.network())
             .map_err(|error| start_fault("http.client", format!("no HTTP client for tools: {error}")))?;
+        let guards = Guards {
+            cache: Cache::new(&config.cache),
+            budget: Budget::new(&config.budget, clock.zone()),
+            limits: Limits::new(&config.limits),
+        };
         let gateway = Gateway::new(config.llm.clone(), Arc::new(crate::llm::offline::Offline))
-            .map_err(|error| StartError::Other(error.into()))?;
+            .map_err(|error| StartError::Other(error.into()))?
+            .guarded(guards);
         let dir = DataDir::open(&config.store.data_dir)?;
         let store = Store::open(dir).await?;
+        seed(&gateway.guards().budget, &store, &clock).await?;
         for scene in &loaded.scenes {
             if let Some(sql) = &scene.schema_sql {
                 store.apply_scene_schema(&scene.name, sql).await?;
@@ -444,6 +453,23 @@ async fn cast(parts: &Parts) -> Result<(session_registry::Address, journal::Hand
     let registry =
         session_registry::Address::start(&arbiters[0], arbiters.clone(), options, MAX_AWAKE, REGISTRY_MAILBOX);
     Ok((registry, journal))
+}
+
+/// Tells the budget what was spent before, as the journal has it. What is not limited is not added up.
+async fn seed(budget: &Budget, store: &Store, clock: &Clock) -> Result<(), StartError> {
+    if budget.limit(Scope::Tenant).is_none() && budget.limit(Scope::Day).is_none() {
+        return Ok(());
+    }
+    let midnight = Zoned::now()
+        .with_time_zone(clock.zone())
+        .start_of_day()
+        .map_err(|error| start_fault("engine.clock", format!("today has no beginning: {error}")))?;
+    let today = store.usage(Some(midnight.timestamp()), None).await?;
+    for (tenant, total) in store.usage(None, None).await? {
+        let spent_today = today.get(&tenant).map_or(0, |usage| usage.cost_nano_usd);
+        budget.seed(&tenant, total.cost_nano_usd, spent_today);
+    }
+    Ok(())
 }
 
 fn threads() -> usize {

@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::launch;
-use crate::llm::{self, Completion, Gateway};
+use crate::llm::{self, Caller, Gateway, Replied};
 use crate::run::{Effect, Fault, Outcome, RunId, SessionId, Usage};
 use crate::scene::{Scene, SceneTool};
 use crate::tools::{Principal, SceneStore, ToolContext, ToolErrorKind, bound, phrase};
@@ -90,18 +90,19 @@ impl Handle {
         Self { scene, options, address }
     }
 
-    /// Asks the scene's model.
+    /// Asks the scene's model for `caller`.
     ///
     /// # Errors
     /// The gateway's, or `scene.busy` when too much waits.
     pub async fn ask(
         &self,
+        caller: Caller,
         request: llm::Request,
         fallback: bool,
         cancelled: CancellationToken,
-    ) -> Result<Completion, Failed> {
+    ) -> Result<Replied, Failed> {
         let (reply, answer) = oneshot::channel();
-        let work = Work::Ask { request: Box::new(request), fallback, cancelled, reply };
+        let work = Work::Ask { caller, request: Box::new(request), fallback, cancelled, reply };
         if let Err(fault) = self.send(work) {
             return Err(Failed { fault, usage: Usage::default() });
         }
@@ -153,10 +154,11 @@ fn busy(scene: &Scene) -> Fault {
 #[rtype(result = "()")]
 enum Work {
     Ask {
+        caller: Caller,
         request: Box<llm::Request>,
         fallback: bool,
         cancelled: CancellationToken,
-        reply: oneshot::Sender<Result<Completion, Failed>>,
+        reply: oneshot::Sender<Result<Replied, Failed>>,
     },
     Call {
         call: Box<Call>,
@@ -204,8 +206,8 @@ impl Actor {
         *self.count(is_call) += 1;
         let task = self.options.workers.spawn(async move {
             match work {
-                Work::Ask { request, fallback, cancelled, reply } => {
-                    let result = options.gateway.complete(&request, fallback, &cancelled).await;
+                Work::Ask { caller, request, fallback, cancelled, reply } => {
+                    let result = options.gateway.complete(&caller, &request, fallback, &cancelled).await;
                     let _ = reply.send(result.map_err(Failed::from));
                 }
                 Work::Call { call, reply } => {

@@ -14,6 +14,7 @@ mod scenes;
 mod schema;
 #[cfg(test)]
 pub(crate) mod tests;
+mod usage;
 mod write;
 
 use std::path::{Path, PathBuf};
