@@ -257,3 +257,16 @@ fn more_strangers_scenes_are_served_alone_and_beside_weather() {
         (SHIPMENTS, "Chi ha scritto i Promessi Sposi?", json!([])),
     ]);
 }
+
+#[test]
+fn probe() {
+    let world = World::of(&[WEATHER, IDENTITY, VACATION, HOTEL]);
+    let text = world.scenes.iter().map(|s| s.to_string()).collect::<Vec<_>>().join("\n");
+    let index = crate::llm::offline::index::Index::of(&text, || text.lines().map(|l| serde_json::from_str(l).unwrap()).collect());
+    let Ok(words) = std::fs::read_to_string("/tmp/probe2.txt") else { return };
+    for words in words.lines() {
+        let mut hits = index.hits(words, jiff::civil::date(2026, 5, 4), None);
+        hits.sort_by(|a, b| b.score.total_cmp(&a.score));
+        eprintln!("{words}: {:?}", hits.iter().map(|h| (index.scenes[h.scene].tools[h.tool].name.clone(), (h.score * 100.0) as i32)).collect::<Vec<_>>());
+    }
+}
