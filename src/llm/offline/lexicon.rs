@@ -57,8 +57,8 @@ ola obrigado sera pomeriggio mille molte you very much tutto tante si yes certo 
 
 /// Words that point back at something said.
 pub(super) const BACK: &[&str] = &[
-    "ne", "lo", "li", "it", "them", "that", "those", "same", "stesso", "stessa", "stessi", "stesse", "quello",
-    "quella", "quei", "quelle", "quel", "quegli", "there",
+    "ne", "lo", "li", "it", "them", "that", "those", "same", "stesso", "stessa", "stessi", "stesse",
+    "quello", "quella", "quei", "quelle", "quel", "quegli", "there",
 ];
 
 /// Usual first names: with one of them in front, two words with capitals are a person.
@@ -151,10 +151,55 @@ pub(super) fn pair(first: &str, second: &str) -> Option<&'static str> {
 /// Units of time: they count in every domain and are the subject of none.
 pub(super) fn is_measure(norm: &str) -> bool {
     const MEASURES: &[&str] = &[
-        "giorno", "giorni", "giornata", "day", "days", "settimana", "settimane", "week", "weeks", "mese", "mesi", "month", "months", "anno", "anni",
-        "year", "years", "ora", "ore", "hour", "hours", "minuto", "minuti", "minute", "minutes", "time", "volta", "volte", "times", "number", "numero",
-        "new", "nuovo", "nuova", "name", "cosa", "cose", "thing", "things",
-        "night", "nights", "notte", "notti", "start", "starts", "begin", "begins", "inizia", "comincia",
+        "giorno",
+        "giorni",
+        "giornata",
+        "day",
+        "days",
+        "settimana",
+        "settimane",
+        "week",
+        "weeks",
+        "mese",
+        "mesi",
+        "month",
+        "months",
+        "anno",
+        "anni",
+        "year",
+        "years",
+        "ora",
+        "ore",
+        "hour",
+        "hours",
+        "minuto",
+        "minuti",
+        "minute",
+        "minutes",
+        "time",
+        "volta",
+        "volte",
+        "times",
+        "number",
+        "numero",
+        "new",
+        "nuovo",
+        "nuova",
+        "name",
+        "cosa",
+        "cose",
+        "thing",
+        "things",
+        "night",
+        "nights",
+        "notte",
+        "notti",
+        "start",
+        "starts",
+        "begin",
+        "begins",
+        "inizia",
+        "comincia",
     ];
     MEASURES.contains(&norm)
 }
@@ -171,8 +216,11 @@ pub(super) fn may_be_action(concepts: &[u16]) -> bool {
 
 /// Whether the word is a doing that nobody means without saying it: to cancel, to change, to pay.
 pub(super) fn is_special(concepts: &[u16]) -> bool {
-    const SPECIAL: &[&str] = &["cancel", "change", "renew", "close", "return", "approve", "assign", "move", "pay", "translate"];
-    concepts.iter().any(|c| row(*c).first().is_some_and(|w| SPECIAL.contains(w)) && tables().actions.contains(c))
+    const SPECIAL: &[&str] =
+        &["cancel", "change", "renew", "close", "return", "approve", "assign", "move", "pay", "translate"];
+    concepts
+        .iter()
+        .any(|c| row(*c).first().is_some_and(|w| SPECIAL.contains(w)) && tables().actions.contains(c))
 }
 
 /// Whether the word is a way of looking, which changes nothing.

@@ -19,7 +19,12 @@ fn make_request() -> ToolSpec {
 }
 
 fn ask_user() -> ToolSpec {
-    ToolSpec { name: "AskUser".into(), description: String::new(), parameters: json!({"type": "object"}), strict: false }
+    ToolSpec {
+        name: "AskUser".into(),
+        description: String::new(),
+        parameters: json!({"type": "object"}),
+        strict: false,
+    }
 }
 
 fn prompt(parts: &[(&str, &str)]) -> Message {
@@ -75,7 +80,12 @@ fn values_of_another_part_of_the_request_are_not_taken_for_a_write() {
 
 #[test]
 fn the_last_round_without_tools_tells_what_was_found() {
-    let user = prompt(&[("scene", "VacationManagement"), ("purpose", "chiedi ferie"), ("language", "it"), ("request", "chiedi ferie")]);
+    let user = prompt(&[
+        ("scene", "VacationManagement"),
+        ("purpose", "chiedi ferie"),
+        ("language", "it"),
+        ("request", "chiedi ferie"),
+    ]);
     let call = ReplyCall { id: "a".into(), name: "MakeRequest".into(), arguments: "{}".into() };
     let messages = vec![
         user,
@@ -97,8 +107,18 @@ fn failures_blocks_and_questions_are_told_and_the_question_comes_last() {
     ];
     let lines = executed.iter().map(Value::to_string).collect::<Vec<_>>().join("\n");
     let user = prompt(&[("language", "it"), ("request", "uno due tre quattro"), ("executed", &lines)]);
-    let tool = ToolSpec { name: "CheckContinuation".into(), description: String::new(), parameters: json!({"properties": {"answer": {}}}), strict: true };
-    let reply = send(Purpose::Continuation, vec![user.clone()], vec![tool], Choice::Forced("CheckContinuation".into()));
+    let tool = ToolSpec {
+        name: "CheckContinuation".into(),
+        description: String::new(),
+        parameters: json!({"properties": {"answer": {}}}),
+        strict: true,
+    };
+    let reply = send(
+        Purpose::Continuation,
+        vec![user.clone()],
+        vec![tool],
+        Choice::Forced("CheckContinuation".into()),
+    );
     let verdict: Value = serde_json::from_str(&reply.calls[0].arguments).unwrap();
     assert_eq!(verdict["should_continue"], json!(false));
     assert_eq!(verdict["can_answer_now"], json!(false));
@@ -125,7 +145,12 @@ fn a_re_plan_numbers_on_and_does_not_repeat_a_write() {
         ("number_from", "2"),
         ("request", "qualcosa"),
     ]);
-    let tool = ToolSpec { name: "CreateExecutionPlan".into(), description: String::new(), parameters: json!({}), strict: true };
+    let tool = ToolSpec {
+        name: "CreateExecutionPlan".into(),
+        description: String::new(),
+        parameters: json!({}),
+        strict: true,
+    };
     let reply = send(Purpose::Plan, vec![user], vec![tool], Choice::Forced("CreateExecutionPlan".into()));
     let plan: Value = serde_json::from_str(&reply.calls[0].arguments).unwrap();
     assert_eq!(plan["steps"].as_array().unwrap().len(), 1);
@@ -155,7 +180,14 @@ fn summaries_keep_places_and_days_within_bounds() {
 
 #[test]
 fn answers_are_framed_in_the_users_language() {
-    for (language, sorry) in [("it", "Mi dispiace"), ("en", "I am sorry"), ("fr", "Désolé"), ("de", "Es tut mir leid"), ("es", "Lo siento"), ("pt", "I am sorry")] {
+    for (language, sorry) in [
+        ("it", "Mi dispiace"),
+        ("en", "I am sorry"),
+        ("fr", "Désolé"),
+        ("de", "Es tut mir leid"),
+        ("es", "Lo siento"),
+        ("pt", "I am sorry"),
+    ] {
         let user = prompt(&[
             ("language", language),
             ("mode", "out_of_scope"),
