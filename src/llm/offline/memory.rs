@@ -15,14 +15,43 @@ const MAX_NODES: usize = 2000;
 
 /// Whether a tool may change something, as far as its texts tell: a scene's model is not told effects.
 pub(super) fn may_write(tool: &ToolSpec) -> bool {
-    const READS: &[&str] = &["get", "list", "find", "search", "show", "read", "check", "lookup", "forecast", "status", "track", "view", "fetch", "query", "count", "balance", "describe", "calculate", "compute", "convert"];
+    const READS: &[&str] = &[
+        "get",
+        "list",
+        "find",
+        "search",
+        "show",
+        "read",
+        "check",
+        "lookup",
+        "forecast",
+        "status",
+        "track",
+        "view",
+        "fetch",
+        "query",
+        "count",
+        "balance",
+        "describe",
+        "calculate",
+        "compute",
+        "convert",
+    ];
     !name_words(&tool.name).iter().any(|w| READS.contains(&w.as_str()))
 }
 
 /// A value for a required argument from earlier steps and turns. Days, numbers and free text are
 /// taken over only where the words point back; names and identifiers also without.
-pub(super) fn recall(field: &Field, tool: &ToolSpec, prompt: &Prompt, purpose: &str, writes: bool, back: bool) -> Option<Value> {
-    let naming = field.identifies() || matches!(field.kind, Kind::Person | Kind::Place | Kind::Email | Kind::Thing);
+pub(super) fn recall(
+    field: &Field,
+    tool: &ToolSpec,
+    prompt: &Prompt,
+    purpose: &str,
+    writes: bool,
+    back: bool,
+) -> Option<Value> {
+    let naming =
+        field.identifies() || matches!(field.kind, Kind::Person | Kind::Place | Kind::Email | Kind::Thing);
     let earlier: Vec<Executed> = prompt.lines("earlier");
     let conversation: Conversation = prompt.json("conversation");
     let now = prompt.now();
@@ -32,7 +61,9 @@ pub(super) fn recall(field: &Field, tool: &ToolSpec, prompt: &Prompt, purpose: &
     }
     for step in earlier.iter().rev() {
         for call in step.calls.iter().rev() {
-            if let Some(value) = by_name(&call.arguments, field).or_else(|| pick(&call.result, field, purpose, &now)) {
+            if let Some(value) =
+                by_name(&call.arguments, field).or_else(|| pick(&call.result, field, purpose, &now))
+            {
                 return Some(value);
             }
         }
@@ -48,7 +79,10 @@ pub(super) fn recall(field: &Field, tool: &ToolSpec, prompt: &Prompt, purpose: &
             if let Some(value) = by_name(&call.arguments, field) {
                 return Some(value);
             }
-            if field.identifies() && same && let Some(value) = pick(&call.result, field, purpose, &now) {
+            if field.identifies()
+                && same
+                && let Some(value) = pick(&call.result, field, purpose, &now)
+            {
                 return Some(value);
             }
         }
@@ -73,18 +107,32 @@ fn by_name(arguments: &Value, field: &Field) -> Option<Value> {
 /// Whether the argument is the asking user's own name, by its description or by a "my" with nothing
 /// else known.
 pub(super) fn is_own_name(field: &Field, tool: &ToolSpec, purpose: &str, request: &str) -> bool {
-    if field.kind != Kind::Person && !(field.kind == Kind::Id && field.says(&["username", "user", "employee", "utente", "dipendente"])) {
+    if field.kind != Kind::Person
+        && !(field.kind == Kind::Id && field.says(&["username", "user", "employee", "utente", "dipendente"]))
+    {
         return false;
     }
     let about = fold(&field.description);
-    let own = ["own", "who asks", "asking", "your", "caller", "current user", "requester", "chi chiede", "proprio", "logged"];
+    let own = [
+        "own",
+        "who asks",
+        "asking",
+        "your",
+        "caller",
+        "current user",
+        "requester",
+        "chi chiede",
+        "proprio",
+        "logged",
+    ];
     if own.iter().any(|w| about.contains(w)) {
         return true;
     }
-    let user = field.says(&["user", "username", "employee", "utente", "dipendente", "login", "member", "socio"]);
-    let mine = text::tokens(&format!("{purpose} {request}"))
-        .iter()
-        .any(|t| t.is(&["mio", "mia", "miei", "mie", "my", "mine", "mi", "mon", "ma", "mein", "meine", "i", "io"]));
+    let user =
+        field.says(&["user", "username", "employee", "utente", "dipendente", "login", "member", "socio"]);
+    let mine = text::tokens(&format!("{purpose} {request}")).iter().any(|t| {
+        t.is(&["mio", "mia", "miei", "mie", "my", "mine", "mi", "mon", "ma", "mein", "meine", "i", "io"])
+    });
     user && mine && !may_write(tool)
 }
 
@@ -108,18 +156,15 @@ pub(super) fn pick(result: &Value, field: &Field, purpose: &str, now: &Zoned) ->
     };
     let mut fitting: Vec<(usize, Value)> = Vec::new();
     let tokens = text::tokens(purpose);
-    let days: Vec<String> = super::entities::Entities::of(&tokens, now.date()).days.iter().map(|d| d.date.to_string()).collect();
+    let days: Vec<String> =
+        super::entities::Entities::of(&tokens, now.date()).days.iter().map(|d| d.date.to_string()).collect();
     for entry in entries {
         let Some(value) = keys(entry) else { continue };
-        let said: Vec<String> = entry
-            .as_object()
-            .into_iter()
-            .flatten()
-            .filter_map(|(_, v)| v.as_str())
-            .map(fold)
-            .collect();
-        let fits = tokens.iter().filter(|t| t.norm.len() > 3 && said.iter().any(|s| s.contains(&t.norm))).count()
-            + days.iter().filter(|d| said.iter().any(|s| s.starts_with(d.as_str()))).count() * 2;
+        let said: Vec<String> =
+            entry.as_object().into_iter().flatten().filter_map(|(_, v)| v.as_str()).map(fold).collect();
+        let fits =
+            tokens.iter().filter(|t| t.norm.len() > 3 && said.iter().any(|s| s.contains(&t.norm))).count()
+                + days.iter().filter(|d| said.iter().any(|s| s.starts_with(d.as_str()))).count() * 2;
         if !fitting.iter().any(|(_, v)| *v == value) {
             fitting.push((fits, value));
         }

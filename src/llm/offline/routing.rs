@@ -65,7 +65,11 @@ struct Clause {
 impl Index {
     /// The arguments of a tool.
     pub fn fields(&self, hit: Hit) -> &[Field] {
-        self.tools.iter().find(|e| e.scene == hit.scene && e.tool == hit.tool).map(|e| e.fields.as_slice()).unwrap_or_default()
+        self.tools
+            .iter()
+            .find(|e| e.scene == hit.scene && e.tool == hit.tool)
+            .map(|e| e.fields.as_slice())
+            .unwrap_or_default()
     }
 
     /// The scene and tool with these names.
@@ -108,14 +112,21 @@ impl Index {
         let mut there = clause.slots;
         // The verb it opens with is the tool's own: "ricordami di …", "report that …".
         let lead = clause.lead.and_then(|n| clause.words.get(n));
-        let opens = |list: &dyn Fn(usize) -> f64| lead.map_or(0.0, |w| w.matches.iter().map(|(id, sim)| list(*id) * sim).fold(0.0, f64::max));
+        let opens = |list: &dyn Fn(usize) -> f64| {
+            lead.map_or(0.0, |w| w.matches.iter().map(|(id, sim)| list(*id) * sim).fold(0.0, f64::max))
+        };
         let led = opens(&|id| entry.words.get(&id).copied().unwrap_or(0.0));
         let named = opens(&|id| if entry.verb == Some(id) { 1.0 } else { 0.0 });
         let worded = entry.free && clause.tells && led >= 0.8 && lead.is_some_and(|w| w.kind == Sort::Action);
         for (n, word) in clause.words.iter().enumerate() {
-            let best = word.matches.iter().filter_map(|(id, sim)| entry.words.get(id).map(|w| w * sim)).fold(0.0, f64::max);
+            let best = word
+                .matches
+                .iter()
+                .filter_map(|(id, sim)| entry.words.get(id).map(|w| w * sim))
+                .fold(0.0, f64::max);
             // An unknown noun is a name to a tool that takes a thing of any kind.
-            let object = (entry.open && named >= 0.8 && word.strange()) || (worded && clause.lead != Some(n) && best < 0.5);
+            let object = (entry.open && named >= 0.8 && word.strange())
+                || (worded && clause.lead != Some(n) && best < 0.5);
             // A word of an argument alone ("contact …") announces a value and is no subject.
             let announces = best > 0.0 && best <= 0.45;
             let weight = match (object, announces) {
@@ -207,7 +218,13 @@ impl Index {
         for (i, token) in tokens.iter().enumerate() {
             account |= i > 0 && (token.raw == ":" || token.is(&["perche", "because", "poiche", "saying"]));
             let address = token.raw.contains('@') || token.raw.contains("://");
-            if !token.word || entities.taken[i] || entities.quoted[i] || token.norm.len() < 2 || address || number(i) {
+            if !token.word
+                || entities.taken[i]
+                || entities.quoted[i]
+                || token.norm.len() < 2
+                || address
+                || number(i)
+            {
                 continue;
             }
             let asking = lexicon::is_asking(&token.norm);
@@ -215,7 +232,8 @@ impl Index {
                 continue;
             }
             let said = senses(&tokens, i);
-            let mut matches: Vec<(usize, f64)> = said.iter().flat_map(|w| self.like(&features(w)).to_vec()).collect();
+            let mut matches: Vec<(usize, f64)> =
+                said.iter().flat_map(|w| self.like(&features(w)).to_vec()).collect();
             let before = matches.len();
             matches.extend(code(&token.norm).into_iter().flat_map(|c| self.like(&features(&c)).to_vec()));
             let coded = matches.len() > before;
@@ -233,7 +251,9 @@ impl Index {
             }
             let name = token.capital() && !token.first;
             let mut weight = if matches.is_empty() {
-                let led = i > 0 && tokens[i - 1].is(&["a", "ad", "in", "at", "to", "da", "di", "for", "per", "from", "of"]);
+                let led = i > 0
+                    && tokens[i - 1]
+                        .is(&["a", "ad", "in", "at", "to", "da", "di", "for", "per", "from", "of"]);
                 match (name, led) {
                     (true, _) => 0.1,
                     (false, true) => 0.5,
@@ -241,21 +261,36 @@ impl Index {
                     (false, false) => factor * if wh { 1.25 } else { 0.9 },
                 }
             } else {
-                matches.iter().map(|(id, _)| self.weight[*id]).fold(0.0, f64::max) * if name { 0.7 } else { 1.0 }
+                matches.iter().map(|(id, _)| self.weight[*id]).fold(0.0, f64::max)
+                    * if name { 0.7 } else { 1.0 }
             };
             if account {
                 weight *= 0.15;
             }
-            if lead.is_none() && !asking && words.iter().all(|w| w.kind == Sort::Helper) && tokens[..i].iter().filter(|t| t.word).count() < 5 {
+            if lead.is_none()
+                && !asking
+                && words.iter().all(|w| w.kind == Sort::Helper)
+                && tokens[..i].iter().filter(|t| t.word).count() < 5
+            {
                 lead = Some(words.len());
                 looks = lexicon::is_looking(&own.concepts);
-                let after = (i + 1..tokens.len()).find(|k| !entities.taken[*k] && !tokens[*k].is(&["me", "mi", "us", "ci"]));
-                tells = after.is_some_and(|k| tokens[k].is(&["di", "che", "that", "to", ":"]) || tokens[k].raw == ":");
+                let after = (i + 1..tokens.len())
+                    .find(|k| !entities.taken[*k] && !tokens[*k].is(&["me", "mi", "us", "ci"]));
+                tells = after
+                    .is_some_and(|k| tokens[k].is(&["di", "che", "that", "to", ":"]) || tokens[k].raw == ":");
             }
-            words.push(Word { weight, matches, kind, special: lexicon::is_special(&own.concepts), name: false, code: coded });
+            words.push(Word {
+                weight,
+                matches,
+                kind,
+                special: lexicon::is_special(&own.concepts),
+                name: false,
+                code: coded,
+            });
         }
         // A question word and one strange word: the strange word is a name.
-        let lone = words.iter().filter(|w| w.strange()).count() == 1 && words.iter().all(|w| w.strange() || w.kind == Sort::Helper);
+        let lone = words.iter().filter(|w| w.strange()).count() == 1
+            && words.iter().all(|w| w.strange() || w.kind == Sort::Helper);
         if lone {
             for word in words.iter_mut().filter(|w| w.strange()) {
                 word.weight = 0.05;
@@ -270,10 +305,23 @@ impl Index {
                 word.weight *= 2.5 / unknown;
             }
         }
-        let back = tokens.iter().any(|t| t.is(lexicon::BACK) || t.norm.ends_with("melo") || t.norm.ends_with("mela"));
+        let back = tokens
+            .iter()
+            .any(|t| t.is(lexicon::BACK) || t.norm.ends_with("melo") || t.norm.ends_with("mela"));
         let orders = lead.and_then(|n| words.get(n)).is_some_and(|w| w.kind == Sort::Action) && !looks;
-        let wish = !there[4] && (orders || tokens.iter().any(|t| t.is(&["vorrei", "voglio", "vogliamo", "want", "like", "need", "serve", "servono", "bisogno"])));
-        let own = tokens.iter().any(|t| t.is(&["mio", "mia", "miei", "mie", "my", "mi", "me", "ho", "abbiamo", "our", "nostro", "nostra", "i", "we"]));
+        let wish = !there[4]
+            && (orders
+                || tokens.iter().any(|t| {
+                    t.is(&[
+                        "vorrei", "voglio", "vogliamo", "want", "like", "need", "serve", "servono", "bisogno",
+                    ])
+                }));
+        let own = tokens.iter().any(|t| {
+            t.is(&[
+                "mio", "mia", "miei", "mie", "my", "mi", "me", "ho", "abbiamo", "our", "nostro", "nostra",
+                "i", "we",
+            ])
+        });
         Clause { words, slots: there, back, own, lead, tells, wh, timed: !entities.hours.is_empty(), wish }
     }
 }
@@ -281,14 +329,20 @@ impl Index {
 /// How alike a clause and an example are, from 0 to 1.
 fn likeness(words: &[(f64, &Word)], slots: &[(usize, f64)], example: &[(usize, f64)]) -> f64 {
     let size = example.iter().map(|(_, w)| w * w).sum::<f64>().sqrt();
-    let norm = (words.iter().map(|(w, _)| w * w).sum::<f64>() + slots.iter().map(|(_, w)| w * w).sum::<f64>()).sqrt();
+    let norm = (words.iter().map(|(w, _)| w * w).sum::<f64>()
+        + slots.iter().map(|(_, w)| w * w).sum::<f64>())
+    .sqrt();
     if size <= 0.0 || norm <= 0.0 {
         return 0.0;
     }
     let weight_of = |id: usize| example.binary_search_by_key(&id, |e| e.0).ok().map(|at| example[at].1);
     let mut dot = 0.0;
     for (weight, word) in words {
-        dot += word.matches.iter().filter_map(|(id, sim)| weight_of(*id).map(|w| w * sim * weight)).fold(0.0, f64::max);
+        dot += word
+            .matches
+            .iter()
+            .filter_map(|(id, sim)| weight_of(*id).map(|w| w * sim * weight))
+            .fold(0.0, f64::max);
     }
     dot += slots.iter().filter_map(|(id, weight)| weight_of(*id).map(|w| w * weight)).sum::<f64>();
     (dot / (size * norm)).min(1.0)

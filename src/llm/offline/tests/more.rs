@@ -217,7 +217,11 @@ fn check(cases: Vec<(&str, &str, Value)>) {
             None => json!(calls),
         };
         if got != *want {
-            wrong.push(format!("{request}\n   want {want}\n   got  {got}\n   {:?} known {:?}", told.purposes, told.question.map(|q| q["known"].clone())));
+            wrong.push(format!(
+                "{request}\n   want {want}\n   got  {got}\n   {:?} known {:?}",
+                told.purposes,
+                told.question.map(|q| q["known"].clone())
+            ));
         }
     }
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
@@ -227,33 +231,267 @@ fn check(cases: Vec<(&str, &str, Value)>) {
 fn more_strangers_scenes_are_served_alone_and_beside_weather() {
     let rome = json!(["WeatherForecast_Get", {"city": "Roma"}]);
     check(vec![
-        (SHIPMENTS, "Devo spedire un pacco fragile da 2,5 kg a Lucia Verdi a Bari, servizio standard, ritiro domani", json!([["CreateShipment", {"recipient": "Lucia Verdi", "city": "Bari", "weight_kg": 2.5, "service": "standard", "pickup_date": "2026-05-05", "fragile": true}]])),
-        (SHIPMENTS, "Please send 12 kg to Bob Stone in Bristol with the express service", json!([["CreateShipment", {"recipient": "Bob Stone", "city": "Bristol", "weight_kg": 12, "service": "express"}]])),
-        (SHIPMENTS, "Quanto mi costa spedire 5 kg in Francia?", json!([["QuotePrice", {"weight_kg": 5, "country": "Francia"}]])),
-        (SHIPMENTS, "What's the price to ship 7.5 kg to Italy?", json!([["QuotePrice", {"weight_kg": 7.5, "country": "Italy"}]])),
+        (
+            SHIPMENTS,
+            "Devo spedire un pacco fragile da 2,5 kg a Lucia Verdi a Bari, servizio standard, ritiro domani",
+            json!([["CreateShipment", {"recipient": "Lucia Verdi", "city": "Bari", "weight_kg": 2.5, "service": "standard", "pickup_date": "2026-05-05", "fragile": true}]]),
+        ),
+        (
+            SHIPMENTS,
+            "Please send 12 kg to Bob Stone in Bristol with the express service",
+            json!([["CreateShipment", {"recipient": "Bob Stone", "city": "Bristol", "weight_kg": 12, "service": "express"}]]),
+        ),
+        (
+            SHIPMENTS,
+            "Quanto mi costa spedire 5 kg in Francia?",
+            json!([["QuotePrice", {"weight_kg": 5, "country": "Francia"}]]),
+        ),
+        (
+            SHIPMENTS,
+            "What's the price to ship 7.5 kg to Italy?",
+            json!([["QuotePrice", {"weight_kg": 7.5, "country": "Italy"}]]),
+        ),
         (SHIPMENTS, "Spedisci un pacco di 3 kg a Mario Neri con corriere espresso", json!([[], ["city"]])),
-        (SHIPMENTS, "Dimmi il meteo a Roma, e poi quanto costa spedire 5 kg in Francia", json!([rome, ["QuotePrice", {"weight_kg": 5, "country": "Francia"}]])),
-        (REMINDERS, "Ricordami di comprare il latte venerdì alle 18:30", json!([["create_reminder", {"text": "comprare il latte", "date": "2026-05-08", "time": "18:30"}]])),
-        (REMINDERS, "Remind me tomorrow at 9 to send the report", json!([["create_reminder", {"text": "send the report", "date": "2026-05-05", "time": "09:00"}]])),
+        (
+            SHIPMENTS,
+            "Dimmi il meteo a Roma, e poi quanto costa spedire 5 kg in Francia",
+            json!([rome, ["QuotePrice", {"weight_kg": 5, "country": "Francia"}]]),
+        ),
+        (
+            REMINDERS,
+            "Ricordami di comprare il latte venerdì alle 18:30",
+            json!([["create_reminder", {"text": "comprare il latte", "date": "2026-05-08", "time": "18:30"}]]),
+        ),
+        (
+            REMINDERS,
+            "Remind me tomorrow at 9 to send the report",
+            json!([["create_reminder", {"text": "send the report", "date": "2026-05-05", "time": "09:00"}]]),
+        ),
         (REMINDERS, "Mostrami i promemoria di domani", json!([["list_reminders", {"date": "2026-05-05"}]])),
         (REMINDERS, "Do I have any reminders?", json!([["list_reminders", {}]])),
-        (REMINDERS, "Prima dimmi il meteo a Roma, poi ricordami di prendere l'ombrello domani", json!([rome, ["create_reminder", {"text": "prendere l'ombrello", "date": "2026-05-05"}]])),
+        (
+            REMINDERS,
+            "Prima dimmi il meteo a Roma, poi ricordami di prendere l'ombrello domani",
+            json!([rome, ["create_reminder", {"text": "prendere l'ombrello", "date": "2026-05-05"}]]),
+        ),
         (CANTEEN, "Cosa si mangia domani in mensa?", json!([["menu_of_day", {"day": "2026-05-05"}]])),
-        (CANTEEN, "Vorrei prenotare un pasto senza glutine per giovedì al primo turno", json!([["book_meal", {"day": "2026-05-07", "diet": "gluten_free", "shift": 1}]])),
-        (CANTEEN, "I'd like a vegetarian meal on Friday with 2 guests, note: no peanuts", json!([["book_meal", {"day": "2026-05-08", "diet": "vegetarian", "guests": 2, "note": "no peanuts"}]])),
-        (CANTEEN, "Prenota un pasto vegano per domani e dimmi che tempo fa a Roma", json!([["book_meal", {"day": "2026-05-05", "diet": "vegan"}], rome])),
-        (LOANS, "Vorrei un prestito di 7.500 euro in 36 mesi perché devo cambiare l'auto", json!([["request_loan", {"amount": 7500, "months": 36, "reason": "devo cambiare l'auto"}]])),
-        (LOANS, "Apply for a loan of 4000 euros over 2 years because of medical expenses", json!([["request_loan", {"amount": 4000, "months": 24, "reason": "medical expenses"}]])),
-        (LOANS, "Che rata avrei per 6000 euro in 24 mesi?", json!([["simulate_loan", {"amount": 6000, "months": 24}]])),
-        (LOANS, "First the weather in Roma, then simulate a loan of 9000 euros over 48 months", json!([rome, ["simulate_loan", {"amount": 9000, "months": 48}]])),
+        (
+            CANTEEN,
+            "Vorrei prenotare un pasto senza glutine per giovedì al primo turno",
+            json!([["book_meal", {"day": "2026-05-07", "diet": "gluten_free", "shift": 1}]]),
+        ),
+        (
+            CANTEEN,
+            "I'd like a vegetarian meal on Friday with 2 guests, note: no peanuts",
+            json!([["book_meal", {"day": "2026-05-08", "diet": "vegetarian", "guests": 2, "note": "no peanuts"}]]),
+        ),
+        (
+            CANTEEN,
+            "Prenota un pasto vegano per domani e dimmi che tempo fa a Roma",
+            json!([["book_meal", {"day": "2026-05-05", "diet": "vegan"}], rome]),
+        ),
+        (
+            LOANS,
+            "Vorrei un prestito di 7.500 euro in 36 mesi perché devo cambiare l'auto",
+            json!([["request_loan", {"amount": 7500, "months": 36, "reason": "devo cambiare l'auto"}]]),
+        ),
+        (
+            LOANS,
+            "Apply for a loan of 4000 euros over 2 years because of medical expenses",
+            json!([["request_loan", {"amount": 4000, "months": 24, "reason": "medical expenses"}]]),
+        ),
+        (
+            LOANS,
+            "Che rata avrei per 6000 euro in 24 mesi?",
+            json!([["simulate_loan", {"amount": 6000, "months": 24}]]),
+        ),
+        (
+            LOANS,
+            "First the weather in Roma, then simulate a loan of 9000 euros over 48 months",
+            json!([rome, ["simulate_loan", {"amount": 9000, "months": 48}]]),
+        ),
         (LOANS, "Vorrei chiedere un prestito", json!([[], ["amount", "months", "reason"]])),
-        (HOTEL, "Mi prenoti una doppia con colazione dal 10 al 12 luglio per Ugo Foscolo, 2 adulti e 1 bambino", json!([["reserve_room", {"check_in": "2026-07-10", "check_out": "2026-07-12", "room_type": "double", "guest": "Ugo Foscolo", "breakfast": true, "adults": 2, "children": 1}]])),
-        (HOTEL, "I need a suite for Ann Lee for 3 nights from 1 June", json!([["reserve_room", {"check_in": "2026-06-01", "check_out": "2026-06-04", "room_type": "suite", "guest": "Ann Lee"}]])),
-        (HOTEL, "Avete camere disponibili dal 20 al 22 maggio?", json!([["room_availability", {"check_in": "2026-05-20", "check_out": "2026-05-22"}]])),
-        (HOTEL, "Tell me the weather in Roma and also whether rooms are free from 20 to 22 May", json!([rome, ["room_availability", {"check_in": "2026-05-20", "check_out": "2026-05-22"}]])),
+        (
+            HOTEL,
+            "Mi prenoti una doppia con colazione dal 10 al 12 luglio per Ugo Foscolo, 2 adulti e 1 bambino",
+            json!([["reserve_room", {"check_in": "2026-07-10", "check_out": "2026-07-12", "room_type": "double", "guest": "Ugo Foscolo", "breakfast": true, "adults": 2, "children": 1}]]),
+        ),
+        (
+            HOTEL,
+            "I need a suite for Ann Lee for 3 nights from 1 June",
+            json!([["reserve_room", {"check_in": "2026-06-01", "check_out": "2026-06-04", "room_type": "suite", "guest": "Ann Lee"}]]),
+        ),
+        (
+            HOTEL,
+            "Avete camere disponibili dal 20 al 22 maggio?",
+            json!([["room_availability", {"check_in": "2026-05-20", "check_out": "2026-05-22"}]]),
+        ),
+        (
+            HOTEL,
+            "Tell me the weather in Roma and also whether rooms are free from 20 to 22 May",
+            json!([rome, ["room_availability", {"check_in": "2026-05-20", "check_out": "2026-05-22"}]]),
+        ),
         (HOTEL, "Scrivi una poesia sul mare", json!([])),
         (LOANS, "Calcola la radice quadrata di 144", json!([])),
         (REMINDERS, "What is the capital of Mongolia?", json!([])),
         (SHIPMENTS, "Chi ha scritto i Promessi Sposi?", json!([])),
+    ]);
+}
+
+const PARKING: &str = r#"
+name = "Parking"
+description = "Company parking: free spots and reservations for cars, motorbikes and vans."
+[[examples]]
+say = "Prenota un posto auto per lunedì, targa AB123CD"
+tool = "reserve_spot"
+[[examples]]
+say = "Reserve a parking spot on Monday for my van, plate XY987ZT"
+tool = "reserve_spot"
+[[examples]]
+say = "Ci sono posti liberi nel parcheggio domani?"
+tool = "free_spots"
+[[examples]]
+say = "How many parking spots are free tomorrow?"
+tool = "free_spots"
+[[tools]]
+name = "reserve_spot"
+description = "Reserves a parking spot for a day."
+effect = "write"
+[tools.parameters]
+type = "object"
+required = ["date", "plate", "vehicle"]
+additionalProperties = false
+[tools.parameters.properties]
+date = { type = "string", format = "date", description = "Day of the reservation" }
+plate = { type = "string", description = "Licence plate, e.g. AB123CD" }
+vehicle = { type = "string", enum = ["car", "motorbike", "van"], description = "car (auto), motorbike (moto) or van (furgone)" }
+hours = { type = "integer", minimum = 1, maximum = 24, description = "For how many hours" }
+driver = { type = "string", description = "Name of the driver" }
+note = { type = "string", description = "Free note for the porter" }
+[[tools]]
+name = "free_spots"
+description = "Number of free parking spots on a day."
+effect = "read"
+[tools.parameters]
+type = "object"
+required = ["date"]
+additionalProperties = false
+properties = { date = { type = "string", format = "date", description = "Day" } }
+"#;
+
+const FAULTS: &str = r#"
+name = "Facilities"
+description = "Building maintenance: reports faults in the offices and says who is on duty."
+[[examples]]
+say = "Segnala un guasto all'ascensore del piano 2, gravità alta"
+tool = "report_fault"
+[[examples]]
+say = "Report a fault: the heating on floor 1 is off, severity low"
+tool = "report_fault"
+[[examples]]
+say = "Chi è di turno domani?"
+tool = "on_duty"
+[[examples]]
+say = "Who is on duty on Saturday?"
+tool = "on_duty"
+[[tools]]
+name = "report_fault"
+description = "Reports a fault to the maintenance team."
+effect = "write"
+[tools.parameters]
+type = "object"
+required = ["floor", "description", "severity"]
+additionalProperties = false
+[tools.parameters.properties]
+floor = { type = "integer", minimum = -2, maximum = 12, description = "Floor (piano)" }
+description = { type = "string", description = "What is wrong" }
+severity = { type = "string", enum = ["low", "medium", "high"], description = "Severity (gravità): low = bassa, medium = media, high = alta" }
+reporter_email = { type = "string", format = "email", description = "E-mail for updates" }
+[[tools]]
+name = "on_duty"
+description = "Who is on duty on a day."
+effect = "read"
+[tools.parameters]
+type = "object"
+required = ["date"]
+additionalProperties = false
+properties = { date = { type = "string", format = "date" } }
+"#;
+
+#[test]
+fn parking_and_faults_are_served_in_many_forms() {
+    let rome = json!(["WeatherForecast_Get", {"city": "Roma"}]);
+    let spot = json!(["reserve_spot", {"date": "2026-05-08", "plate": "GH456KL", "vehicle": "motorbike"}]);
+    check(vec![
+        (PARKING, "Prenotami un posto per la moto venerdì, targa GH456KL", json!([spot])),
+        (PARKING, "vorrei parcheggiare la moto venerdì, la targa è GH456KL", json!([spot])),
+        (PARKING, "I need a parking spot for my motorbike on Friday, plate GH456KL", json!([spot])),
+        (
+            PARKING,
+            "Please reserve a spot for a van with plate ZZ111YY on 20 May for 6 hours, note: deliver to the back door",
+            json!([["reserve_spot", {"date": "2026-05-20", "plate": "ZZ111YY", "vehicle": "van", "hours": 6, "note": "deliver to the back door"}]]),
+        ),
+        (PARKING, "Quanti posti liberi ci sono venerdì?", json!([["free_spots", {"date": "2026-05-08"}]])),
+        (
+            PARKING,
+            "Is there any free parking the day after tomorrow?",
+            json!([["free_spots", {"date": "2026-05-06"}]]),
+        ),
+        (PARKING, "Prenota un posto auto per venerdì", json!([[], ["plate"]])),
+        (
+            PARKING,
+            "Dimmi che tempo fa a Roma, e poi prenota un posto per la moto venerdì, targa GH456KL",
+            json!([rome, spot]),
+        ),
+        (
+            PARKING,
+            "First reserve a spot for my motorbike on Friday, plate GH456KL, then tell me the weather in Roma",
+            json!([spot, rome]),
+        ),
+        (
+            PARKING,
+            "Reserve a spot for my motorbike on Friday, plate GH456KL, and also tell me the weather in Roma",
+            json!([spot, rome]),
+        ),
+        (
+            PARKING,
+            "Dopo aver prenotato un posto per la moto venerdì con targa GH456KL, dimmi che tempo fa a Roma",
+            json!([spot, rome]),
+        ),
+        (
+            PARKING,
+            "Vorrei sapere il meteo a Roma e quanti posti liberi ci sono venerdì nel parcheggio",
+            json!([rome, ["free_spots", {"date": "2026-05-08"}]]),
+        ),
+        (
+            FAULTS,
+            "C'è un guasto al piano 3: la porta non si chiude. Gravità media.",
+            json!([["report_fault", {"floor": 3, "description": "la porta non si chiude", "severity": "medium"}]]),
+        ),
+        (
+            FAULTS,
+            "Segnala che al piano 5 manca la luce, gravità alta",
+            json!([["report_fault", {"floor": 5, "description": "al piano 5 manca la luce", "severity": "high"}]]),
+        ),
+        (
+            FAULTS,
+            "Please report a high severity fault on floor 7: water is leaking, my email is a.b@c.org",
+            json!([["report_fault", {"floor": 7, "description": "water is leaking", "severity": "high", "reporter_email": "a.b@c.org"}]]),
+        ),
+        (FAULTS, "Chi è di turno sabato?", json!([["on_duty", {"date": "2026-05-09"}]])),
+        (
+            FAULTS,
+            "Who's on duty tomorrow, and what's the weather in Roma?",
+            json!([["on_duty", {"date": "2026-05-05"}], rome]),
+        ),
+        (
+            FAULTS,
+            "Segnala un guasto al piano 2: ascensore fermo, gravità bassa. Poi dimmi il meteo a Roma.",
+            json!([["report_fault", {"floor": 2, "description": "ascensore fermo", "severity": "low"}], rome]),
+        ),
+        (FAULTS, "Segnala un guasto", json!([[], ["floor", "description", "severity"]])),
+        (FAULTS, "Chi ha scritto i Promessi Sposi?", json!([])),
+        (PARKING, "Scrivi una poesia sul mare", json!([])),
+        (PARKING, "Calcola la radice quadrata di 144", json!([])),
     ]);
 }
