@@ -24,8 +24,7 @@ pub async fn ask(message: &str, dir: &std::path::Path) -> Result<Answer, Box<dyn
         .tool(cancel.say("en", "Order {{ number }} is cancelled, {{ refund }} euros come back."));
     let mut config = Config::default(); // no model is configured, so the embedded rules serve
     config.store.data_dir = dir.into();
-    let scene = orders.build().map_err(|faults| format!("{faults:?}"))?;
-    let engine = Engine::builder(config).scene(scene).start().await?;
+    let engine = Engine::builder(config).scene(orders.build().map_err(|f| format!("{f:?}"))?).start().await?;
     let answer = engine.chat(engine.request(message, None)).await?;
     engine.stop().await?;
     Ok(answer)
@@ -34,6 +33,7 @@ pub async fn ask(message: &str, dir: &std::path::Path) -> Result<Answer, Box<dyn
 #[tokio::main]
 #[expect(clippy::print_stdout, reason = "it is a program")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let dir = std::env::temp_dir().join("two_tools");
-    Ok(println!("{}", ask("Where is order 41, and then cancel order 42", &dir).await?.answer))
+    let answer = ask("Where is order 41, and then cancel order 42", &std::env::temp_dir().join("two_tools"));
+    println!("{}", answer.await?.answer);
+    Ok(())
 }
