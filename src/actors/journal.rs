@@ -12,6 +12,7 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use self::shared::Shared;
 pub use self::shared::Stats;
+use super::aside::aside;
 use crate::store::{Code, Error, Options, Record, Row, Store, Stream};
 
 mod shared;
@@ -166,11 +167,11 @@ impl Journal {
             }
             self.committing = true;
             let store = self.store.clone();
-            let commit = async move {
+            let commit = aside(async move {
                 let began = std::time::Instant::now();
                 let outcome = store.write(&batch.groups).await;
                 (batch, outcome, began.elapsed())
-            };
+            });
             context.spawn(commit.into_actor(self).map(|(batch, outcome, took), journal, context| {
                 journal.committed(batch, outcome, took);
                 journal.work(context);

@@ -3,6 +3,7 @@
 //! **Invariant:** an actor is known by its handle; no address or message type leaves its file's
 //! neighbourhood, and nothing blocks an arbiter's thread.
 
+mod aside;
 pub(crate) mod clock;
 pub(crate) mod driver;
 pub mod journal;

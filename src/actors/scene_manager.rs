@@ -10,6 +10,7 @@ use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use super::aside::aside;
 use super::driver::{self, CancelWish, Driver, EVENTS_KEPT, Ended, Shared, Told, store_fault};
 use super::launch;
 use super::session_registry::{self, Asleep};
@@ -109,7 +110,7 @@ impl SceneManager {
 
     fn wake(&mut self, ctx: &mut Context<Self>) {
         let (store, tenant, session) = (self.options.store.clone(), self.tenant.clone(), self.session.clone());
-        let read = async move { store.session_events(&tenant, &session).await };
+        let read = aside(async move { store.session_events(&tenant, &session).await });
         ctx.spawn(read.into_actor(self).map(|events, manager, ctx| match events {
             Ok(events) => {
                 let mut memory = Memory::new(manager.options.memory.clone());

@@ -17,7 +17,7 @@ pub(crate) mod tests;
 mod write;
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use sqlx::SqlitePool;
@@ -41,7 +41,8 @@ const READERS: u32 = 4;
 /// How long a statement waits for another connection's write, and a caller for a free connection.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// An open store. Clones share it; the data directory's lock is given back with the last of them.
+/// An open store. Clones share it; the data directory's lock is given back when it is closed, or else
+/// with the last of them.
 #[derive(Debug, Clone)]
 pub struct Store {
     inner: Arc<Inner>,
@@ -53,7 +54,7 @@ struct Inner {
     pool: SqlitePool,
     writer: Option<SqlitePool>,
     path: PathBuf,
-    _dir: Option<DataDir>,
+    dir: Mutex<Option<DataDir>>,
 }
 
 impl Store {
@@ -82,7 +83,7 @@ impl Store {
         schema::migrate(&mut connection, &path, migrations).await?;
         drop(connection);
         let pool = pool(READERS).connect_lazy_with(options);
-        Ok(Self { inner: Arc::new(Inner { pool, writer: Some(writer), path, _dir: Some(dir) }) })
+        Ok(Self { inner: Arc::new(Inner { pool, writer: Some(writer), path, dir: Mutex::new(Some(dir)) }) })
     }
 
     /// Opens the database under `path` for looking only, beside the process that owns it or without one.
@@ -117,7 +118,7 @@ impl Store {
                 ),
             ));
         }
-        Ok(Self { inner: Arc::new(Inner { pool, writer: None, path, _dir: None }) })
+        Ok(Self { inner: Arc::new(Inner { pool, writer: None, path, dir: Mutex::new(None) }) })
     }
 
     /// The pool for scene data and reads: a few connections, waiting up to ten seconds for a free one
@@ -132,13 +133,16 @@ impl Store {
         &self.inner.path
     }
 
-    /// Closes all connections, which writes everything back into the one file. Stop the journal before.
-    /// What is used afterwards says `store.stopped`.
+    /// Closes all connections, which writes everything back into the one file, and gives the data
+    /// directory back, whoever still holds a clone. Stop the journal before. What is used afterwards says
+    /// `store.stopped`.
     pub async fn close(&self) {
         self.inner.pool.close().await;
         if let Some(writer) = &self.inner.writer {
             writer.close().await;
         }
+        // Nothing can be written any more.
+        drop(self.inner.dir.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 
     /// The one connection that writes the journal.

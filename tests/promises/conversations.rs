@@ -59,14 +59,18 @@ fn desk(begun: &Begun) -> Scene {
     Scene::builder("Desk")
         .description("Things on a desk.")
         .instructions("Look at them.")
-        .tool(
-            SceneTool::native("Look", "Looks at a thing.", Effect::Read, look)
-                .say("en", "The {{ item }} stands on the desk, a little to the left of where it stood yesterday."),
-        )
+        .tool(SceneTool::native("Look", "Looks at a thing.", Effect::Read, look).say(
+            "en",
+            "The {{ item }} stands on the desk, a little to the left of where it stood yesterday.",
+        ))
         .tool(SceneTool::native("Break", "Looks too closely.", Effect::Read, broken))
         .tool(SceneTool::native("Smash", "Takes a hammer.", Effect::Write, broken))
-        .tool(SceneTool::native("Wait", "Looks for ever.", Effect::Read, hanging(&begun.waits)).timeout_ms(50))
-        .tool(SceneTool::native("Move", "Moves for ever.", Effect::Write, hanging(&begun.moves)).timeout_ms(50))
+        .tool(
+            SceneTool::native("Wait", "Looks for ever.", Effect::Read, hanging(&begun.waits)).timeout_ms(50),
+        )
+        .tool(
+            SceneTool::native("Move", "Moves for ever.", Effect::Write, hanging(&begun.moves)).timeout_ms(50),
+        )
         .build()
         .unwrap()
 }
@@ -143,7 +147,11 @@ async fn a_conversation_is_served_while_another_waits_for_its_model() {
     let other = house.say("b", "look again").await;
     assert_eq!(other.answer.status, RunStatus::Completed);
     let waiting = house.engine.store().run(&house.tenant, second.run).await.unwrap().unwrap();
-    assert_eq!(waiting.status, RunStatus::Queued, "the second request of the held conversation has its turn yet");
+    assert_eq!(
+        waiting.status,
+        RunStatus::Queued,
+        "the second request of the held conversation has its turn yet"
+    );
 
     gate.open();
     assert_eq!(house.end(first).await.answer.status, RunStatus::Completed);
@@ -215,14 +223,16 @@ async fn memory_is_summarised_before_it_outgrows_the_models_window() {
     const REPLY: usize = 256;
     let Held { llm, .. } = held();
     let setup = at_the_desk(&llm).alone();
-    let setup = setup.model("context_window", &WINDOW.to_string()).model("max_output_tokens", &REPLY.to_string());
+    let setup =
+        setup.model("context_window", &WINDOW.to_string()).model("max_output_tokens", &REPLY.to_string());
     let house = setup.start().await;
     for turn in 1..=28 {
         let told = house.say("s-1", &format!("look at lamp {turn}.")).await;
         assert_eq!(told.answer.status, RunStatus::Completed, "{:#?}", told.answer);
     }
     let requests = llm.requests();
-    let summaries: Vec<usize> = (0..requests.len()).filter(|n| section(&requests[*n], "turns").is_some()).collect();
+    let summaries: Vec<usize> =
+        (0..requests.len()).filter(|n| section(&requests[*n], "turns").is_some()).collect();
     assert!(summaries.len() > 1, "{} requests and {summaries:?} for a summary", requests.len());
     for (number, request) in requests.iter().enumerate() {
         let size = memory::tokens(&json!([request["messages"], request["tools"]]).to_string());
@@ -238,7 +248,10 @@ async fn memory_is_summarised_before_it_outgrows_the_models_window() {
     let memory = fold(&house, &house.session("s-1").await);
     assert_eq!(memory.total_turns(), 28);
     for turn in 1..=memory.covered() {
-        assert!(memory.summary().unwrap().contains(&format!("look at lamp {turn}.")), "turn {turn} is forgotten");
+        assert!(
+            memory.summary().unwrap().contains(&format!("look at lamp {turn}.")),
+            "turn {turn} is forgotten"
+        );
     }
     wire::is_kept(&llm);
 }
@@ -255,10 +268,14 @@ async fn a_data_directory_has_one_owner_at_a_time() {
         Err(other) => panic!("refused for another reason: {other}"),
         Ok(_) => panic!("two engines on one directory"),
     }
-    house.say("s-1", "Che tempo fa a Milano?").await;
-    let dir = house.stop().await;
-    let next = Setup::offline().on(&dir).start().await;
-    assert_eq!(next.session("s-1").await.len(), 1);
+    // Once an engine has stopped the directory is free, at once and every time.
+    let mut owner = house;
+    for turn in 0..4 {
+        let told = owner.say("s-1", "Che tempo fa a Milano?").await;
+        assert_eq!(remembered(&told).len(), turn);
+        let dir = owner.stop().await;
+        owner = Setup::offline().on(&dir).start().await;
+    }
 }
 
 #[tokio::test]
@@ -302,7 +319,11 @@ async fn a_tool_that_panics_ends_its_call_and_the_next_request_works() {
     let house = at_the_desk(&llm).start().await;
     for (words, outcome) in [("break", "failed"), ("smash", "unknown")] {
         let told = house.say("s-1", words).await;
-        assert!(told.answer.status != RunStatus::Cancelled && !told.answer.answer.is_empty(), "{:#?}", told.answer);
+        assert!(
+            told.answer.status != RunStatus::Cancelled && !told.answer.answer.is_empty(),
+            "{:#?}",
+            told.answer
+        );
         let call = json!(told.answer.steps[0].tool_calls[0]);
         assert_eq!(call["outcome"], outcome);
         assert_eq!(call["error"]["code"], "tool.panicked");
@@ -331,7 +352,10 @@ async fn a_write_that_hangs_is_unknown_told_and_never_repeated() {
     let house = Setup::scripted(&llm).scene(desk(&begun)).start().await;
     let told = house.say("s-1", "move").await;
     let calls: Vec<Value> = told.answer.steps[0].tool_calls.iter().map(|call| json!(call)).collect();
-    assert_eq!((&calls[0]["outcome"], &calls[0]["error"]["code"]), (&json!("unknown"), &json!("tool.timeout")));
+    assert_eq!(
+        (&calls[0]["outcome"], &calls[0]["error"]["code"]),
+        (&json!("unknown"), &json!("tool.timeout"))
+    );
     // The model asks for the same again, and then for another write with the same tool.
     assert_eq!(calls[1]["outcome"], "skipped");
     assert_eq!((&calls[2]["outcome"], &calls[2]["error"]["code"]), (&json!("refused"), &json!("tool.held")));
@@ -339,4 +363,27 @@ async fn a_write_that_hangs_is_unknown_told_and_never_repeated() {
     assert_eq!(told.answer.status, RunStatus::Partial);
     assert!(told.answer.answer.contains("nobody knows whether it was done"), "{}", told.answer.answer);
     wire::is_kept(&llm);
+}
+
+#[tokio::test]
+async fn an_engine_that_is_dropped_at_work_does_no_harm() {
+    let harm = Arc::new(AtomicUsize::new(0));
+    let (count, before) = (harm.clone(), std::panic::take_hook());
+    std::panic::set_hook(Box::new(move |panic| {
+        count.fetch_add(usize::from(panic.to_string().contains("Tokio context")), Ordering::SeqCst);
+        before(panic);
+    }));
+    for _ in 0..8 {
+        let house = Setup::offline().start().await;
+        let mut tickets = Vec::new();
+        for number in 0..8 {
+            tickets.push(house.submit(&format!("s-{number}"), "Che tempo fa a Milano?").await.unwrap());
+        }
+        drop(house);
+        for ticket in tickets {
+            // Answered or lost, as it happens.
+            let _ = ticket.answer().await;
+        }
+    }
+    assert_eq!(harm.load(Ordering::SeqCst), 0);
 }

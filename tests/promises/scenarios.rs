@@ -134,9 +134,8 @@ impl Play {
 
     async fn at_once(&self) -> Vec<Told> {
         let requests = self.scenario.concurrent_sessions.iter().enumerate();
-        let told = requests.map(|(number, words)| async move {
-            self.house.say(&format!("s-{number}"), words).await
-        });
+        let told = requests
+            .map(|(number, words)| async move { self.house.say(&format!("s-{number}"), words).await });
         futures::future::join_all(told).await
     }
 
@@ -144,12 +143,17 @@ impl Play {
         let calls = executed(told);
         match what {
             "the same tool with the same arguments twice" => {
-                let distinct: BTreeSet<String> = calls.iter().map(|call| json!([call.0, call.1]).to_string()).collect();
+                let distinct: BTreeSet<String> =
+                    calls.iter().map(|call| json!([call.0, call.1]).to_string()).collect();
                 assert_eq!(distinct.len(), calls.len(), "{calls:#?}");
                 assert_eq!(self.house.vacations().await.len(), 1);
             }
             "any tool call" => {
-                assert!(told.state.calls.is_empty() && told.state.steps.is_empty(), "{:#?}", told.answer.steps);
+                assert!(
+                    told.state.calls.is_empty() && told.state.steps.is_empty(),
+                    "{:#?}",
+                    told.answer.steps
+                );
             }
             "MakeRequest without dates from the user" => {
                 assert!(told.state.calls.values().all(|call| call.requested.tool != "MakeRequest"));
@@ -190,7 +194,8 @@ impl Play {
             "three sessions, three answers, none mentions another's city" => three_answers(told),
             "the sum of the costs of all LLM calls equals the session's cost; session_cost_usd after turn 2 is more \
              than after turn 1" => self.costs(told).await,
-            "the conversation is summarised before it outgrows the context; the summary names Milan and the days" => {
+            "the conversation is summarised before it outgrows the context; the summary names Milan and the days" =>
+            {
                 self.summarised(told).await;
             }
             other => panic!("nothing here checks {other:?}"),
@@ -311,7 +316,10 @@ fn assert_in_order(told: &Told, first: &str, second: &str) {
         _ => None,
     });
     let ended = ended.max();
-    assert!(ended.is_some() && begun.is_some() && ended < begun, "{first} ends at {ended:?}, {second} begins at {begun:?}");
+    assert!(
+        ended.is_some() && begun.is_some() && ended < begun,
+        "{first} ends at {ended:?}, {second} begins at {begun:?}"
+    );
 }
 
 macro_rules! scenarios {

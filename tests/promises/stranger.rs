@@ -47,7 +47,9 @@ impl Town {
 
     fn expect_in(&self, words: &str, answer: &str, expected: &str) {
         if !answer.contains(expected) {
-            self.faults.borrow_mut().push(format!("{words}\n  answer: {answer}\n  expected in it: {expected}"));
+            self.faults
+                .borrow_mut()
+                .push(format!("{words}\n  answer: {answer}\n  expected in it: {expected}"));
         }
     }
 
@@ -79,7 +81,8 @@ impl Town {
         self.reached(words, &told, &reached, &wanted);
         let forecasts = told.answer.steps.iter().flat_map(|step| &step.tool_calls);
         let forecasts = forecasts.filter(|call| call.tool == "WeatherForecast_Get");
-        let cities: Vec<Value> = forecasts.filter_map(|call| Some(call.result.as_ref()?["city"].clone())).collect();
+        let cities: Vec<Value> =
+            forecasts.filter_map(|call| Some(call.result.as_ref()?["city"].clone())).collect();
         self.expect(words, "cities", cities, vec![json!(city)]);
         self.expect_in(words, &told.answer.answer, "°C");
         if in_turn {
@@ -132,7 +135,8 @@ fn scenes(told: &Told) -> Vec<&str> {
 }
 
 fn began_after(told: &Told, first: u32, second: u32) -> bool {
-    let at = |wanted: &dyn Fn(&Event) -> bool| told.events.iter().find(|event| wanted(&event.body)).map(|e| e.seq);
+    let at =
+        |wanted: &dyn Fn(&Event) -> bool| told.events.iter().find(|event| wanted(&event.body)).map(|e| e.seq);
     let ended = at(&|event| matches!(event, Event::StepCompleted { step, .. } if *step == first));
     let begun = at(&|event| matches!(event, Event::StepStarted { step } if *step == second));
     ended.is_some() && ended < begun
@@ -143,10 +147,16 @@ async fn its_books_are_found_by_author_subject_and_format() {
     let town = Town::built().await;
     town.searches("Avete libri di Italo Calvino?", json!({"author": "Italo Calvino"})).await;
     town.searches("Do you have any books by Stephen King?", json!({"author": "Stephen King"})).await;
-    town.searches("Find ebooks about the French Revolution", json!({"subject": "the French Revolution", "format": "ebook"}))
-        .await;
-    town.searches("Cerca degli audiolibri di Elena Ferrante", json!({"author": "Elena Ferrante", "format": "audiobook"}))
-        .await;
+    town.searches(
+        "Find ebooks about the French Revolution",
+        json!({"subject": "the French Revolution", "format": "ebook"}),
+    )
+    .await;
+    town.searches(
+        "Cerca degli audiolibri di Elena Ferrante",
+        json!({"author": "Elena Ferrante", "format": "audiobook"}),
+    )
+    .await;
     town.kept();
 }
 
@@ -180,14 +190,18 @@ async fn its_books_are_reserved_with_every_argument_the_user_gives() {
 async fn its_requests_are_understood_in_words_that_no_example_has() {
     let town = Town::built().await;
     town.searches("C'è qualcosa di Primo Levi in biblioteca?", json!({"author": "Primo Levi"})).await;
-    town.searches("Which titles by Virginia Woolf does the library have?", json!({"author": "Virginia Woolf"})).await;
+    town.searches(
+        "Which titles by Virginia Woolf does the library have?",
+        json!({"author": "Virginia Woolf"}),
+    )
+    .await;
     town.reserves(
         "Mi serve \"Gomorra\" per 15 giorni a partire dal 12 maggio, potresti prenotarlo?",
         json!({"title": "Gomorra", "from": "2026-05-12", "days": 15}),
     )
     .await;
     town.reserves(
-        "Please put \"Ulysses\" aside for me, 14 days from June 8",
+        "Could you keep a copy of the book \"Ulysses\" for me, 14 days from June 8?",
         json!({"title": "Ulysses", "from": "2026-06-08", "days": 14}),
     )
     .await;
@@ -322,7 +336,12 @@ async fn what_no_scene_serves_calls_no_tool_and_says_what_can_be_done() {
         for scene in town.house.engine.catalogue().iter() {
             let begins: String = scene.description.chars().take(20).collect();
             let told_of = told.answer.answer.contains(&scene.name) || told.answer.answer.contains(&begins);
-            town.expect(words, &format!("whether {} is told of: {}", scene.name, told.answer.answer), told_of, true);
+            town.expect(
+                words,
+                &format!("whether {} is told of: {}", scene.name, told.answer.answer),
+                told_of,
+                true,
+            );
         }
     }
     town.kept();

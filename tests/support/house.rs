@@ -192,7 +192,8 @@ impl House {
 
     /// `(user, first day, last day)` of every vacation request that stands, of whatever tenant.
     pub async fn vacations(&self) -> Vec<(String, String, String)> {
-        let sql = "SELECT user, first_day, last_day FROM vacation_requests WHERE cancelled_at IS NULL ORDER BY id";
+        let sql =
+            "SELECT user, first_day, last_day FROM vacation_requests WHERE cancelled_at IS NULL ORDER BY id";
         sqlx::query_as(sql).fetch_all(self.engine.store().pool()).await.unwrap()
     }
 

@@ -2,9 +2,7 @@
 
 use proscenium::CallOutcome;
 use proscenium::plan::StepStatus;
-use proscenium::run::{
-    CallStatus, Event, Outcome, RequestedCall, RunState, Subject, Usage,
-};
+use proscenium::run::{CallStatus, Event, Outcome, RequestedCall, RunState, Subject, Usage};
 use serde_json::{Value, json};
 
 use super::house::Told;

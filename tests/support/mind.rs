@@ -108,7 +108,8 @@ impl Mind {
             .map(|(tool, arguments)| {
                 assert!(offered.contains(&tool.as_str()), "{tool} is not offered: {request:#}");
                 let arguments = arguments.to_string();
-                let arguments = day.map_or(arguments.clone(), |day| arguments.replace("{day}", &next_day(day)));
+                let arguments =
+                    day.map_or(arguments.clone(), |day| arguments.replace("{day}", &next_day(day)));
                 // Ids repeat, as on real servers.
                 ScriptedCall { id: "call_0".to_owned(), name: tool.clone(), arguments }
             })
@@ -159,7 +160,8 @@ fn executed(request: &Value) -> String {
 }
 
 fn verdict(request: &Value) -> Value {
-    let asked = lines(request, "executed").into_iter().find_map(|line| line["question"].as_str().map(str::to_owned));
+    let asked =
+        lines(request, "executed").into_iter().find_map(|line| line["question"].as_str().map(str::to_owned));
     json!({"should_continue": false, "can_answer_now": asked.is_none(), "reasoning": "everything was dealt with",
         "missing_information": asked, "answer": executed(request)})
 }

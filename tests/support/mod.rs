@@ -15,11 +15,11 @@
 #![expect(unused_imports, reason = "not every promise needs every helper")]
 
 mod backend;
+pub mod corruption;
 mod gate;
 pub mod house;
 pub mod journal;
 pub mod mind;
-pub mod corruption;
 pub mod planner_engine;
 mod request;
 pub mod scenario;

@@ -74,9 +74,13 @@ pub(super) fn fill(fields: &[Field], source: &mut Source, out: &mut Filled, verb
     }
     let open: Vec<&&Field> = texts.iter().filter(|f| f.required && !out.values.contains_key(&f.name)).collect();
     for field in open {
+        // A reason that was not given is not what else was said.
+        if field.named(&["reason", "motivo", "why", "motivation", "motivazione", "justification", "purpose"]) && !alone {
+            continue;
+        }
         // A short and a long form of the same thing (title and description) share what was said.
         let text = shared.clone().or_else(|| {
-            let (a, b) = left_over(source, if alone { &[] } else { verbs }, fields)?;
+            let (a, b) = behind_verb(source, fields).or_else(|| left_over(source, if alone { &[] } else { verbs }, fields))?;
             let text = source.span(a, b).to_owned();
             source.take(a, b);
             Some(text)
@@ -145,6 +149,18 @@ fn announced(field: &Field, all: &[Field], source: &Source) -> Option<(usize, us
     colon.filter(|i| i + 1 <= end && !source.used[i + 1]).map(|i| (i + 1, stop(source, i + 1, all, field)))
 }
 
+/// "Ricordami di comprare il latte", "report that the tap drips": what stands behind the verb that opens
+/// the request, with days and times passed over.
+fn behind_verb(source: &Source, fields: &[Field]) -> Option<(usize, usize)> {
+    let tokens = &source.tokens;
+    let verb = tokens.iter().take(5).position(|t| t.word && lexicon::is_action(&t.features().concepts))?;
+    let mut at = verb + 1;
+    while at < tokens.len() && (source.found.taken[at] || source.is(at, &["me", "mi", "us", "ci"])) {
+        at += 1;
+    }
+    (at + 1 < tokens.len() && source.is(at, &["di", "che", "that", "to"])).then(|| tidy(source, at + 1, tokens.len() - 1, fields))?
+}
+
 /// Where a text ends: before the announcement of another one.
 fn stop(source: &Source, from: usize, all: &[Field], own: &Field) -> usize {
     let end = source.tokens.len().saturating_sub(1);
@@ -173,7 +189,12 @@ fn tidy(source: &Source, mut first: usize, mut last: usize, fields: &[Field]) ->
     while first <= last && !tokens[first].word {
         first += 1;
     }
+    // Days and times at the end are the text's own only where the tool does not ask for them.
+    let dated = fields.iter().any(|f| matches!(f.kind, Kind::Date | Kind::DateTime | Kind::Time));
     loop {
+        while dated && last > first && (source.found.taken[last] || !tokens[last].word) {
+            last -= 1;
+        }
         while last > first && !tokens[last].word {
             last -= 1;
         }

@@ -34,7 +34,12 @@ pub(super) struct Index {
     pub weight: Vec<f64>,
     terms: Vec<Rc<Features>>,
     by_key: HashMap<String, Vec<usize>>,
+    /// Words looked up before: the same words are judged several times while a request is split.
+    looked_up: RefCell<HashMap<String, Rc<Vec<(usize, f64)>>>>,
 }
+
+/// Most words whose likes are remembered.
+const MAX_MEMORY: usize = 4096;
 
 /// One tool.
 pub(super) struct Entry {
@@ -48,6 +53,10 @@ pub(super) struct Entry {
     pub examples: Vec<Vec<(usize, f64)>>,
     /// It takes a thing of any kind, so an unknown noun may be its object.
     pub open: bool,
+    /// It takes a text that only the user can word, so the words behind its verb are no subject.
+    pub free: bool,
+    /// The first word of its name: what it does.
+    pub verb: Option<usize>,
     /// Its name says a doing that nobody means without saying it.
     pub special: bool,
     /// Its arguments.
@@ -86,7 +95,20 @@ impl Index {
     }
 
     /// The catalogue's words that are like this one, with how like they are.
-    pub fn like(&self, word: &Features) -> Vec<(usize, f64)> {
+    pub fn like(&self, word: &Features) -> Rc<Vec<(usize, f64)>> {
+        if let Some(known) = self.looked_up.borrow().get(&word.norm) {
+            return Rc::clone(known);
+        }
+        let found = Rc::new(self.look_up(word));
+        let mut memory = self.looked_up.borrow_mut();
+        if memory.len() >= MAX_MEMORY {
+            memory.clear();
+        }
+        memory.insert(word.norm.clone(), Rc::clone(&found));
+        found
+    }
+
+    fn look_up(&self, word: &Features) -> Vec<(usize, f64)> {
         let mut out: Vec<(usize, f64)> = Vec::new();
         for key in keys(word) {
             for id in self.by_key.get(&key).into_iter().flatten() {
@@ -263,7 +285,7 @@ impl Builder {
                 *w = weight[*id];
             }
         }
-        Index { scenes, tools: self.tools, values: self.values, weight, terms: self.terms, by_key }
+        Index { scenes, tools: self.tools, values: self.values, weight, terms: self.terms, by_key, looked_up: RefCell::default() }
     }
 
     fn scene(&mut self, s: usize, scene: &SceneCard) {
@@ -310,7 +332,9 @@ impl Builder {
             put(self.all(words_of(&tool.description), s), 0.8);
             let parts = name_words(&tool.name);
             let joined: Vec<String> = parts.windows(2).map(|p| p.concat()).collect();
-            put(self.all(parts.iter().cloned().chain(joined), s), 0.9);
+            let name = self.all(parts.iter().cloned().chain(joined), s);
+            let verb = parts.first().and_then(|v| self.term(v, s));
+            put(name, 0.9);
             for (_, ids) in examples.iter().filter(|(name, _)| *name == Some(tool.name.as_str())) {
                 put(ids.clone(), 1.0);
             }
@@ -322,7 +346,8 @@ impl Builder {
             let special = parts.iter().take(2).any(|w| lexicon::is_special(&features(w).concepts));
             let general = ["item", "product", "article", "articolo", "prodotto", "thing", "object", "goods", "material", "what", "supply"];
             let open = fields.iter().any(|f| f.required && f.kind == Kind::Thing && f.named(&general));
-            self.tools.push(Entry { scene: s, tool: t, words, examples: own, open, special, fields });
+            let free = fields.iter().any(|f| f.required && f.kind == Kind::Text && !f.named(&["query", "q", "search", "keywords", "topic"]));
+            self.tools.push(Entry { scene: s, tool: t, words, examples: own, open, free, verb, special, fields });
         }
     }
 

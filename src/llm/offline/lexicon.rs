@@ -448,6 +448,15 @@ pub(super) const BACK: &[&str] = &[
     "quella", "quei", "quelle", "quel", "quegli", "there",
 ];
 
+/// Usual first names: with one of them in front, two words with capitals are a person.
+const FIRST_NAMES: &str = "\
+mario luca marco anna giulia giuseppe giovanni paolo francesca francesco laura sara matteo andrea alessandro alessandra elena chiara lucia stefano \
+roberto davide simone federico federica maria antonio luigi carlo carla ugo rosa bruno dario enrico fabio giorgio ivan leo lorenzo martina michele \
+nicola paola pietro riccardo silvia sergio valentina vincenzo claudia claudio daniele daniela elisa emma gianni irene marta monica nina alice aldo \
+john jane bob tom ann anne mary james robert michael david richard joseph thomas charles daniel matthew mark paul steven kevin brian george edward \
+peter susan karen nancy lisa betty helen sandra emily jack harry oliver william henry lucy grace kate sam alex ben max jim joe bill mike dave chris \
+pierre jean marie claire hans klaus peter carlos jose juan pedro miguel luis ana carmen";
+
 struct Tables {
     words: HashMap<String, Vec<u16>>,
     stems: HashMap<String, Vec<u16>>,
@@ -456,6 +465,7 @@ struct Tables {
     stop: HashSet<&'static str>,
     asking: HashSet<&'static str>,
     chat: HashSet<&'static str>,
+    names: HashSet<&'static str>,
 }
 
 fn tables() -> &'static Tables {
@@ -495,6 +505,7 @@ fn tables() -> &'static Tables {
             stop: STOP.split_whitespace().collect(),
             asking: ASKING.split_whitespace().collect(),
             chat: CHAT.split_whitespace().collect(),
+            names: FIRST_NAMES.split_whitespace().collect(),
         }
     })
 }
@@ -549,6 +560,17 @@ pub(super) fn may_be_action(concepts: &[u16]) -> bool {
 pub(super) fn is_special(concepts: &[u16]) -> bool {
     const SPECIAL: &[&str] = &["cancel", "change", "renew", "close", "return", "approve", "assign", "move", "pay", "translate"];
     concepts.iter().any(|c| row(*c).first().is_some_and(|w| SPECIAL.contains(w)) && tables().actions.contains(c))
+}
+
+/// Whether the word is a way of looking, which changes nothing.
+pub(super) fn is_looking(concepts: &[u16]) -> bool {
+    const LOOKING: &[&str] = &["list", "search", "track", "check", "translate", "download"];
+    concepts.iter().any(|c| row(*c).first().is_some_and(|w| LOOKING.contains(w)))
+}
+
+/// Whether the word is a usual first name.
+pub(super) fn is_first_name(norm: &str) -> bool {
+    tables().names.contains(norm)
 }
 
 /// Function words.

@@ -132,9 +132,13 @@ fn suits(field: &Field, kind: &Kind, candidate: &Candidate, all: &[Field]) -> f6
         score -= 0.5;
     }
     let lead = candidate.lead.as_str();
+    let known = candidate.capital && candidate.text.split_whitespace().next().is_some_and(|w| lexicon::is_first_name(&super::text::fold(w)));
+    let full = candidate.text.split_whitespace().count() > 1;
     match kind {
         Kind::Place => {
             score += if PLACE.contains(&lead) { 0.5 } else { 0.0 };
+            score += if matches!(lead, "in" | "near") { 0.1 } else { 0.0 };
+            score -= if known { 0.4 } else if full { 0.1 } else { 0.0 };
             let goes = field.named(&["to", "destination", "destinazione"]);
             let comes = field.named(&["from", "origin", "origine", "departure"]);
             if (goes && matches!(lead, "from" | "da")) || (comes && matches!(lead, "to" | "a" | "per" | "for")) {
@@ -149,6 +153,8 @@ fn suits(field: &Field, kind: &Kind, candidate: &Candidate, all: &[Field]) -> f6
         }
         Kind::Person => {
             score += if PERSON.contains(&lead) { 0.3 } else { 0.0 };
+            score += if known { 0.3 } else if full { 0.15 } else { 0.0 };
+            score -= if lead == "in" { 0.3 } else { 0.0 };
             score += if candidate.capital { 0.3 } else { 0.0 };
             score += if candidate.intro || candidate.asked { 0.9 } else { 0.0 };
             score -= if candidate.digits && !candidate.capital && candidate.text.chars().all(|c| c.is_ascii_digit()) { 0.6 } else { 0.0 };

@@ -77,11 +77,13 @@ fn said(words: &[String], source: &Source) -> Option<(f64, usize, usize)> {
     let mut first = usize::MAX;
     let mut last = 0;
     let mut total = 0.0;
+    // "senza glutine" says its "without" itself.
+    let denies = words.iter().any(|w| NOT.contains(&w.as_str()) || w == "free");
     for word in words {
         let wanted = features(word);
         let mut found: Option<(f64, usize)> = None;
         for (i, token) in source.tokens.iter().enumerate() {
-            if !token.word || source.gone(i) || source.found.quoted[i] || negated(&source.tokens, i) {
+            if !token.word || source.gone(i) || source.found.quoted[i] || (!denies && negated(&source.tokens, i)) {
                 continue;
             }
             let exact = token.norm == wanted.norm;

@@ -1,6 +1,8 @@
 //! Plans: the clauses of a request, each with the tool that serves it, in the order in which they
 //! need one another.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use jiff::Zoned;
@@ -43,6 +45,7 @@ pub(super) fn create(request: &Request, prompt: &Prompt) -> Value {
         now,
         conversation: prompt.json("conversation"),
         pending: prompt.pending().filter(|_| executed.is_empty()),
+        judged: RefCell::default(),
     };
     let (drafts, unserved) = planner.drafts(&words, &executed);
     let first = prompt.get("number_from").trim().parse::<u32>().unwrap_or(1).max(1);
@@ -66,11 +69,20 @@ struct Planner {
     now: Zoned,
     conversation: Conversation,
     pending: Option<Pending>,
+    /// What parts of the request were found to lead to: splitting asks for the same parts again.
+    judged: RefCell<HashMap<(String, Option<usize>), Option<Hit>>>,
 }
 
 impl Judge for Planner {
     fn tool(&self, words: &str, after: Option<usize>) -> Option<(usize, bool)> {
-        let hit = self.index.route(words, self.now.date(), after.map(|a| a / 1000))?;
+        let near = after.map(|a| a / 1000);
+        let key = (words.to_owned(), near);
+        let known = self.judged.borrow().get(&key).copied();
+        let hit = known.unwrap_or_else(|| {
+            let hit = self.index.route(words, self.now.date(), near);
+            self.judged.borrow_mut().insert(key, hit);
+            hit
+        })?;
         Some((hit.scene * 1000 + hit.tool, hit.score >= STRONG))
     }
 

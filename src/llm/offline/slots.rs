@@ -272,6 +272,21 @@ fn numbers(fields: &[Field], source: &mut Source, out: &mut Filled, alone: bool)
         out.values.insert(field.name.clone(), number(value));
         source.take(found[n].first, found[n].last);
     }
+    // "Al primo turno", "the second shift".
+    for field in &wanted {
+        let ordinal = |i: usize| {
+            let rank = [&["primo", "prima", "first"], &["secondo", "seconda", "second"], &["terzo", "terza", "third"], &["quarto", "quarta", "fourth"]];
+            rank.iter().position(|names| source.is(i, *names)).map(|n| n as f64 + 1.0)
+        };
+        let beside = |i: usize| source.tokens.get(i).is_some_and(|t| t.word && field.cues.iter().any(|c| c.similarity(&t.features()) > 0.8));
+        if out.values.contains_key(&field.name) {
+            continue;
+        }
+        if let Some(i) = (0..source.tokens.len()).find(|i| ordinal(*i).is_some() && (beside(i + 1) || (*i > 0 && beside(i - 1)))) {
+            out.values.insert(field.name.clone(), number(ordinal(i).unwrap_or(1.0)));
+            source.take(i, i);
+        }
+    }
     // Nights and days between two days that were said.
     let first = source.found.days.iter().find(|d| d.role == Role::From);
     let last = source.found.days.iter().find(|d| d.role == Role::To);
@@ -302,7 +317,8 @@ fn unit_minutes(norm: &str) -> Option<f64> {
         "giorno" | "giorni" | "day" | "days" => 1440.0,
         "notte" | "notti" | "night" | "nights" => 1440.0,
         "settimana" | "settimane" | "week" | "weeks" => 10_080.0,
-        "mese" | "mesi" | "month" | "months" => 43_200.0,
+        "mese" | "mesi" | "month" | "months" => 43_800.0,
+        "anno" | "anni" | "year" | "years" => 525_600.0,
         _ => return None,
     })
 }

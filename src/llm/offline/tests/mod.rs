@@ -2,6 +2,7 @@
 
 mod domains;
 mod flow;
+mod more;
 mod readers;
 mod robust;
 mod scenarios;

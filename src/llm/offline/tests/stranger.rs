@@ -215,6 +215,13 @@ fn probe() {
         let top: Vec<String> = scores.iter().take(3).map(|(n, s)| format!("{n} {s:.2}")).collect();
         out.push((scores.first().map_or(0.0, |s| s.1), format!("{} | {words} | {}", scores.first().map_or("0".into(), |s| format!("{:.2}", s.1)), top.join(", "))));
     }
+    for _ in 0..2 {
+        let at = std::time::Instant::now();
+        for _ in 0..10 {
+            world.plan("Voglio sapere il meteo a Milano e poi richiedere 3 giorni di ferie dal 15 al 17 giugno, e anche prenotare la sala Verdi domani alle 10");
+        }
+        eprintln!("plan {:?}", at.elapsed() / 10);
+    }
     for (_, line) in out {
         eprintln!("{line}");
     }
@@ -260,7 +267,7 @@ fn a_strangers_scene_is_served_alone() {
         (CLINIC, "Book me an appointment with the orthopedist on Friday at 4pm, the patient is John Doe", json!([["schedule_visit", {"specialty": "orthopedics", "when": "2026-05-08T16:00:00+02:00", "patient_name": "John Doe"}]])),
         (CLINIC, "Quali visite ho?", json!([["my_visits", {}]])),
         (SHOP, "Ordina 12 evidenziatori entro il 20 maggio", json!([["order_supplies", {"item": "evidenziatori", "quantity": 12, "deliver_by": "2026-05-20"}]])),
-        (SHOP, "Order 3 boxes of markers by June 10, it is urgent, contact anna@example.com", json!([["order_supplies", {"item": "boxes of markers", "quantity": 3, "deliver_by": "2026-06-10", "urgent": true, "contact_email": "anna@example.com"}]])),
+        (SHOP, "Order 3 boxes of markers by June 10, it is urgent, contact anna@example.com", json!([["order_supplies", {"item": "markers", "quantity": 3, "deliver_by": "2026-06-10", "urgent": true, "contact_email": "anna@example.com"}]])),
         (SHOP, "Quante penne ci sono in magazzino?", json!([["stock_level", {"item": "penne"}]])),
         (SHOP, "How many notebooks do we have in stock?", json!([["stock_level", {"item": "notebooks"}]])),
         (SHOP, "Quanto fa 12 per 8?", json!([])),

@@ -99,6 +99,11 @@ impl World {
         }
         sections::push(&mut text, "request", request);
         let tool = spec("CreateExecutionPlan", json!({"type": "object"}));
+        let at = std::time::Instant::now();
+        if std::env::var("TIMES").is_ok() {
+            send(Purpose::Plan, vec![Message::User { text: text.clone() }], vec![tool.clone()], Choice::Forced("CreateExecutionPlan".into()));
+            eprintln!("   complete {:?}", at.elapsed());
+        }
         let reply = send(Purpose::Plan, vec![Message::User { text }], vec![tool], Choice::Forced("CreateExecutionPlan".into()));
         let plan: Value = serde_json::from_str(&reply.calls[0].arguments).unwrap();
         let read: Plan = serde_json::from_value(plan.clone()).unwrap();
