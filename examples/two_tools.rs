@@ -8,7 +8,7 @@ struct Order {
 }
 
 /// Answers `message` with what is kept in `dir`.
-pub async fn ask(message: &str, dir: &std::path::Path) -> Result<Answer, Box<dyn std::error::Error>> {
+pub async fn ask(message: &str, dir: std::path::PathBuf) -> Result<Answer, Box<dyn std::error::Error>> {
     let get = SceneTool::native("GetOrder", "Finds an order.", Effect::Read, |order: Order, _| async move {
         Ok(serde_json::json!({"number": order.number, "place": "Bologna"}))
     });
@@ -23,7 +23,7 @@ pub async fn ask(message: &str, dir: &std::path::Path) -> Result<Answer, Box<dyn
         .tool(get.say("en", "Order {{ number }} is in {{ place }}."))
         .tool(cancel.say("en", "Order {{ number }} is cancelled, {{ refund }} euros come back."));
     let mut config = Config::default(); // no model is configured, so the embedded rules serve
-    config.store.data_dir = dir.into();
+    config.store.data_dir = dir;
     let engine = Engine::builder(config).scene(orders.build().map_err(|f| format!("{f:?}"))?).start().await?;
     let answer = engine.chat(engine.request(message, None)).await?;
     engine.stop().await?;
@@ -33,7 +33,8 @@ pub async fn ask(message: &str, dir: &std::path::Path) -> Result<Answer, Box<dyn
 #[tokio::main]
 #[expect(clippy::print_stdout, reason = "it is a program")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let answer = ask("Where is order 41, and then cancel order 42", &std::env::temp_dir().join("two_tools"));
-    println!("{}", answer.await?.answer);
+    let answer =
+        ask("Where is order 41, and then cancel order 42", std::env::temp_dir().join("two_tools")).await?;
+    println!("{}", answer.answer);
     Ok(())
 }
