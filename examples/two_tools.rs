@@ -33,8 +33,7 @@ pub async fn ask(message: &str, dir: std::path::PathBuf) -> Result<Answer, Box<d
 #[tokio::main]
 #[expect(clippy::print_stdout, reason = "it is a program")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let answer =
-        ask("Where is order 41, and then cancel order 42", std::env::temp_dir().join("two_tools")).await?;
+    let answer = ask("Where is order 41, and then cancel order 2", std::env::temp_dir().join("shop")).await?;
     println!("{}", answer.answer);
     Ok(())
 }
