@@ -75,7 +75,11 @@ impl Builder {
 
     /// Reads the scenes without starting anything: what `check` reports.
     pub fn load_scenes(&self) -> scene::Loaded {
-        let mut loaded = scene::load(&self.config.scenes, self.builtin.map(|dir| Folder::embedded("scenes", dir)).unwrap_or_default(), &self.native);
+        let mut loaded = scene::load(
+            &self.config.scenes,
+            self.builtin.map(|dir| Folder::embedded("scenes", dir)).unwrap_or_default(),
+            &self.native,
+        );
         loaded.scenes.extend(self.scenes.iter().cloned());
         loaded
     }
@@ -122,7 +126,16 @@ impl Builder {
             .map_err(|error| start_fault("engine.threads", format!("no threads for tools: {error}")))?;
         let catalogue = Arc::new(Catalogue::new(loaded.scenes));
         let workers_handle = workers.handle().clone();
-        let parts = Parts { store, gateway, catalogue, clock, http, workers: workers_handle, config, idle: self.idle };
+        let parts = Parts {
+            store,
+            gateway,
+            catalogue,
+            clock,
+            http,
+            workers: workers_handle,
+            config,
+            idle: self.idle,
+        };
         let system = System::start(parts.clone()).await;
         let system = match system {
             Ok(system) => system,
@@ -218,7 +231,10 @@ impl Ticket {
     /// Where the run could not go on, as when the disk is full: what it did is in its events.
     pub async fn answer(self) -> Result<Answer, Fault> {
         self.answer.await.unwrap_or_else(|_| {
-            Err(Fault::new("run.lost", format!("run {} stopped without an answer; its events tell how far it got", self.run)))
+            Err(Fault::new(
+                "run.lost",
+                format!("run {} stopped without an answer; its events tell how far it got", self.run),
+            ))
         })
     }
 }
@@ -247,7 +263,8 @@ impl Engine {
             return Err(Fault::new("request.empty", "the message is empty: say what you want"));
         }
         if length > MAX_REQUEST_CHARS {
-            let message = format!("the message has {length} characters; at most {MAX_REQUEST_CHARS} are taken");
+            let message =
+                format!("the message has {length} characters; at most {MAX_REQUEST_CHARS} are taken");
             return Err(Fault::new("request.too_long", message));
         }
         let session = match request.session {
@@ -264,9 +281,9 @@ impl Engine {
             reply,
         };
         self.system.registry.submit(request.tenant, session.clone(), submit)?;
-        let accepted = accepted
-            .await
-            .map_err(|_| Fault::new("engine.stopped", "the engine stopped before the request was accepted"))??;
+        let accepted = accepted.await.map_err(|_| {
+            Fault::new("engine.stopped", "the engine stopped before the request was accepted")
+        })??;
         Ok(Ticket {
             run: accepted.run,
             session,
@@ -387,7 +404,8 @@ impl System {
                 let runner = actix::System::new();
                 let started = runner.block_on(cast(&parts));
                 let failed = started.is_err();
-                let _ = tell.send(started.map(|(registry, journal)| (registry, journal, actix::System::current())));
+                let _ = tell
+                    .send(started.map(|(registry, journal)| (registry, journal, actix::System::current())));
                 if failed {
                     return;
                 }
@@ -450,8 +468,13 @@ async fn cast(parts: &Parts) -> Result<(session_registry::Address, journal::Hand
         max_queued: parts.config.execution.max_queued_requests as usize,
         idle: parts.idle,
     };
-    let registry =
-        session_registry::Address::start(&arbiters[0], arbiters.clone(), options, MAX_AWAKE, REGISTRY_MAILBOX);
+    let registry = session_registry::Address::start(
+        &arbiters[0],
+        arbiters.clone(),
+        options,
+        MAX_AWAKE,
+        REGISTRY_MAILBOX,
+    );
     Ok((registry, journal))
 }
 

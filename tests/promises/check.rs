@@ -103,7 +103,9 @@ fn every_fault_of_the_configuration_and_the_scenes_is_told_at_once() {
 fn what_is_fine_is_told_with_what_was_found() {
     let ran = Desk::bare().run(&["check"]);
     assert_eq!((ran.status, ran.err.as_str()), (0, ""));
-    for told in ["offline (embedded rules, no network)", "3 scenes:", "MakeRequest (write)", "Nothing is wrong."] {
+    for told in
+        ["offline (embedded rules, no network)", "3 scenes:", "MakeRequest (write)", "Nothing is wrong."]
+    {
         assert!(ran.out.contains(told), "no {told:?} in {}", ran.out);
     }
 }
@@ -142,5 +144,9 @@ fn filled(schema: &serde_json::Value) -> serde_json::Value {
         (_, Some("array")) => json!([]),
         _ => json!("word"),
     };
-    properties.iter().map(|(name, schema)| (name.clone(), value(schema))).collect::<serde_json::Map<_, _>>().into()
+    properties
+        .iter()
+        .map(|(name, schema)| (name.clone(), value(schema)))
+        .collect::<serde_json::Map<_, _>>()
+        .into()
 }

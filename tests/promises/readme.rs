@@ -20,8 +20,7 @@ fn the_scene_in_ten_lines_works_as_printed() {
     desk.write("my-scenes/orders/scene.toml", &scene.replace("127.0.0.1:8000", host));
     let checked = desk.run(&["--scenes", "my-scenes", "check"]);
     assert!(checked.status == 0 && checked.out.contains("Orders: GetOrder"), "{checked:?}");
-    let answer =
-        desk.ask("Where is order 12, and what is the weather in Milan?", &["--scenes", "my-scenes"]);
+    let answer = desk.ask("Where is order 12, and what is the weather in Milan?", &["--scenes", "my-scenes"]);
     assert_eq!(answer["metadata"]["planned_execution_path"], json!(["Orders", "Weather"]), "{answer:#}");
     assert!(answer["answer"].as_str().unwrap().contains("Bologna"), "{answer:#}");
     assert_eq!(backend.taken()[0].place, "GET /12.json");
