@@ -248,6 +248,19 @@ impl RunState {
         }
     }
 
+    /// Whether a step's tools did not do what it was for, though its scene said so in good words: none
+    /// of its calls succeeded, or a write was refused or failed and was not done after all.
+    fn is_unserved(&self, step: &StepState) -> bool {
+        let calls = || step.calls.iter().filter_map(|c| self.calls.get(c).map(|call| (*c, call)));
+        let ok = |call: u32| matches!(self.outcome(call), Some(Outcome::Ok { .. }));
+        let done = |tool: &str| calls().any(|(c, call)| call.requested.tool == tool && ok(c));
+        let nothing = calls().next().is_some() && !calls().any(|(c, _)| ok(c));
+        let undone = |(_, call): (u32, &super::state::CallState)| {
+            call.requested.effect == Effect::Write && !done(&call.requested.tool)
+        };
+        nothing || calls().any(undone)
+    }
+
     /// Whether steps were to be carried out and none brought a result, a write or a question.
     fn empty_handed(&self) -> bool {
         let asks = self.steps.values().any(|s| s.status == StepStatus::NeedsInput);
@@ -337,6 +350,7 @@ impl RunState {
                 return Event::RunFailed { error };
             } else if open().next().is_some()
                 || unsure
+                || self.steps.values().any(|s| s.version == last && self.is_unserved(s))
                 || self.closing
                 || self.cancel.is_some()
                 || verdict.is_some_and(|v| v.should_continue)
