@@ -4,6 +4,7 @@
 use jiff::Zoned;
 use serde_json::{Value, json};
 
+use super::lexicon;
 use super::prompt::{Conversation, Executed, Prompt};
 use super::schema::{Field, Kind};
 use super::slots;
@@ -13,7 +14,8 @@ use crate::llm::ToolSpec;
 /// Most values of a result that are looked at.
 const MAX_NODES: usize = 2000;
 
-/// Whether a tool may change something, as far as its texts tell: a scene's model is not told effects.
+/// Whether a tool may change something, as far as its texts tell (a scene's model is not told
+/// effects): its name, or the first words of its description, say a doing that is no looking.
 pub(super) fn may_write(tool: &ToolSpec) -> bool {
     const READS: &[&str] = &[
         "get",
@@ -36,8 +38,20 @@ pub(super) fn may_write(tool: &ToolSpec) -> bool {
         "calculate",
         "compute",
         "convert",
+        "simulate",
+        "quote",
     ];
-    !name_words(&tool.name).iter().any(|w| READS.contains(&w.as_str()))
+    let name = name_words(&tool.name);
+    if name.iter().any(|w| READS.contains(&w.as_str())) {
+        return false;
+    }
+    let does = |word: &str| {
+        let concepts = &text::features(word).concepts;
+        lexicon::is_action(concepts) && !lexicon::is_looking(concepts)
+    };
+    let opening: Vec<String> =
+        text::tokens(&tool.description).into_iter().filter(|t| t.word).take(2).map(|t| t.norm).collect();
+    name.iter().chain(&opening).any(|w| does(w))
 }
 
 /// A value for a required argument from earlier steps and turns. Days, numbers and free text are
@@ -56,7 +70,12 @@ pub(super) fn recall(
     let conversation: Conversation = prompt.json("conversation");
     let now = prompt.now();
     let steady = field.identifies() || matches!(field.kind, Kind::Person | Kind::Email);
-    if !(back || (naming && !writes) || (steady && writes)) {
+    // A write takes over only which thing is meant and who the user is: a plate or a guest of another
+    // time is not what was said now.
+    let verb = name_words(&tool.name);
+    let own = field.findable(verb.first().map_or("", String::as_str))
+        || field.named(&["username", "user", "login", "utente"]);
+    if !(back || (naming && !writes) || (own && writes)) {
         return None;
     }
     for step in earlier.iter().rev() {

@@ -372,7 +372,9 @@ impl Planner {
         let fields = self.index.fields(draft.hit);
         let mut names = vec![self.tool_name(draft.hit).to_owned()];
         let filled = slots::fill(fields, &draft.purpose, &self.now, &[], false);
-        if filled.missing(fields).iter().any(|f| f.identifies()) {
+        let verb = text::name_words(&names[0]);
+        let verb = verb.first().map_or("", String::as_str);
+        if filled.missing(fields).iter().any(|f| f.findable(verb)) {
             let tools = &self.index.scenes[draft.hit.scene].tools;
             names.extend(
                 tools

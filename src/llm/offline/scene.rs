@@ -95,7 +95,7 @@ impl<'a> Step<'a> {
             return Move::Calls(self.calls(&filled));
         }
         // Another read of the scene may find what is missing ("cancel my booking": which one?).
-        if missing.iter().all(|f| f.identifies())
+        if missing.iter().all(|f| f.findable(self.verbs.first().map_or("", String::as_str)))
             && let Some(finder) = self.finder()
         {
             return Move::Calls(vec![finder]);

@@ -110,6 +110,13 @@ impl Field {
         self.kind == Kind::Id || number
     }
 
+    /// Whether a look-up may find it: an internal identifier, or which one of the things there are is
+    /// to be cancelled or changed (`verb` is the first word of the tool's name). What a new thing needs
+    /// is the user's to say.
+    pub fn findable(&self, verb: &str) -> bool {
+        self.identifies() && (self.named(&["id"]) || lexicon::is_special(&features(verb).concepts))
+    }
+
     /// Whether its name has one of these words.
     pub fn named(&self, words: &[&str]) -> bool {
         self.cues.iter().any(|f| words.contains(&f.norm.as_str()))
