@@ -21,8 +21,8 @@ use crate::llm::{self, Caller, Confirm, Gateway};
 use crate::memory;
 use crate::planner;
 use crate::run::{
-    Action, Context, Effect, Envelope, Event, Fault, Illegal, Outcome, RunId, RunQueued, RunStarted, RunState, SCHEMA,
-    SessionId, Settings, Subject, TenantId, idempotency_key,
+    Action, Context, Effect, Envelope, Event, Fault, Illegal, Outcome, RunId, RunQueued, RunStarted,
+    RunState, SCHEMA, SessionId, Settings, Subject, TenantId, idempotency_key,
 };
 use crate::scene::Catalogue;
 use crate::store::{self, Record};
@@ -158,7 +158,8 @@ impl Driver {
             while let Some(action) = self.state.next().into_iter().next() {
                 if self.state.seq > MAX_EVENTS && !matches!(action, Action::Record { .. }) {
                     let message = format!("more than {MAX_EVENTS} events: the run was stopped");
-                    self.record(Event::RunFailed { error: Fault::new("run.too_many_events", message) }).await?;
+                    self.record(Event::RunFailed { error: Fault::new("run.too_many_events", message) })
+                        .await?;
                     continue;
                 }
                 self.perform(action, &mut context).await?;
@@ -247,12 +248,9 @@ impl Driver {
     fn ask(&mut self, call: u32, subject: Subject, request: llm::Request, fallback: bool) {
         let gateway = self.shared.gateway.clone();
         let scene = match subject {
-            Subject::Scene { step } => self
-                .state
-                .steps
-                .get(&step)
-                .and_then(|s| self.shared.scenes.get(&s.step.scene_name))
-                .cloned(),
+            Subject::Scene { step } => {
+                self.state.steps.get(&step).and_then(|s| self.shared.scenes.get(&s.step.scene_name)).cloned()
+            }
             _ => None,
         };
         let stop = self.stop.clone();
@@ -266,7 +264,9 @@ impl Driver {
             let asked = Instant::now();
             let result = match scene {
                 Some(scene) => scene.ask(caller, request, fallback, stop).await,
-                None => gateway.complete(&caller, &request, fallback, &stop).await.map_err(scene::Failed::from),
+                None => {
+                    gateway.complete(&caller, &request, fallback, &stop).await.map_err(scene::Failed::from)
+                }
             };
             let millis = millis(asked);
             match result {

@@ -9,7 +9,9 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use actix::prelude::{Addr, ArbiterHandle, AsyncContext, Context, Handler, Message, WrapFuture, ActorFutureExt};
+use actix::prelude::{
+    ActorFutureExt, Addr, ArbiterHandle, AsyncContext, Context, Handler, Message, WrapFuture,
+};
 use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -106,9 +108,7 @@ impl Handle {
         if let Err(fault) = self.send(work) {
             return Err(Failed { fault, usage: Usage::default() });
         }
-        answer.await.unwrap_or_else(|_| {
-            Err(Failed { fault: self.lost(), usage: Usage::default() })
-        })
+        answer.await.unwrap_or_else(|_| Err(Failed { fault: self.lost(), usage: Usage::default() }))
     }
 
     /// Calls one of the scene's tools. A write that was cut off, or timed out, is `Unknown`.
@@ -194,8 +194,13 @@ struct Actor {
 
 impl Actor {
     fn launch(scene: &Arc<Scene>, options: &Options) -> Addr<Self> {
-        let actor =
-            Self { scene: scene.clone(), options: options.clone(), waiting: VecDeque::new(), calling: 0, asking: 0 };
+        let actor = Self {
+            scene: scene.clone(),
+            options: options.clone(),
+            waiting: VecDeque::new(),
+            calling: 0,
+            asking: 0,
+        };
         launch::start(&options.arbiter, actor.scene.mailbox as usize, actor)
     }
 
@@ -301,7 +306,9 @@ async fn carry_out(scene: &Arc<Scene>, options: &Options, call: Call) -> Outcome
                 }
             }
         }
-        Ok(Err(_panic)) => unfinished(&tool, "tool.panicked", format!("{} stopped with an error of its own", tool.name)),
+        Ok(Err(_panic)) => {
+            unfinished(&tool, "tool.panicked", format!("{} stopped with an error of its own", tool.name))
+        }
         Err("tool.cancelled") => {
             task.abort();
             unfinished(&tool, "tool.cancelled", format!("{} was stopped with its run", tool.name))

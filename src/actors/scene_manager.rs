@@ -20,8 +20,8 @@ use crate::llm::{Caller, Purpose};
 use crate::memory::{self, Memory};
 use crate::plan::TaskId;
 use crate::run::{
-    Context as Remembered, Envelope, Event, Fault, RunId, RunQueued, SCHEMA, SessionEvent, SessionId, TenantId,
-    Turn, Usage,
+    Context as Remembered, Envelope, Event, Fault, RunId, RunQueued, SCHEMA, SessionEvent, SessionId,
+    TenantId, Turn, Usage,
 };
 use crate::store::{self, Record, Store};
 
@@ -113,7 +113,8 @@ impl SceneManager {
     }
 
     fn wake(&mut self, ctx: &mut Context<Self>) {
-        let (store, tenant, session) = (self.options.store.clone(), self.tenant.clone(), self.session.clone());
+        let (store, tenant, session) =
+            (self.options.store.clone(), self.tenant.clone(), self.session.clone());
         let budget = self.options.shared.gateway.guards().budget.clone();
         let read = aside(async move {
             let events = store.session_events(&tenant, &session).await?;
@@ -238,7 +239,10 @@ impl SceneManager {
                 Ok(ended) => manager.ended(ended, received),
                 Err(error) => {
                     tracing::error!(%error, "the driver of a run panicked");
-                    Err(Fault::new("run.crashed", "the run stopped with an internal error; what it did is in its events"))
+                    Err(Fault::new(
+                        "run.crashed",
+                        "the run stopped with an internal error; what it did is in its events",
+                    ))
                 }
             };
             // The client may have gone away.
@@ -359,7 +363,8 @@ impl SceneManager {
 
     /// Asks the registry to be forgotten; it agrees if no request is on its way here.
     fn sleep(&mut self, ctx: &mut Context<Self>) {
-        let wish = Asleep { tenant: self.tenant.clone(), session: self.session.clone(), received: self.received };
+        let wish =
+            Asleep { tenant: self.tenant.clone(), session: self.session.clone(), received: self.received };
         let registry = self.registry.clone();
         let ask = async move { registry.may_sleep(wish).await };
         ctx.spawn(ask.into_actor(self).map(|agreed, manager, ctx| {
@@ -390,8 +395,9 @@ impl Handler<Submit> for SceneManager {
         } else if self.early.len() < self.options.max_queued {
             self.early.push_back(submit);
         } else {
-            let _ = submit.reply.send(Err(Fault::new("session.queue_full", "too many requests wait for this conversation")));
+            let _ = submit
+                .reply
+                .send(Err(Fault::new("session.queue_full", "too many requests wait for this conversation")));
         }
     }
 }
-

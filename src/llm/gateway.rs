@@ -22,14 +22,14 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::breaker::{self, Said};
+use super::cache::{Found, Key};
 use super::error::{Error, Kind};
 use super::openai::OpenAi;
 use super::options::{OFFLINE, Options};
 use super::prices::Price;
 use super::probe::{self, Probe};
 use super::provider::{CallControl, Provider};
-use super::breaker::{self, Said};
-use super::cache::{Found, Key};
 use super::{Caller, Completion, Confirm, Guards, Purpose, Replied, Request, retry, tokens};
 use crate::run::Usage;
 
@@ -254,7 +254,11 @@ impl Core {
     ) -> Result<Found, Error> {
         let ask = self.try_model(model, another, call, spent);
         let Some(identity) = &model.identity else {
-            return ask.await.map(|completion| Found { completion, cached: false, confirm: Confirm::default() });
+            return ask.await.map(|completion| Found {
+                completion,
+                cached: false,
+                confirm: Confirm::default(),
+            });
         };
         let Call { request, caller, ctl, guards, .. } = call;
         let mode = guards.cache.mode(caller, request.purpose);

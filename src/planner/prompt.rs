@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::read::EMPTY_REPLY;
 use super::tools::{CHECK_CONTINUATION, CREATE_PLAN, ask_user, check_continuation, create_plan};
-use crate::llm::{Choice, Message, Purpose, Request, ToolSpec, sections};
 use crate::llm::signature::{self, SceneLine, ToolLine};
+use crate::llm::{Choice, Message, Purpose, Request, ToolSpec, sections};
 use crate::plan::StepStatus;
 use crate::run::{
     AskStatus, Context, Effect, OutOfScope, Outcome, ReplyCall, RunState, StepState, Subject, Turn,
@@ -152,7 +152,9 @@ fn answer(state: &RunState, catalogue: &Catalogue) -> Request {
     let context = context(state);
     sections::push(&mut data, "conversation", &conversation(&context, context.turns.iter()));
     sections::push(&mut data, "executed", &executed(state));
-    if let Some((verdict, said)) = state.verdicts.last().and_then(|v| Some((v, v.missing_information.as_deref()?))) {
+    if let Some((verdict, said)) =
+        state.verdicts.last().and_then(|v| Some((v, v.missing_information.as_deref()?)))
+    {
         match (verdict.should_continue, verdict.can_answer_now) {
             (true, _) => sections::push(&mut data, "undone", said),
             (false, false) => sections::push(&mut data, "missing", said),
@@ -243,7 +245,11 @@ fn scene_data(state: &RunState, number: u32, step: &StepState) -> String {
     data.push_str(&common(state));
     sections::push(&mut data, "user", state.queued.as_ref().map_or("", |q| q.user.as_str()));
     let context = context(state);
-    sections::push(&mut data, "conversation", &conversation(&context, relevant(&context, &step.step.scene_name)));
+    sections::push(
+        &mut data,
+        "conversation",
+        &conversation(&context, relevant(&context, &step.step.scene_name)),
+    );
     if context.pending.as_ref().is_some_and(|p| p.scene == step.step.scene_name) {
         pending(&mut data, &context);
     }
@@ -275,7 +281,10 @@ fn loop_messages(state: &RunState, step: &StepState) -> Vec<Message> {
             .collect();
         messages.push(Message::Assistant { text: round.text.clone(), calls });
         for number in &round.calls {
-            messages.push(Message::Tool { call_id: format!("call_{number}"), text: outcome_text(state, *number) });
+            messages.push(Message::Tool {
+                call_id: format!("call_{number}"),
+                text: outcome_text(state, *number),
+            });
         }
     }
     messages
@@ -470,7 +479,8 @@ fn executed(state: &RunState) -> String {
         .steps
         .iter()
         .map(|(number, step)| {
-            let calls: Vec<Value> = step.calls.iter().filter_map(|call| executed_call(state, *call)).collect();
+            let calls: Vec<Value> =
+                step.calls.iter().filter_map(|call| executed_call(state, *call)).collect();
             let mut line = json!({
                 "step": number,
                 "scene": step.step.scene_name,
@@ -480,7 +490,9 @@ fn executed(state: &RunState) -> String {
             });
             match (step.status, &step.result, &step.question, &step.error) {
                 (StepStatus::Completed, Some(result), _, _) => line["result"] = result.as_str().into(),
-                (StepStatus::NeedsInput, _, Some(question), _) => line["question"] = question.text.as_str().into(),
+                (StepStatus::NeedsInput, _, Some(question), _) => {
+                    line["question"] = question.text.as_str().into()
+                }
                 (_, _, _, Some(error)) => line["error"] = error.message.as_str().into(),
                 _ => {}
             }
@@ -520,4 +532,3 @@ fn executed_call(state: &RunState, call: u32) -> Option<Value> {
     }
     Some(value)
 }
-

@@ -47,7 +47,10 @@ pub fn read(state: &RunState, catalogue: &Catalogue, call: u32, subject: Subject
 fn forced<T: DeserializeOwned>(state: &RunState, reply: &Reply, tool: &str) -> Result<T, Vec<Problem>> {
     let value = reader::read(reply, tool, state.settings().reader)?;
     serde_json::from_value(value).map_err(|error| {
-        vec![Problem::new("reply.shape", format!("the arguments of {tool} do not have the right shape: {error}"))]
+        vec![Problem::new(
+            "reply.shape",
+            format!("the arguments of {tool} do not have the right shape: {error}"),
+        )]
     })
 }
 
@@ -99,7 +102,9 @@ fn read_verdict(state: &RunState, reply: &Reply, round: u32) -> Result<Event, Ve
 
 /// Whether two texts say the same but for case, blanks and punctuation.
 fn same_words(a: &str, b: &str) -> bool {
-    let words = |text: &str| -> String { text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect() };
+    let words = |text: &str| -> String {
+        text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+    };
     words(a) == words(b)
 }
 
@@ -159,7 +164,10 @@ fn read_question(call: &ReplyCall) -> Result<Question, Vec<Problem>> {
         value.get(name).and_then(Value::as_str).map(str::trim).filter(|t| !t.is_empty()).map(str::to_owned)
     };
     let Some(question) = text("question") else {
-        return Err(vec![Problem::new("reply.no_question", "AskUser needs \"question\": the words for the user")]);
+        return Err(vec![Problem::new(
+            "reply.no_question",
+            "AskUser needs \"question\": the words for the user",
+        )]);
     };
     let missing = value
         .get("missing")

@@ -16,10 +16,19 @@ use crate::tools::{ToolContext, native};
 fn catalogue() -> Catalogue {
     let tool = |name: &str, effect| {
         let schema = json!({"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}});
-        SceneTool::dynamic(name, "Does it.", effect, schema, native(|_: Value, _: ToolContext| async { Ok(Value::Null) }))
+        SceneTool::dynamic(
+            name,
+            "Does it.",
+            effect,
+            schema,
+            native(|_: Value, _: ToolContext| async { Ok(Value::Null) }),
+        )
     };
     let scene = |name: &str| {
-        let scene = Scene::builder(name).description(name).instructions("Do it.").example("do", &format!("{name}Read"));
+        let scene = Scene::builder(name)
+            .description(name)
+            .instructions("Do it.")
+            .example("do", &format!("{name}Read"));
         let scene = scene.tool(tool(&format!("{name}Read"), Effect::Read));
         scene.tool(tool(&format!("{name}Write"), Effect::Write)).build().unwrap()
     };
@@ -35,7 +44,10 @@ fn planning(words: &str) -> RunState {
     let mut state = RunState::new(RunId(uuid::Uuid::from_u128(1)));
     let task = TaskId(uuid::Uuid::from_u128(2));
     let user = "keysersoze".to_owned();
-    apply(&mut state, Event::RunQueued(RunQueued { request: words.to_owned(), user, task, plan_only: false }));
+    apply(
+        &mut state,
+        Event::RunQueued(RunQueued { request: words.to_owned(), user, task, plan_only: false }),
+    );
     let started = RunStarted {
         now: "2026-05-04T09:00:00+02:00[Europe/Rome]".parse().unwrap(),
         language: None,
@@ -65,7 +77,11 @@ fn good_plan() -> Value {
 /// A run whose first step is at work.
 fn at_work() -> RunState {
     let mut state = planning("do");
-    let call = replied(&mut state, Subject::Plan { version: 1 }, Reply { text: good_plan().to_string(), ..Reply::default() });
+    let call = replied(
+        &mut state,
+        Subject::Plan { version: 1 },
+        Reply { text: good_plan().to_string(), ..Reply::default() },
+    );
     let made = read(&state, &catalogue(), call, Subject::Plan { version: 1 });
     apply(&mut state, made);
     apply(&mut state, Event::StepStarted { step: 1 });
@@ -111,10 +127,23 @@ fn anything() -> impl Strategy<Value = Reply> {
         plan.to_string()
     });
     let arguments = prop_oneof![3 => changed, 1 => ".{0,40}", 1 => "[{}\\[\\]\":,n1 ]{0,30}"];
-    let names = prop::sample::select(vec![CREATE_PLAN, ASK_USER, "ARead", "AWrite", "BRead", "aread(n)", "", "no such tool"]);
+    let names = prop::sample::select(vec![
+        CREATE_PLAN,
+        ASK_USER,
+        "ARead",
+        "AWrite",
+        "BRead",
+        "aread(n)",
+        "",
+        "no such tool",
+    ]);
     let calls = prop::collection::vec((names, arguments.clone()), 0..4);
     (prop_oneof![Just(String::new()), arguments], calls).prop_map(|(text, calls)| {
-        let call = |(name, arguments): (&str, String)| ReplyCall { id: "same".into(), name: name.to_owned(), arguments };
+        let call = |(name, arguments): (&str, String)| ReplyCall {
+            id: "same".into(),
+            name: name.to_owned(),
+            arguments,
+        };
         Reply { text, calls: calls.into_iter().map(call).collect(), ..Reply::default() }
     })
 }
@@ -174,7 +203,8 @@ proptest! {
 fn a_prompt_is_a_function_of_the_state() {
     let state = at_work();
     for subject in [Subject::Scene { step: 1 }, Subject::Continuation { round: 1 }, Subject::Answer] {
-        let (one, two) = (request(&state, &catalogue(), subject), request(&state.clone(), &catalogue(), subject));
+        let (one, two) =
+            (request(&state, &catalogue(), subject), request(&state.clone(), &catalogue(), subject));
         assert_eq!(prompt_hash(&one), prompt_hash(&two));
     }
 }

@@ -341,32 +341,33 @@ impl RunState {
             _ => false,
         });
         let asks_user = verdict.is_some_and(|v| !v.should_continue && !v.can_answer_now);
-        let status =
-            if open().any(|s| s.status == StepStatus::NeedsInput) || (asks_user && self.cancel.is_none()) {
-                RunStatus::NeedsInput
-            } else if let Some(step) = open().next().filter(|_| !done) {
-                let error =
-                    step.error.clone().unwrap_or_else(|| Fault::new("run.nothing_done", "no step completed"));
-                return Event::RunFailed { error };
-            } else if open().next().is_some()
-                || unsure
-                || self.steps.values().any(|s| s.version == last && self.is_unserved(s))
-                || self.closing
-                || self.cancel.is_some()
-                || verdict.is_some_and(|v| v.should_continue)
-            {
-                RunStatus::Partial
-            } else if let Some(answer) = self.answer.as_ref().filter(|a| a.degraded && self.steps.is_empty()) {
-                if answer.text.trim().is_empty() {
-                    return Event::RunFailed {
-                        error: Fault::new("llm.no_answer", "no model could word an answer; try again later"),
-                    };
-                }
-                // The rules have answered in place of the models: less than was asked for, but an answer.
-                RunStatus::Partial
-            } else {
-                RunStatus::Completed
-            };
+        let status = if open().any(|s| s.status == StepStatus::NeedsInput)
+            || (asks_user && self.cancel.is_none())
+        {
+            RunStatus::NeedsInput
+        } else if let Some(step) = open().next().filter(|_| !done) {
+            let error =
+                step.error.clone().unwrap_or_else(|| Fault::new("run.nothing_done", "no step completed"));
+            return Event::RunFailed { error };
+        } else if open().next().is_some()
+            || unsure
+            || self.steps.values().any(|s| s.version == last && self.is_unserved(s))
+            || self.closing
+            || self.cancel.is_some()
+            || verdict.is_some_and(|v| v.should_continue)
+        {
+            RunStatus::Partial
+        } else if let Some(answer) = self.answer.as_ref().filter(|a| a.degraded && self.steps.is_empty()) {
+            if answer.text.trim().is_empty() {
+                return Event::RunFailed {
+                    error: Fault::new("llm.no_answer", "no model could word an answer; try again later"),
+                };
+            }
+            // The rules have answered in place of the models: less than was asked for, but an answer.
+            RunStatus::Partial
+        } else {
+            RunStatus::Completed
+        };
         Event::RunCompleted { status }
     }
 }

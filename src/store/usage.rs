@@ -39,7 +39,9 @@ impl Store {
         let bound = |at: Option<Timestamp>, none: i64| {
             at.map_or(none, |at| i64::try_from(at.as_nanosecond()).unwrap_or(none))
         };
-        let sql = format!("SELECT tenant, {SUMS} FROM journal WHERE at >= ?1 AND at < ?2 AND {TELL} GROUP BY tenant");
+        let sql = format!(
+            "SELECT tenant, {SUMS} FROM journal WHERE at >= ?1 AND at < ?2 AND {TELL} GROUP BY tenant"
+        );
         let rows = sqlx::query(sqlx::AssertSqlSafe(sql))
             .bind(bound(from, i64::MIN))
             .bind(bound(to, i64::MAX))
@@ -47,7 +49,8 @@ impl Store {
             .await
             .map_err(failed)?;
         let read = |row: &SqliteRow| {
-            let tenant = TenantId::new(row.try_get("tenant")?).map_err(|e| sqlx::Error::Decode(Box::new(e)))?;
+            let tenant =
+                TenantId::new(row.try_get("tenant")?).map_err(|e| sqlx::Error::Decode(Box::new(e)))?;
             Ok((tenant, sums(row)?))
         };
         rows.iter().map(read).collect::<Result<_, _>>().map_err(failed)

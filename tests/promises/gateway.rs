@@ -111,7 +111,10 @@ async fn refused_connections_and_error_statuses_are_free_and_a_cut_stream_costs_
     let error =
         gateway.complete(&who, &question("hello"), false, &CancellationToken::new()).await.unwrap_err();
     let spent = guards.budget.tenant(&who.tenant).spent;
-    assert_eq!((error.code(), spent, error.usage().cost_nano_usd), ("llm.cut_stream", 2 * most("hello"), spent));
+    assert_eq!(
+        (error.code(), spent, error.usage().cost_nano_usd),
+        ("llm.cut_stream", 2 * most("hello"), spent)
+    );
 }
 
 #[tokio::test]
@@ -174,8 +177,12 @@ async fn after_a_restart_the_budget_has_what_the_journal_adds_up_to() {
         _ => Scripted::Text("Good morning!".into()).unmetered(),
     });
     let dir = tempfile::tempdir().unwrap();
-    let options =
-        || budget::Options { tenant_usd: Some(10.0), day_usd: Some(10.0), session_usd: Some(10.0), ..Default::default() };
+    let options = || budget::Options {
+        tenant_usd: Some(10.0),
+        day_usd: Some(10.0),
+        session_usd: Some(10.0),
+        ..Default::default()
+    };
     let first = engine(&llm, dir.path(), options()).await;
     for words in ["Good morning", "How are you?", "Good night"] {
         first.chat(ask(&first, words)).await.unwrap();
@@ -220,7 +227,8 @@ async fn a_kept_reply_costs_nothing_passes_no_budget_and_is_kept_from_other_tena
     first.confirm.accepted().await;
     let spent = guards.budget.tenant(&caller("s", 1).tenant);
     assert_eq!(spent.spent, 60_000);
-    let error = gateway.complete(&caller("s", 1), &question("something longer"), false, &never).await.unwrap_err();
+    let error =
+        gateway.complete(&caller("s", 1), &question("something longer"), false, &never).await.unwrap_err();
     assert_eq!(error.code(), "budget.exceeded");
     let again = gateway.complete(&caller("t", 2), &hello, false, &never).await.unwrap();
     assert_eq!((again.cached, again.usage, again.reply.text.as_str()), (true, Default::default(), "yes"));
@@ -249,7 +257,8 @@ async fn a_plan_that_was_found_valid_is_made_once_and_one_that_was_not_is_asked_
     config.llm = priced(&llm);
     config.execution.fixed_now = Some("2026-05-04T09:00:00+02:00".parse().unwrap());
     let engine = Engine::builder(config).start().await.unwrap();
-    let plans = || llm.requests().iter().filter(|request| crate::support::forced_tool(request).is_some()).count();
+    let plans =
+        || llm.requests().iter().filter(|request| crate::support::forced_tool(request).is_some()).count();
     // A conversation of its own each time, so that the question is the same.
     engine.chat(engine.request("Good morning", None)).await.unwrap();
     assert_eq!(plans(), 2, "the first was of no use");
@@ -280,7 +289,8 @@ async fn a_limit_refuses_with_the_time_to_come_again_and_a_models_limit_hands_ov
     let other = Caller { tenant: TenantId::new("other").unwrap(), ..who.clone() };
     limited.complete(&other, &hello, false, &never).await.unwrap();
 
-    let models = limits::Options { max_wait_ms: 0, models: [("scripted".into(), once)].into(), ..Default::default() };
+    let models =
+        limits::Options { max_wait_ms: 0, models: [("scripted".into(), once)].into(), ..Default::default() };
     let limited = gateway(two, Guards { limits: Limits::new(&models), ..Guards::default() });
     let first = limited.complete(&who, &hello, false, &never).await.unwrap();
     let second = limited.complete(&who, &hello, false, &never).await.unwrap();
@@ -295,7 +305,8 @@ async fn a_call_that_a_limit_can_never_let_pass_is_refused_by_name_and_costs_not
     let guards = Guards { limits: Limits::new(&options), ..within(&Default::default()) };
     let limited = gateway(priced(&llm), guards.clone());
     let who = caller("s", 1);
-    let error = limited.complete(&who, &question("hello"), false, &CancellationToken::new()).await.unwrap_err();
+    let error =
+        limited.complete(&who, &question("hello"), false, &CancellationToken::new()).await.unwrap_err();
     assert_eq!((error.code(), error.retry_after(), llm.count()), ("limits.exceeded", None, 0));
     assert!(error.to_string().contains("`limits.tenant.tokens_per_minute` = 50"), "{error}");
     assert_eq!(guards.budget.tenant(&who.tenant), budget::Figures::default());

@@ -16,7 +16,12 @@ use crate::support::{End, NoModel, Scripted, ScriptedCall, ScriptedLlm, chunk, f
 const TOOL: &str = "CreateExecutionPlan";
 
 fn caller() -> Caller {
-    Caller { tenant: TenantId::new("acme").unwrap(), session: SessionId::new("s").unwrap(), run: None, cache: None }
+    Caller {
+        tenant: TenantId::new("acme").unwrap(),
+        session: SessionId::new("s").unwrap(),
+        run: None,
+        cache: None,
+    }
 }
 
 fn plan() -> Value {

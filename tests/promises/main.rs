@@ -17,9 +17,9 @@ mod readme;
 mod real_replies;
 mod scenarios;
 mod scene_faults;
-mod store_faults;
-mod stranger;
 #[path = "../../scenes/shipped.rs"]
 mod shipped;
+mod store_faults;
+mod stranger;
 #[path = "../support/mod.rs"]
 mod support;

@@ -43,7 +43,8 @@ fn scenes(log: &Log) -> Vec<Scene> {
             log.begin(name, &arguments);
             async move { Ok(json!({"seen": name})) }
         });
-        let number = json!({"type": "object", "required": ["number"], "properties": {"number": {"type": "integer"}}});
+        let number =
+            json!({"type": "object", "required": ["number"], "properties": {"number": {"type": "integer"}}});
         Scene::builder(name)
             .description(&format!("All about {name}."))
             .instructions("Look.")
@@ -234,7 +235,8 @@ async fn measure(reader: Reader, retries: u32) -> Row {
 fn is_right(seen: &[String], expected: &BTreeMap<String, Vec<String>>) -> bool {
     let place = |scene: &String| seen.iter().position(|other| other == scene);
     let in_order = |(scene, waits_for): (&String, &Vec<String>)| {
-        place(scene).is_some_and(|at| waits_for.iter().all(|other| place(other).is_some_and(|then| then < at)))
+        place(scene)
+            .is_some_and(|at| waits_for.iter().all(|other| place(other).is_some_and(|then| then < at)))
     };
     seen.len() == expected.len() && expected.iter().all(in_order)
 }

@@ -29,7 +29,8 @@ async fn play(recording: &str) -> (Answer, ScriptedLlm) {
         let mut queues = queues.lock().unwrap();
         let queue = queues.entry(about).or_default();
         // The recording's last word is repeated where today's code asks more often than then.
-        let reply = if queue.len() > 1 { queue.remove(0) } else { queue.first().cloned().unwrap_or_default() };
+        let reply =
+            if queue.len() > 1 { queue.remove(0) } else { queue.first().cloned().unwrap_or_default() };
         match reply["calls"].as_array().and_then(|calls| calls.first()) {
             Some(call) => Scripted::RawCall {
                 name: call["name"].as_str().unwrap().to_owned(),
@@ -79,7 +80,11 @@ async fn a_scene_that_says_nothing_is_made_to_read() {
     assert!(answer.answer.contains("Alessandro Rapiti"), "{}", answer.answer);
     let requests = server.requests();
     let read = requests.iter().position(|request| forced_tool(request) == Some("get_user_name")).unwrap();
-    assert_eq!(forced_tool(&requests[read + 1]), None, "the choice is released once the forced tool has answered");
+    assert_eq!(
+        forced_tool(&requests[read + 1]),
+        None,
+        "the choice is released once the forced tool has answered"
+    );
 }
 
 #[tokio::test]

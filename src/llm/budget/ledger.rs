@@ -235,7 +235,15 @@ impl Ledger {
             if amount > 0 && taken > limit {
                 self.stats.refused += 1;
                 let renews = (scope == Scope::Day).then(|| next_midnight(now)).flatten();
-                return Err(Refusal { scope, of: key.of_whom(), limit, spent, reserved, wanted: amount, renews });
+                return Err(Refusal {
+                    scope,
+                    of: key.of_whom(),
+                    limit,
+                    spent,
+                    reserved,
+                    wanted: amount,
+                    renews,
+                });
             }
         }
         for key in keys {

@@ -161,7 +161,11 @@ impl Reservation {
         if std::mem::take(&mut self.open) {
             self.budget.ledger().0.settle(&self.keys, self.amount, actual);
             if actual > self.amount {
-                tracing::warn!(reserved = self.amount, actual, "a call to a model cost more nano-USD than reserved");
+                tracing::warn!(
+                    reserved = self.amount,
+                    actual,
+                    "a call to a model cost more nano-USD than reserved"
+                );
             }
         }
     }

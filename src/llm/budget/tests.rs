@@ -75,7 +75,9 @@ fn more_than_reserved_is_charged_and_counted_as_an_overrun() {
 fn a_day_begins_anew_at_local_midnight_and_what_is_under_way_stays_reserved() {
     let hours = Arc::new(AtomicI64::new(0));
     let clock = hours.clone();
-    let now = move || &at("2026-05-04T23:30:00+02:00[Europe/Rome]") + jiff::Span::new().hours(clock.load(Ordering::Relaxed));
+    let now = move || {
+        &at("2026-05-04T23:30:00+02:00[Europe/Rome]") + jiff::Span::new().hours(clock.load(Ordering::Relaxed))
+    };
     let options = Options { day_usd: Some(1.0), tenant_usd: Some(10.0), ..Options::default() };
     let budget = Budget::with_clock(&options, now);
     let who = caller("acme", "s", 1);

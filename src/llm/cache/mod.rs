@@ -17,7 +17,7 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 
 use super::ticks::Ticks;
-use super::{Caller, CallControl, Completion, Error, Kind, Purpose, Request};
+use super::{CallControl, Caller, Completion, Error, Kind, Purpose, Request};
 use crate::run::{Reply, TenantId, Usage};
 use flight::{Flights, Place};
 
@@ -171,7 +171,8 @@ impl Cache {
                     return result.map(|completion| self.fresh(key, mode, max_output, completion));
                 }
                 Place::Behind(flight) => {
-                    let landed = ctl.within(flight.landed()).await.map_err(|kind| Error::new("cache", kind))?;
+                    let landed =
+                        ctl.within(flight.landed()).await.map_err(|kind| Error::new("cache", kind))?;
                     match landed {
                         Some(Ok(completion)) => {
                             self.inner.counts.shared.fetch_add(1, Relaxed);
@@ -252,7 +253,8 @@ fn is_whole(completion: &Completion, max_output: u64) -> bool {
 }
 
 fn weight(reply: &Reply) -> u32 {
-    let calls: usize = reply.calls.iter().map(|c| OVERHEAD + c.id.len() + c.name.len() + c.arguments.len()).sum();
+    let calls: usize =
+        reply.calls.iter().map(|c| OVERHEAD + c.id.len() + c.name.len() + c.arguments.len()).sum();
     u32::try_from(OVERHEAD + reply.text.len() + calls).unwrap_or(u32::MAX)
 }
 

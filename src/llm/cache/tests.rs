@@ -37,7 +37,12 @@ fn cache() -> Cache {
     Cache::new(&Options::default())
 }
 
-async fn through(cache: &Cache, words: &str, mode: Mode, reply: Result<Completion, Error>) -> Result<Found, Error> {
+async fn through(
+    cache: &Cache,
+    words: &str,
+    mode: Mode,
+    reply: Result<Completion, Error>,
+) -> Result<Found, Error> {
     cache.through(key(words), mode, 100, &ctl(), async { reply }).await
 }
 
@@ -107,7 +112,8 @@ async fn each_mode_does_what_it_says() {
 #[test]
 fn every_part_of_a_question_and_its_tenant_and_model_are_in_the_key() {
     let base = question("q");
-    let mut others = vec![Key::new(&tenant("other"), "m", &base), Key::new(&tenant("acme"), "n", &base), key("r")];
+    let mut others =
+        vec![Key::new(&tenant("other"), "m", &base), Key::new(&tenant("acme"), "n", &base), key("r")];
     let mut changed = |change: &dyn Fn(&mut Request)| {
         let mut request = base.clone();
         change(&mut request);

@@ -49,7 +49,10 @@ impl std::fmt::Display for Refusal {
         match self.retry_after {
             Some(after) => {
                 let seconds = after.as_secs_f64().ceil();
-                write!(f, "the limit of {of} is reached (`{key}` = {limit}, this call needs {needs}): try again in {seconds} s")
+                write!(
+                    f,
+                    "the limit of {of} is reached (`{key}` = {limit}, this call needs {needs}): try again in {seconds} s"
+                )
             }
             None => write!(
                 f,
@@ -121,14 +124,16 @@ impl Gate {
             Some(places) => match tokio::time::timeout_at(deadline, places.clone().acquire_owned()).await {
                 Ok(Ok(place)) => Some(place),
                 // The semaphore is never closed.
-                Ok(Err(_)) | Err(_) => return Err(refusal("concurrent", self.rates.concurrent, 1, Some(SOON))),
+                Ok(Err(_)) | Err(_) => {
+                    return Err(refusal("concurrent", self.rates.concurrent, 1, Some(SOON)));
+                }
             },
             None => None,
         };
         if let Some(bucket) = &self.requests {
-            wait(bucket, 1, deadline).await.map_err(|after| {
-                refusal("requests_per_minute", self.rates.requests_per_minute, 1, after)
-            })?;
+            wait(bucket, 1, deadline)
+                .await
+                .map_err(|after| refusal("requests_per_minute", self.rates.requests_per_minute, 1, after))?;
         }
         // From here on what was taken is given back if the attempt goes no further.
         let mut entered = Entered { gate: self.clone(), _place: place, tokens: 0, sent: false };
@@ -256,7 +261,14 @@ impl Limits {
         }
         // A map that is only inserted into is consistent at any time.
         let mut tenants = self.inner.tenants.lock().unwrap_or_else(PoisonError::into_inner);
-        let new = || Gate::new(format!("tenant {:?}", tenant.as_str()), "limits.tenant".to_owned(), rates, &self.inner.clock);
+        let new = || {
+            Gate::new(
+                format!("tenant {:?}", tenant.as_str()),
+                "limits.tenant".to_owned(),
+                rates,
+                &self.inner.clock,
+            )
+        };
         Some(tenants.entry(tenant.clone()).or_insert_with(new).clone())
     }
 }

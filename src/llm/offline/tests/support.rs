@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::llm::signature::{self, SceneLine, ToolLine};
 use crate::llm::offline::Offline;
+use crate::llm::signature::{self, SceneLine, ToolLine};
 use crate::llm::{Choice, Message, Purpose, Request, ToolSpec, sections};
 use crate::plan::{Known, Limits, Plan, validate};
 
