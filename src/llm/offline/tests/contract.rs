@@ -134,7 +134,7 @@ fn failures_blocks_and_questions_are_told_and_the_question_comes_last() {
 #[test]
 fn a_re_plan_numbers_on_and_does_not_repeat_a_write() {
     let world = super::support::World::all();
-    let scenes = world.scenes.iter().map(Value::to_string).collect::<Vec<_>>().join("\n");
+    let scenes = world.scenes.iter().map(super::support::scene_line).collect::<Vec<_>>().join("\n");
     let executed = json!({"step": 1, "scene": "VacationManagement", "purpose": "x", "status": "completed",
         "calls": [{"tool": "MakeRequest", "arguments": {}, "outcome": "ok"}]})
     .to_string();

@@ -86,7 +86,7 @@ impl World {
     }
 
     pub fn plan(&self, request: &str) -> Value {
-        let lines: Vec<String> = self.scenes.iter().map(line).collect();
+        let lines: Vec<String> = self.scenes.iter().map(scene_line).collect();
         let mut text = String::new();
         sections::push(&mut text, "now", NOW);
         if let Some(language) = crate::llm::language::detect(request) {
@@ -315,7 +315,7 @@ pub(super) fn send(
 }
 
 /// A scene as the planner's prompt tells of it.
-fn line(scene: &Value) -> String {
+pub fn scene_line(scene: &Value) -> String {
     let says = |tool: Option<&str>| -> Vec<String> {
         let all = scene["examples"].as_array().into_iter().flatten();
         all.filter(|e| e["tool"].as_str() == tool).map(|e| e["say"].as_str().unwrap().to_owned()).collect()
