@@ -124,7 +124,6 @@ impl World {
     }
 
     /// One step's loop; returns its calls, its result and its question.
-    #[expect(clippy::type_complexity, reason = "a test helper's three results")]
     fn step(
         &self,
         request: &str,
