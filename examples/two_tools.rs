@@ -1,8 +1,5 @@
 //! A scene with two tools in Rust, and a request that needs both: `cargo run --example two_tools`
-use proscenium::run::Effect;
-use proscenium::scene::{Scene, SceneTool};
-use proscenium::{Answer, Config, Engine};
-use serde_json::json;
+use proscenium::{Answer, Config, Engine, run::Effect, scene::Scene, scene::SceneTool};
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Order {
@@ -10,13 +7,13 @@ struct Order {
     number: u32,
 }
 
-/// Answers `message` with what is kept in `data_dir`.
-pub async fn ask(message: &str, data_dir: &std::path::Path) -> Result<Answer, Box<dyn std::error::Error>> {
-    let get = SceneTool::native("GetOrder", "Tells where an order is.", Effect::Read, |order: Order, _| async move {
-        Ok(json!({"number": order.number, "place": "Bologna"}))
+/// Answers `message` with what is kept in `dir`.
+pub async fn ask(message: &str, dir: std::path::PathBuf) -> Result<Answer, Box<dyn std::error::Error>> {
+    let get = SceneTool::native("GetOrder", "Finds an order.", Effect::Read, |order: Order, _| async move {
+        Ok(serde_json::json!({"number": order.number, "place": "Bologna"}))
     });
-    let cancel = SceneTool::native("CancelOrder", "Cancels an order.", Effect::Write, |order: Order, _| async move {
-        Ok(json!({"number": order.number, "refund": 30}))
+    let cancel = SceneTool::native("CancelOrder", "Cancels one.", Effect::Write, |o: Order, _| async move {
+        Ok(serde_json::json!({"number": o.number, "refund": 30}))
     });
     let orders = Scene::builder("Orders")
         .description("Orders of the shop: where they are, and cancelling them.")
@@ -26,8 +23,8 @@ pub async fn ask(message: &str, data_dir: &std::path::Path) -> Result<Answer, Bo
         .tool(get.say("en", "Order {{ number }} is in {{ place }}."))
         .tool(cancel.say("en", "Order {{ number }} is cancelled, {{ refund }} euros come back."));
     let mut config = Config::default(); // no model is configured, so the embedded rules serve
-    config.store.data_dir = data_dir.into();
-    let engine = Engine::builder(config).scene(orders.build().map_err(|faults| format!("{faults:?}"))?).start().await?;
+    config.store.data_dir = dir;
+    let engine = Engine::builder(config).scene(orders.build().map_err(|f| format!("{f:?}"))?).start().await?;
     let answer = engine.chat(engine.request(message, None)).await?;
     engine.stop().await?;
     Ok(answer)
@@ -36,6 +33,7 @@ pub async fn ask(message: &str, data_dir: &std::path::Path) -> Result<Answer, Bo
 #[tokio::main]
 #[expect(clippy::print_stdout, reason = "it is a program")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    println!("{}", ask("Where is order 41, and then cancel order 42", &std::env::temp_dir().join("two_tools")).await?.answer);
+    let answer = ask("Where is order 41, and then cancel order 2", std::env::temp_dir().join("shop")).await?;
+    println!("{}", answer.answer);
     Ok(())
 }

@@ -137,9 +137,11 @@ impl Answer {
         total: Duration,
         overhead: Duration,
     ) -> Self {
-        let steps: Vec<AnswerStep> = state.steps.iter().map(|(number, step)| step_of(state, *number, step)).collect();
+        let steps: Vec<AnswerStep> =
+            state.steps.iter().map(|(number, step)| step_of(state, *number, step)).collect();
         let last = state.plan().map(|made| &made.plan);
-        let ended = state.steps.values().filter(|s| s.status.is_terminal() && s.status != StepStatus::Blocked);
+        let ended =
+            state.steps.values().filter(|s| s.status.is_terminal() && s.status != StepStatus::Blocked);
         Self {
             run_id: state.run,
             session_id: session.clone(),

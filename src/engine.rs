@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use actix::{Arbiter, ArbiterHandle};
+use jiff::Zoned;
 use tokio::sync::{broadcast, mpsc, oneshot};
 use uuid::Uuid;
 
@@ -17,7 +18,8 @@ use crate::actors::scene_manager::{self, Submit};
 use crate::actors::{scene as scene_actor, session_registry};
 use crate::answer::Answer;
 use crate::config::Config;
-use crate::llm::Gateway;
+use crate::llm::budget::Scope;
+use crate::llm::{Budget, Cache, Gateway, Guards, Limits};
 use crate::run::{Envelope, Event, Fault, RunId, RunState, SessionId, TenantId, Turn};
 use crate::scene::{self, Catalogue, Folder, Scene};
 use crate::store::{self, DataDir, Store};
@@ -73,7 +75,11 @@ impl Builder {
 
     /// Reads the scenes without starting anything: what `check` reports.
     pub fn load_scenes(&self) -> scene::Loaded {
-        let mut loaded = scene::load(&self.config.scenes, self.builtin.map(|dir| Folder::embedded("scenes", dir)).unwrap_or_default(), &self.native);
+        let mut loaded = scene::load(
+            &self.config.scenes,
+            self.builtin.map(|dir| Folder::embedded("scenes", dir)).unwrap_or_default(),
+            &self.native,
+        );
         loaded.scenes.extend(self.scenes.iter().cloned());
         loaded
     }
@@ -96,10 +102,17 @@ impl Builder {
         let clock = Clock::new(zone, config.execution.fixed_now);
         let http = crate::tools::guard::http_client(&config.scenes.network())
             .map_err(|error| start_fault("http.client", format!("no HTTP client for tools: {error}")))?;
+        let guards = Guards {
+            cache: Cache::new(&config.cache),
+            budget: Budget::new(&config.budget, clock.zone()),
+            limits: Limits::new(&config.limits),
+        };
         let gateway = Gateway::new(config.llm.clone(), Arc::new(crate::llm::offline::Offline))
-            .map_err(|error| StartError::Other(error.into()))?;
+            .map_err(|error| StartError::Other(error.into()))?
+            .guarded(guards);
         let dir = DataDir::open(&config.store.data_dir)?;
         let store = Store::open(dir).await?;
+        seed(&gateway.guards().budget, &store, &clock).await?;
         for scene in &loaded.scenes {
             if let Some(sql) = &scene.schema_sql {
                 store.apply_scene_schema(&scene.name, sql).await?;
@@ -113,7 +126,16 @@ impl Builder {
             .map_err(|error| start_fault("engine.threads", format!("no threads for tools: {error}")))?;
         let catalogue = Arc::new(Catalogue::new(loaded.scenes));
         let workers_handle = workers.handle().clone();
-        let parts = Parts { store, gateway, catalogue, clock, http, workers: workers_handle, config, idle: self.idle };
+        let parts = Parts {
+            store,
+            gateway,
+            catalogue,
+            clock,
+            http,
+            workers: workers_handle,
+            config,
+            idle: self.idle,
+        };
         let system = System::start(parts.clone()).await;
         let system = match system {
             Ok(system) => system,
@@ -209,7 +231,10 @@ impl Ticket {
     /// Where the run could not go on, as when the disk is full: what it did is in its events.
     pub async fn answer(self) -> Result<Answer, Fault> {
         self.answer.await.unwrap_or_else(|_| {
-            Err(Fault::new("run.lost", format!("run {} stopped without an answer; its events tell how far it got", self.run)))
+            Err(Fault::new(
+                "run.lost",
+                format!("run {} stopped without an answer; its events tell how far it got", self.run),
+            ))
         })
     }
 }
@@ -238,7 +263,8 @@ impl Engine {
             return Err(Fault::new("request.empty", "the message is empty: say what you want"));
         }
         if length > MAX_REQUEST_CHARS {
-            let message = format!("the message has {length} characters; at most {MAX_REQUEST_CHARS} are taken");
+            let message =
+                format!("the message has {length} characters; at most {MAX_REQUEST_CHARS} are taken");
             return Err(Fault::new("request.too_long", message));
         }
         let session = match request.session {
@@ -255,9 +281,9 @@ impl Engine {
             reply,
         };
         self.system.registry.submit(request.tenant, session.clone(), submit)?;
-        let accepted = accepted
-            .await
-            .map_err(|_| Fault::new("engine.stopped", "the engine stopped before the request was accepted"))??;
+        let accepted = accepted.await.map_err(|_| {
+            Fault::new("engine.stopped", "the engine stopped before the request was accepted")
+        })??;
         Ok(Ticket {
             run: accepted.run,
             session,
@@ -378,7 +404,8 @@ impl System {
                 let runner = actix::System::new();
                 let started = runner.block_on(cast(&parts));
                 let failed = started.is_err();
-                let _ = tell.send(started.map(|(registry, journal)| (registry, journal, actix::System::current())));
+                let _ = tell
+                    .send(started.map(|(registry, journal)| (registry, journal, actix::System::current())));
                 if failed {
                     return;
                 }
@@ -441,9 +468,31 @@ async fn cast(parts: &Parts) -> Result<(session_registry::Address, journal::Hand
         max_queued: parts.config.execution.max_queued_requests as usize,
         idle: parts.idle,
     };
-    let registry =
-        session_registry::Address::start(&arbiters[0], arbiters.clone(), options, MAX_AWAKE, REGISTRY_MAILBOX);
+    let registry = session_registry::Address::start(
+        &arbiters[0],
+        arbiters.clone(),
+        options,
+        MAX_AWAKE,
+        REGISTRY_MAILBOX,
+    );
     Ok((registry, journal))
+}
+
+/// Tells the budget what was spent before, as the journal has it. What is not limited is not added up.
+async fn seed(budget: &Budget, store: &Store, clock: &Clock) -> Result<(), StartError> {
+    if budget.limit(Scope::Tenant).is_none() && budget.limit(Scope::Day).is_none() {
+        return Ok(());
+    }
+    let midnight = Zoned::now()
+        .with_time_zone(clock.zone())
+        .start_of_day()
+        .map_err(|error| start_fault("engine.clock", format!("today has no beginning: {error}")))?;
+    let today = store.usage(Some(midnight.timestamp()), None).await?;
+    for (tenant, total) in store.usage(None, None).await? {
+        let spent_today = today.get(&tenant).map_or(0, |usage| usage.cost_nano_usd);
+        budget.seed(&tenant, total.cost_nano_usd, spent_today);
+    }
+    Ok(())
 }
 
 fn threads() -> usize {

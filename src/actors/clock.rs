@@ -17,6 +17,11 @@ impl Clock {
         Self { zone, fixed }
     }
 
+    /// The time zone.
+    pub fn zone(&self) -> TimeZone {
+        self.zone.clone()
+    }
+
     /// The local time.
     pub fn now(&self) -> Zoned {
         self.fixed.unwrap_or_else(Timestamp::now).to_zoned(self.zone.clone())

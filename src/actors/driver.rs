@@ -16,12 +16,13 @@ use tokio_util::sync::CancellationToken;
 use super::clock::Clock;
 use super::journal;
 use super::scene;
-use crate::llm::{self, Gateway};
+use crate::llm::budget::Hold;
+use crate::llm::{self, Caller, Confirm, Gateway};
 use crate::memory;
 use crate::planner;
 use crate::run::{
-    Action, Context, Effect, Envelope, Event, Fault, Illegal, Outcome, RunId, RunQueued, RunStarted, RunState, SCHEMA,
-    SessionId, Settings, Subject, TenantId, idempotency_key,
+    Action, Context, Effect, Envelope, Event, Fault, Illegal, Outcome, RunId, RunQueued, RunStarted,
+    RunState, SCHEMA, SessionId, Settings, Subject, TenantId, idempotency_key,
 };
 use crate::scene::Catalogue;
 use crate::store::{self, Record};
@@ -30,6 +31,8 @@ use crate::tools::Principal;
 /// Events that one run may have. Every loop has a bound of its own; this one is for what was
 /// forgotten.
 const MAX_EVENTS: u64 = 20_000;
+/// How long an ending run waits to hear what its questions under way have cost.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// How many events a slow listener may lag behind before it has to read the journal.
 pub(crate) const EVENTS_KEPT: usize = 256;
 
@@ -71,12 +74,19 @@ pub(crate) struct Driver {
     state: RunState,
     listeners: broadcast::Sender<Told>,
     wishes: mpsc::Receiver<CancelWish>,
-    in_flight: FuturesUnordered<Pin<Box<dyn Future<Output = Event> + Send>>>,
+    in_flight: FuturesUnordered<Pin<Box<dyn Future<Output = Done> + Send>>>,
+    /// Replies whose meaning is not read yet, by their questions.
+    unread: BTreeMap<u32, Confirm>,
     stop: CancellationToken,
     waited: Waited,
     /// The last number of the session's own stream; nothing else writes to it while a run is driven.
     session_seq: u64,
+    /// Keeps the run's account until its end.
+    _account: Hold,
 }
+
+/// What came of an action, and for a reply where to say what its reader made of it.
+type Done = (Event, Option<Confirm>);
 
 /// A run that ended, or could not go on.
 pub(crate) struct Ended {
@@ -103,6 +113,8 @@ impl Driver {
         if let Err(error) = state.apply(&Event::RunQueued(queued)) {
             tracing::error!(%run, %error, "a new run refused its own request");
         }
+        let account =
+            shared.gateway.guards().budget.hold_run(&principal.tenant, run, state.usage.cost_nano_usd);
         Self {
             shared,
             session,
@@ -111,9 +123,11 @@ impl Driver {
             listeners,
             wishes,
             in_flight: FuturesUnordered::new(),
+            unread: BTreeMap::new(),
             stop: CancellationToken::new(),
             waited: Waited::default(),
             session_seq,
+            _account: account,
         }
     }
 
@@ -144,7 +158,8 @@ impl Driver {
             while let Some(action) = self.state.next().into_iter().next() {
                 if self.state.seq > MAX_EVENTS && !matches!(action, Action::Record { .. }) {
                     let message = format!("more than {MAX_EVENTS} events: the run was stopped");
-                    self.record(Event::RunFailed { error: Fault::new("run.too_many_events", message) }).await?;
+                    self.record(Event::RunFailed { error: Fault::new("run.too_many_events", message) })
+                        .await?;
                     continue;
                 }
                 self.perform(action, &mut context).await?;
@@ -153,21 +168,46 @@ impl Driver {
                 return Ok(());
             }
             self.waited.busy(!self.in_flight.is_empty());
-            let event = tokio::select! {
-                Some(event) = self.in_flight.next() => event,
-                Some(wish) = self.wishes.recv() => Event::CancelRequested { by: wish.by, deadline: false },
+            let (event, confirm) = tokio::select! {
+                Some(done) = self.in_flight.next() => done,
+                Some(wish) = self.wishes.recv() => {
+                    (Event::CancelRequested { by: wish.by, deadline: false }, None)
+                }
                 () = &mut deadline, if !late => {
                     late = true;
-                    Event::CancelRequested { by: "deadline".to_owned(), deadline: true }
+                    (Event::CancelRequested { by: "deadline".to_owned(), deadline: true }, None)
                 }
             };
             self.waited.busy(false);
+            if let (Event::ModelReplied { call, .. }, Some(confirm)) = (&event, confirm) {
+                self.unread.insert(*call, confirm);
+            }
             self.record(event).await?;
         }
     }
 
+    /// Ends the questions under way and records what they cost, before the run's last event: what was
+    /// charged to a budget is in the journal.
+    async fn stop_asking(&mut self) -> Result<(), Fault> {
+        self.stop.cancel();
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        while let Ok(Some((event, _))) = tokio::time::timeout_at(deadline, self.in_flight.next()).await {
+            let asked = matches!(event, Event::ModelReplied { .. } | Event::ModelFailed { .. });
+            if asked && self.state.check(&event).is_ok() {
+                self.record(event).await?;
+            }
+        }
+        // Whatever does not end is of no use to an ended run.
+        self.in_flight.clear();
+        Ok(())
+    }
+
     async fn perform(&mut self, action: Action, context: &mut Option<Context>) -> Result<(), Fault> {
         match action {
+            // The machine is asked again afterwards.
+            Action::Record { event } if event.is_terminal() && !self.in_flight.is_empty() => {
+                self.stop_asking().await
+            }
             Action::Start => {
                 let context = context.take().unwrap_or_default();
                 let language = language(self.state.request(), &context);
@@ -183,6 +223,11 @@ impl Driver {
             Action::Record { event } => self.record(event).await,
             Action::Read { call, subject } => {
                 let event = planner::read(&self.state, &self.shared.catalogue, call, subject);
+                match self.unread.remove(&call) {
+                    Some(confirm) if is_usable(&event) => confirm.accepted().await,
+                    Some(confirm) => confirm.rejected().await,
+                    None => {}
+                }
                 self.record(event).await
             }
             Action::Ask { call, subject, attempt, fallback } => {
@@ -203,26 +248,34 @@ impl Driver {
     fn ask(&mut self, call: u32, subject: Subject, request: llm::Request, fallback: bool) {
         let gateway = self.shared.gateway.clone();
         let scene = match subject {
-            Subject::Scene { step } => self
-                .state
-                .steps
-                .get(&step)
-                .and_then(|s| self.shared.scenes.get(&s.step.scene_name))
-                .cloned(),
+            Subject::Scene { step } => {
+                self.state.steps.get(&step).and_then(|s| self.shared.scenes.get(&s.step.scene_name)).cloned()
+            }
             _ => None,
         };
         let stop = self.stop.clone();
+        let caller = Caller {
+            tenant: self.principal.tenant.clone(),
+            session: self.session.clone(),
+            run: Some(self.state.run),
+            cache: None,
+        };
         self.in_flight.push(Box::pin(async move {
             let asked = Instant::now();
             let result = match scene {
-                Some(scene) => scene.ask(request, fallback, stop).await,
-                None => gateway.complete(&request, fallback, &stop).await.map_err(scene::Failed::from),
+                Some(scene) => scene.ask(caller, request, fallback, stop).await,
+                None => {
+                    gateway.complete(&caller, &request, fallback, &stop).await.map_err(scene::Failed::from)
+                }
             };
             let millis = millis(asked);
             match result {
-                Ok(done) => Event::ModelReplied { call, reply: done.reply, usage: done.usage, millis },
+                Ok(done) => {
+                    let event = Event::ModelReplied { call, reply: done.reply, usage: done.usage, millis };
+                    (event, Some(done.confirm))
+                }
                 Err(failed) => {
-                    Event::ModelFailed { call, error: failed.fault, usage: failed.usage, millis }
+                    (Event::ModelFailed { call, error: failed.fault, usage: failed.usage, millis }, None)
                 }
             }
         }));
@@ -251,7 +304,7 @@ impl Driver {
                 Some(scene) => scene.call(work).await,
                 None => Outcome::Failed { error: Fault::new("scene.unknown", "the scene is not loaded") },
             };
-            Event::ToolCompleted { call: number, outcome, millis: millis(asked) }
+            (Event::ToolCompleted { call: number, outcome, millis: millis(asked) }, None)
         }));
     }
 
@@ -309,6 +362,15 @@ impl Driver {
 /// A store's error as a fault of a run.
 pub(crate) fn store_fault(error: &store::Error) -> Fault {
     Fault::new(error.code(), error.to_string())
+}
+
+/// Whether a reply could be used as it is, so that an equal question may get it, too.
+fn is_usable(read: &Event) -> bool {
+    match read {
+        Event::ReplyRejected { .. } => false,
+        Event::SceneReplied { calls, .. } => calls.iter().all(|call| call.problem.is_none()),
+        _ => true,
+    }
 }
 
 /// The language of the request; of the conversation so far where the request is too short to tell.

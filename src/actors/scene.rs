@@ -9,13 +9,15 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use actix::prelude::{Addr, ArbiterHandle, AsyncContext, Context, Handler, Message, WrapFuture, ActorFutureExt};
+use actix::prelude::{
+    ActorFutureExt, Addr, ArbiterHandle, AsyncContext, Context, Handler, Message, WrapFuture,
+};
 use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::launch;
-use crate::llm::{self, Completion, Gateway};
+use crate::llm::{self, Caller, Gateway, Replied};
 use crate::run::{Effect, Fault, Outcome, RunId, SessionId, Usage};
 use crate::scene::{Scene, SceneTool};
 use crate::tools::{Principal, SceneStore, ToolContext, ToolErrorKind, bound, phrase};
@@ -90,24 +92,23 @@ impl Handle {
         Self { scene, options, address }
     }
 
-    /// Asks the scene's model.
+    /// Asks the scene's model for `caller`.
     ///
     /// # Errors
     /// The gateway's, or `scene.busy` when too much waits.
     pub async fn ask(
         &self,
+        caller: Caller,
         request: llm::Request,
         fallback: bool,
         cancelled: CancellationToken,
-    ) -> Result<Completion, Failed> {
+    ) -> Result<Replied, Failed> {
         let (reply, answer) = oneshot::channel();
-        let work = Work::Ask { request: Box::new(request), fallback, cancelled, reply };
+        let work = Work::Ask { caller, request: Box::new(request), fallback, cancelled, reply };
         if let Err(fault) = self.send(work) {
             return Err(Failed { fault, usage: Usage::default() });
         }
-        answer.await.unwrap_or_else(|_| {
-            Err(Failed { fault: self.lost(), usage: Usage::default() })
-        })
+        answer.await.unwrap_or_else(|_| Err(Failed { fault: self.lost(), usage: Usage::default() }))
     }
 
     /// Calls one of the scene's tools. A write that was cut off, or timed out, is `Unknown`.
@@ -153,10 +154,11 @@ fn busy(scene: &Scene) -> Fault {
 #[rtype(result = "()")]
 enum Work {
     Ask {
+        caller: Caller,
         request: Box<llm::Request>,
         fallback: bool,
         cancelled: CancellationToken,
-        reply: oneshot::Sender<Result<Completion, Failed>>,
+        reply: oneshot::Sender<Result<Replied, Failed>>,
     },
     Call {
         call: Box<Call>,
@@ -192,8 +194,13 @@ struct Actor {
 
 impl Actor {
     fn launch(scene: &Arc<Scene>, options: &Options) -> Addr<Self> {
-        let actor =
-            Self { scene: scene.clone(), options: options.clone(), waiting: VecDeque::new(), calling: 0, asking: 0 };
+        let actor = Self {
+            scene: scene.clone(),
+            options: options.clone(),
+            waiting: VecDeque::new(),
+            calling: 0,
+            asking: 0,
+        };
         launch::start(&options.arbiter, actor.scene.mailbox as usize, actor)
     }
 
@@ -204,8 +211,8 @@ impl Actor {
         *self.count(is_call) += 1;
         let task = self.options.workers.spawn(async move {
             match work {
-                Work::Ask { request, fallback, cancelled, reply } => {
-                    let result = options.gateway.complete(&request, fallback, &cancelled).await;
+                Work::Ask { caller, request, fallback, cancelled, reply } => {
+                    let result = options.gateway.complete(&caller, &request, fallback, &cancelled).await;
                     let _ = reply.send(result.map_err(Failed::from));
                 }
                 Work::Call { call, reply } => {
@@ -299,7 +306,9 @@ async fn carry_out(scene: &Arc<Scene>, options: &Options, call: Call) -> Outcome
                 }
             }
         }
-        Ok(Err(_panic)) => unfinished(&tool, "tool.panicked", format!("{} stopped with an error of its own", tool.name)),
+        Ok(Err(_panic)) => {
+            unfinished(&tool, "tool.panicked", format!("{} stopped with an error of its own", tool.name))
+        }
         Err("tool.cancelled") => {
             task.abort();
             unfinished(&tool, "tool.cancelled", format!("{} was stopped with its run", tool.name))

@@ -15,14 +15,15 @@ use super::driver::{self, CancelWish, Driver, EVENTS_KEPT, Ended, Shared, Told, 
 use super::launch;
 use super::session_registry::{self, Asleep};
 use crate::answer::Answer;
-use crate::llm::Purpose;
+use crate::llm::budget::{Hold, Scope};
+use crate::llm::{Caller, Purpose};
 use crate::memory::{self, Memory};
 use crate::plan::TaskId;
 use crate::run::{
-    Context as Remembered, Envelope, Event, Fault, RunId, RunQueued, SCHEMA, SessionEvent, SessionId, TenantId,
-    Turn, Usage,
+    Context as Remembered, Envelope, Event, Fault, RunId, RunQueued, SCHEMA, SessionEvent, SessionId,
+    TenantId, Turn, Usage,
 };
-use crate::store::{Record, Store};
+use crate::store::{self, Record, Store};
 
 /// What every conversation works with.
 #[derive(Clone)]
@@ -91,6 +92,8 @@ pub(crate) struct SceneManager {
     /// Submissions received: by it the registry knows whether one is still on its way.
     received: u64,
     timer: Option<SpawnHandle>,
+    /// Keeps the conversation's account while it is awake.
+    account: Option<Hold>,
 }
 
 impl SceneManager {
@@ -115,15 +118,27 @@ impl SceneManager {
             busy: false,
             received: 0,
             timer: None,
+            account: None,
         };
         launch::start(arbiter, manager.options.max_queued.max(1), manager)
     }
 
     fn wake(&mut self, ctx: &mut Context<Self>) {
-        let (store, tenant, session) = (self.options.store.clone(), self.tenant.clone(), self.session.clone());
-        let read = aside(async move { store.session_events(&tenant, &session).await });
-        ctx.spawn(read.into_actor(self).map(|events, manager, ctx| match events {
-            Ok(events) => {
+        let (store, tenant, session) =
+            (self.options.store.clone(), self.tenant.clone(), self.session.clone());
+        let budget = self.options.shared.gateway.guards().budget.clone();
+        let read = aside(async move {
+            let events = store.session_events(&tenant, &session).await?;
+            // What is not limited need not be added up.
+            let spent = match budget.limit(Scope::Session) {
+                Some(_) => store.session_usage(&tenant, &session).await?.cost_nano_usd,
+                None => 0,
+            };
+            Ok::<_, store::Error>((events, budget.hold_session(&tenant, &session, spent)))
+        });
+        ctx.spawn(read.into_actor(self).map(|read, manager, ctx| match read {
+            Ok((events, account)) => {
+                manager.account = Some(account);
                 let mut memory = Memory::new(manager.options.memory.clone());
                 for event in &events {
                     memory.apply(&event.body);
@@ -255,7 +270,10 @@ impl SceneManager {
                 Ok(ended) => manager.ended(ended, received),
                 Err(error) => {
                     tracing::error!(%error, "the driver of a run panicked");
-                    Err(Fault::new("run.crashed", "the run stopped with an internal error; what it did is in its events"))
+                    Err(Fault::new(
+                        "run.crashed",
+                        "the run stopped with an internal error; what it did is in its events",
+                    ))
                 }
             };
             // The client may have gone away.
@@ -301,10 +319,12 @@ impl SceneManager {
         let gateway = self.options.shared.gateway.clone();
         let journal = self.options.shared.journal.clone();
         let (session, tenant, seq) = (self.session.clone(), self.tenant.clone(), self.seq);
+        let caller = Caller { tenant: tenant.clone(), session: session.clone(), run: None, cache: None };
         let work = async move {
             let mut events = Vec::new();
-            match gateway.complete(&request, false, &CancellationToken::new()).await {
+            match gateway.complete(&caller, &request, false, &CancellationToken::new()).await {
                 Ok(done) if !done.reply.text.trim().is_empty() => {
+                    done.confirm.accepted().await;
                     events.push(SessionEvent::Summarised {
                         through: job.through,
                         summary: done.reply.text.trim().to_owned(),
@@ -313,7 +333,10 @@ impl SceneManager {
                 }
                 other => {
                     let (error, usage) = match other {
-                        Ok(done) => (Fault::new("summary.empty", "the summary was empty"), done.usage),
+                        Ok(done) => {
+                            done.confirm.rejected().await;
+                            (Fault::new("summary.empty", "the summary was empty"), done.usage)
+                        }
                         Err(error) => {
                             let failure = super::scene::Failed::from(error);
                             (failure.fault, failure.usage)
@@ -411,8 +434,9 @@ impl Handler<Submit> for SceneManager {
         } else if self.early.len() < self.options.max_queued {
             self.early.push_back(submit);
         } else {
-            let _ = submit.reply.send(Err(Fault::new("session.queue_full", "too many requests wait for this conversation")));
+            let _ = submit
+                .reply
+                .send(Err(Fault::new("session.queue_full", "too many requests wait for this conversation")));
         }
     }
 }
-

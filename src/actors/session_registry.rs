@@ -101,7 +101,8 @@ impl Handler<ToSession> for SessionRegistry {
             self.awake.retain(|_, a| a.address.connected());
         }
         if !self.awake.contains_key(&key) && self.awake.len() >= self.max_awake {
-            let message = format!("{} conversations are awake, which is the bound; try again later", self.max_awake);
+            let message =
+                format!("{} conversations are awake, which is the bound; try again later", self.max_awake);
             let _ = submit.reply.send(Err(Fault::new("engine.sessions_full", message)));
             return;
         }

@@ -110,8 +110,13 @@ async fn hold(
     let (mut out, mut errors) = (Output::new(Vec::new()), Vec::new());
     let mut turns = said(turns, interactive);
     let (_tell, mut signals) = silence();
-    let mut desk =
-        Desk { assistant: &assistant, signals: &mut signals, show: Show::JsonLine, out: &mut out, errors: &mut errors };
+    let mut desk = Desk {
+        assistant: &assistant,
+        signals: &mut signals,
+        show: Show::JsonLine,
+        out: &mut out,
+        errors: &mut errors,
+    };
     let exit = desk.conversation(&mut turns, None).await.unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     (exit, assistant, text(out.into_inner()), text(errors))

@@ -217,7 +217,8 @@ mod tests {
         let loaded = load(&[("OPENAI_BASE_URL", "http://models.example/v1"), ("OPENAI_MODEL", "m")]).unwrap();
         let findings: Vec<Finding> = loaded.warnings.iter().map(|w| Finding::of(w, Level::Warning)).collect();
         let mut found = Found::of(&loaded);
-        found.models[0].live = vec!["named: called the function".to_owned(), "json_schema: refused".to_owned()];
+        found.models[0].live =
+            vec!["named: called the function".to_owned(), "json_schema: refused".to_owned()];
         let (exit, text) = written(&findings, Some(&found));
         assert_eq!(exit, Exit::Completed);
         insta::assert_snapshot!(text, @r#"

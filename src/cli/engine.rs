@@ -24,7 +24,8 @@ pub async fn start(loaded: Loaded) -> Result<Box<dyn Assistant>, Failure> {
         Ok(engine) => Ok(Box::new(Ready(engine))),
         Err(StartError::Scenes(faults)) => {
             let list: Vec<String> = faults.iter().map(ToString::to_string).collect();
-            Err(Failure::usage("scene.faults", list.join("\n")).help("`proscenium check` shows every fault with its remedy"))
+            Err(Failure::usage("scene.faults", list.join("\n"))
+                .help("`proscenium check` shows every fault with its remedy"))
         }
         Err(StartError::Store(error)) => Err(Failure::new(error.code(), error.to_string())),
         Err(StartError::Other(fault)) => Err(failure(fault)),
@@ -106,7 +107,11 @@ struct Ready(Engine);
 
 #[async_trait(?Send)]
 impl Assistant for Ready {
-    async fn ask(&self, message: &str, session: Option<SessionId>) -> Result<Box<dyn assistant::Ticket>, Failure> {
+    async fn ask(
+        &self,
+        message: &str,
+        session: Option<SessionId>,
+    ) -> Result<Box<dyn assistant::Ticket>, Failure> {
         let ticket = self.0.submit(self.0.request(message, session)).await.map_err(failure)?;
         Ok(Box::new(Waiting(ticket)))
     }
@@ -116,7 +121,8 @@ impl Assistant for Ready {
         let answer = self.0.chat(request).await.map_err(failure)?;
         match (answer.plan, answer.error) {
             (Some(plan), _) => {
-                let state = self.0.run(&self.0.request("", None).tenant, answer.run_id).await.map_err(failure)?;
+                let state =
+                    self.0.run(&self.0.request("", None).tenant, answer.run_id).await.map_err(failure)?;
                 Ok(Draft { task_id: answer.task_id, plan, usage: state.usage })
             }
             (None, Some(error)) => Err(failure(error)),

@@ -96,7 +96,8 @@ pub fn replied(call: u32) -> Event {
 
 /// A scene's model is asked and replies, for nothing.
 fn heard(ask: u32, step: u32) -> [Event; 2] {
-    let reply = Event::ModelReplied { call: ask, reply: Reply::default(), usage: Usage::default(), millis: 20 };
+    let reply =
+        Event::ModelReplied { call: ask, reply: Reply::default(), usage: Usage::default(), millis: 20 };
     [asked(ask, Subject::Scene { step }, false), reply]
 }
 
@@ -112,7 +113,8 @@ pub fn calls(ask: u32, step: u32, call: u32, tool: &str, arguments: Value, effec
         repeat: Repeat::Never,
         problem: None,
     };
-    let said = Event::SceneReplied { step, call: ask, text: String::new(), calls: vec![wanted], question: None };
+    let said =
+        Event::SceneReplied { step, call: ask, text: String::new(), calls: vec![wanted], question: None };
     heard(ask, step).into_iter().chain([said]).collect()
 }
 
@@ -143,7 +145,13 @@ pub fn two_scenes() -> Vec<Envelope<Event>> {
             Maker::Deterministic,
             "User needs weather\nand vacation request",
             vec![
-                step(1, "Weather", "Get weather information for Milan", &["WeatherForecast_Get", "AddCity"], &[]),
+                step(
+                    1,
+                    "Weather",
+                    "Get weather information for Milan",
+                    &["WeatherForecast_Get", "AddCity"],
+                    &[],
+                ),
                 step(2, "VacationManagement", "Submit vacation request", &["MakeRequest"], &[1]),
             ],
         )),
@@ -187,7 +195,11 @@ pub fn two_scenes() -> Vec<Envelope<Event>> {
         completed(3, "Approva Verbal Kint."),
         verdict(
             2,
-            Verdict { can_answer_now: true, reasoning: "Everything was done".to_owned(), ..Verdict::default() },
+            Verdict {
+                can_answer_now: true,
+                reasoning: "Everything was done".to_owned(),
+                ..Verdict::default()
+            },
         ),
     ]);
     events.extend(end("A Milano da 12 a 24 °C. Ferie chieste dal 15 al 17 giugno.", RunStatus::Completed));

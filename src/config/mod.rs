@@ -38,6 +38,12 @@ pub struct Config {
     pub store: crate::store::Options,
     /// The models.
     pub llm: crate::llm::Options,
+    /// Which replies of models are kept.
+    pub cache: crate::llm::cache::Options,
+    /// What may be spent on models.
+    pub budget: crate::llm::budget::Options,
+    /// How much may be asked of models.
+    pub limits: crate::llm::limits::Options,
     /// How plans are asked for.
     pub planning: Planning,
     /// How plans are carried out.
@@ -117,6 +123,9 @@ impl Config {
         let mut problems = self.auth.problems();
         problems.extend(self.store.problems());
         problems.extend(self.llm.problems());
+        problems.extend(self.cache.problems());
+        problems.extend(self.budget.problems());
+        problems.extend(self.limits.problems(self.llm.models.iter().map(|model| model.name.as_str())));
         problems.extend(self.planning.problems());
         problems.extend(self.execution.problems());
         problems.extend(self.memory.problems());

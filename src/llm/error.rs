@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::{budget, limits};
 use crate::run::{Fault, Usage};
 
 /// Why a model gave no reply, which model it was, and what it cost all the same. Never carries a key.
@@ -94,6 +95,18 @@ pub enum Kind {
         /// Most bytes that are read.
         limit: usize,
     },
+    /// A budget has not so much left. Nothing was sent.
+    #[error("is not asked: {0}")]
+    Budget(Box<budget::Refusal>),
+    /// A limit does not let it pass. Nothing was sent.
+    #[error("is not asked: {0}")]
+    Limits(Box<limits::Refusal>),
+    /// It failed again and again, and is left alone for a while. Nothing was sent.
+    #[error("failed again and again and is left alone for {millis} ms: `llm.breaker` sets when and how long")]
+    Open {
+        /// Until it is tried again.
+        millis: u64,
+    },
     /// The caller does not want the reply any more.
     #[error("was not waited for: the request was cancelled")]
     Cancelled,
@@ -127,6 +140,9 @@ impl Kind {
             Kind::EmptyStream => "llm.empty_stream",
             Kind::CutStream => "llm.cut_stream",
             Kind::TooLarge { .. } => "llm.too_large",
+            Kind::Budget(_) => "budget.exceeded",
+            Kind::Limits(_) => "limits.exceeded",
+            Kind::Open { .. } => "llm.breaker_open",
             Kind::Cancelled => "llm.cancelled",
             Kind::NotConfigured { .. } => "llm.not_configured",
             Kind::Internal { .. } => "llm.internal",
@@ -143,6 +159,9 @@ impl Kind {
                 | Kind::Unauthorized { .. }
                 | Kind::Status { .. }
                 | Kind::ContextOverflow { .. }
+                | Kind::Budget(_)
+                | Kind::Open { .. }
+                | Kind::Limits(_)
                 | Kind::NotConfigured { .. }
         )
     }
@@ -199,12 +218,19 @@ impl Error {
 
     /// Whether another model may be asked in this one's place.
     pub fn may_hand_over(&self) -> bool {
-        !matches!(self.kind, Kind::Cancelled | Kind::Timeout { .. } | Kind::Internal { .. })
+        match &self.kind {
+            Kind::Cancelled | Kind::Timeout { .. } | Kind::Internal { .. } => false,
+            // A tenant's limit is the same in front of every model.
+            Kind::Limits(refusal) => refusal.models,
+            _ => true,
+        }
     }
 
-    /// How long the server asks to wait.
+    /// How long the server, or a limit here, asks to wait.
     pub fn retry_after(&self) -> Option<Duration> {
         match &self.kind {
+            Kind::Limits(refusal) => refusal.retry_after,
+            Kind::Open { millis } => Some(Duration::from_millis(*millis)),
             Kind::RateLimited { retry_after, .. } | Kind::Status { retry_after, .. } => *retry_after,
             _ => None,
         }

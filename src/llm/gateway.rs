@@ -2,15 +2,16 @@
 //!
 //! A call's way through the gateway, in this order:
 //!
-//! 1. *cache* (not built yet): an equal call that was answered costs nothing and passes no limit;
-//! 2. *budget* (not built yet): money is reserved before each attempt;
-//! 3. *rate limit* (not built yet): requests and tokens, by tenant and provider;
-//! 4. **models**: those of the purpose, in order; each is tried again where that is safe, and the next
+//! 1. **cache**: an equal call that was answered costs nothing and passes no limit ([`cache`](super::cache));
+//!    it is looked up for each model in turn, since the model is part of what makes calls equal;
+//! 2. **budget**: money is reserved before each attempt, and settled after it ([`budget`](super::budget));
+//! 3. **limits**: requests, tokens and attempts at once, by tenant and by model ([`limits`](super::limits));
+//! 4. **models**: one that failed again and again is left alone ([`breaker`](super::breaker)); otherwise those of the purpose, in order; each is tried again where that is safe, and the next
 //!    one takes over when it is out ([`retry`]);
-//! 5. *settle, record, cache* (not built yet): what it really cost, and a reply that its reader found
-//!    valid.
+//! 5. *settle, keep*: what it really cost; and, once its reader found it valid, the reply
+//!    ([`Confirm`](super::Confirm)).
 //!
-//! Steps 1 and 5 belong around `Core::ask`, 2 and 3 around each attempt in `Core::try_model`.
+//! The embedded rules are free and at once, so nothing stands before them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,13 +22,15 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::breaker::{self, Said};
+use super::cache::{Found, Key};
 use super::error::{Error, Kind};
 use super::openai::OpenAi;
 use super::options::{OFFLINE, Options};
 use super::prices::Price;
 use super::probe::{self, Probe};
 use super::provider::{CallControl, Provider};
-use super::{Completion, Purpose, Request, retry, tokens};
+use super::{Caller, Completion, Confirm, Guards, Purpose, Replied, Request, retry, tokens};
 use crate::run::Usage;
 
 /// Threads of the runtime on which providers are called.
@@ -38,6 +41,7 @@ const THREADS: usize = 2;
 #[derive(Clone)]
 pub struct Gateway {
     core: Arc<Core>,
+    guards: Guards,
     worker: Arc<Worker>,
 }
 
@@ -53,6 +57,28 @@ struct Model {
     provider: Arc<dyn Provider>,
     price: Price,
     context_window: u32,
+    max_output_tokens: u32,
+    /// What tells its replies from those of other models; absent for the embedded rules, whose replies
+    /// are not kept.
+    identity: Option<Arc<str>>,
+    breaker: breaker::Shared,
+}
+
+/// One question on its way through the gateway.
+struct Call<'a> {
+    request: &'a Request,
+    caller: &'a Caller,
+    ctl: &'a CallControl,
+    guards: &'a Guards,
+    /// Tokens of the request, counted.
+    prompt: u64,
+}
+
+impl Call<'_> {
+    /// The most tokens that a reply of `model` may have.
+    fn max_output(&self, model: &Model) -> u64 {
+        u64::from(self.request.max_output_tokens.unwrap_or(model.max_output_tokens))
+    }
 }
 
 impl Gateway {
@@ -84,6 +110,10 @@ impl Gateway {
                 provider: Arc::new(server.clone()),
                 price: Price::of(model),
                 context_window: model.context_window,
+                max_output_tokens: model.max_output_tokens,
+                // Plain data, which can always be written.
+                identity: Some(serde_json::to_string(model).unwrap_or_default().into()),
+                breaker: breaker::Shared::new(&options.breaker),
             });
             servers.push(server);
         }
@@ -91,23 +121,45 @@ impl Gateway {
             provider: offline,
             price: Price::default(),
             context_window: options.offline_context_window,
+            max_output_tokens: 0,
+            identity: None,
+            breaker: breaker::Shared::new(&options.breaker),
         };
         let worker = Arc::new(Worker::start()?);
-        Ok(Self { core: Arc::new(Core { options, models, servers, offline }), worker })
+        let core = Arc::new(Core { options, models, servers, offline });
+        Ok(Self { core, guards: Guards::default(), worker })
     }
 
-    /// Asks the models of the request's purpose until one replies. `fallback` asks the embedded rules
-    /// in their place. The usage tells of failed attempts too. Dropping the future ends the call.
+    /// The same gateway behind these guards.
+    #[must_use]
+    pub fn guarded(mut self, guards: Guards) -> Self {
+        self.guards = guards;
+        self
+    }
+
+    /// What stands between callers and models.
+    pub fn guards(&self) -> &Guards {
+        &self.guards
+    }
+
+    /// Asks the models of the request's purpose for `caller` until one replies. `fallback` asks the
+    /// embedded rules in their place. Tell the reply's [`Confirm`] what its reader made of it. The usage tells of failed attempts too. Dropping the future ends the call.
     pub async fn complete(
         &self,
+        caller: &Caller,
         request: &Request,
         fallback: bool,
         cancelled: &CancellationToken,
-    ) -> Result<Completion, Error> {
+    ) -> Result<Replied, Error> {
         let core = self.core.clone();
-        let request = request.clone();
+        let (request, caller, guards) = (request.clone(), caller.clone(), self.guards.clone());
         let ctl = CallControl::new(cancelled.clone(), self.core.options.deadline_ms);
-        self.worker.run(async move { core.ask(&request, fallback, &ctl).await }).await?
+        let ask = async move {
+            let prompt = tokens::request(&request);
+            let call = Call { request: &request, caller: &caller, ctl: &ctl, guards: &guards, prompt };
+            core.ask(&call, fallback).await
+        };
+        self.worker.run(ask).await?
     }
 
     /// Asks every configured model one small question in each way of forcing, all models at once:
@@ -128,6 +180,12 @@ impl Gateway {
     /// The models that answer for `purpose`, in the order in which they are asked.
     pub fn model_names(&self, purpose: Purpose) -> Vec<String> {
         self.core.models_for(purpose).map(|model| model.provider.name().to_owned()).collect()
+    }
+
+    /// Whether each configured model is left alone because it failed again and again.
+    pub fn breakers(&self) -> Vec<(String, breaker::State)> {
+        let state = |model: &Model| (model.provider.name().to_owned(), model.breaker.state());
+        self.core.models.iter().map(state).collect()
     }
 
     /// Whether a model is configured, so that the embedded rules are the fallback and not the model.
@@ -154,17 +212,18 @@ impl Core {
         listed.chain(all).chain(rules)
     }
 
-    async fn ask(&self, request: &Request, fallback: bool, ctl: &CallControl) -> Result<Completion, Error> {
+    async fn ask(&self, call: &Call<'_>, fallback: bool) -> Result<Replied, Error> {
+        let request = call.request;
         let models: Vec<&Model> =
             if fallback { vec![&self.offline] } else { self.models_for(request.purpose).collect() };
         let mut spent = Usage::default();
         let mut failed = None;
         for (i, model) in models.iter().enumerate() {
             let another = i + 1 < models.len();
-            match self.try_model(model, another, request, ctl, &mut spent).await {
-                Ok(mut completion) => {
-                    completion.usage += spent;
-                    return Ok(completion);
+            match self.cached(model, another, call, &mut spent).await {
+                Ok(Found { completion: Completion { reply, mut usage }, cached, confirm }) => {
+                    usage += spent;
+                    return Ok(Replied { reply, usage, cached, confirm });
                 }
                 Err(error) => {
                     if *error.kind() != Kind::Cancelled {
@@ -185,32 +244,49 @@ impl Core {
         Err(failed.unwrap_or_else(nobody).costing(spent))
     }
 
+    /// Asks one model, unless the reply is there already.
+    async fn cached(
+        &self,
+        model: &Model,
+        another: bool,
+        call: &Call<'_>,
+        spent: &mut Usage,
+    ) -> Result<Found, Error> {
+        let ask = self.try_model(model, another, call, spent);
+        let Some(identity) = &model.identity else {
+            return ask.await.map(|completion| Found {
+                completion,
+                cached: false,
+                confirm: Confirm::default(),
+            });
+        };
+        let Call { request, caller, ctl, guards, .. } = call;
+        let mode = guards.cache.mode(caller, request.purpose);
+        let key = Key::new(&caller.tenant, identity, request);
+        guards.cache.through(key, mode, call.max_output(model), ctl, ask).await
+    }
+
     /// Asks one model, and again while that is safe and there is time. Adds what failed attempts cost
     /// to `spent`.
     async fn try_model(
         &self,
         model: &Model,
         another: bool,
-        request: &Request,
-        ctl: &CallControl,
+        call: &Call<'_>,
         spent: &mut Usage,
     ) -> Result<Completion, Error> {
-        let name = model.provider.name();
+        let (name, ctl) = (model.provider.name(), call.ctl);
         let mut attempt = 1;
         loop {
-            let result = match ctl.within(model.provider.complete(request, ctl)).await {
-                Ok(result) => result,
-                // Ended from here: what the model did of it is not known, so its prompt is counted.
-                Err(kind) => {
-                    let usage = model.price.usage(tokens::request(request), 0, 0);
-                    Err(Error::new(name, kind).costing(usage))
-                }
-            };
-            let error = match result {
+            let error = match Self::attempt(model, call).await {
                 Ok(completion) => return Ok(completion),
                 Err(error) => error,
             };
             *spent += error.usage();
+            // It has just been given up, or another attempt finds out.
+            if model.breaker.state() != breaker::State::Closed {
+                return Err(error);
+            }
             let jitter = rand::random::<f64>();
             let Some(wait) = retry::wait(&error, attempt, another, &self.options, jitter) else {
                 return Err(error);
@@ -222,6 +298,47 @@ impl Core {
             ctl.within(tokio::time::sleep(wait)).await.map_err(|kind| Error::new(name, kind))?;
             attempt += 1;
         }
+    }
+
+    /// Asks once, for money set aside before and settled after: what is charged is what the reply or
+    /// the error says that it cost, so that whoever adds those up comes to the same sum.
+    async fn attempt(model: &Model, call: &Call<'_>) -> Result<Completion, Error> {
+        let name = model.provider.name();
+        if model.identity.is_none() {
+            let asked = call.ctl.within(model.provider.complete(call.request, call.ctl)).await;
+            return asked.map_err(|kind| Error::new(name, kind))?;
+        }
+        let trial = model.breaker.admit().map_err(|after| {
+            let millis = u64::try_from(after.as_millis()).unwrap_or(u64::MAX).max(1);
+            Error::new(name, Kind::Open { millis })
+        })?;
+        let max_output = call.max_output(model);
+        let most = model.price.most(call.prompt, max_output);
+        let mut reservation = call
+            .guards
+            .budget
+            .reserve(call.caller, most)
+            .map_err(|refusal| Error::new(name, Kind::Budget(Box::new(refusal))))?;
+        let tokens = call.prompt.saturating_add(max_output);
+        let enter = call.guards.limits.enter(&call.caller.tenant, name, tokens);
+        let mut turn = call
+            .ctl
+            .within(enter)
+            .await
+            .map_err(|kind| Error::new(name, kind))?
+            .map_err(|refusal| Error::new(name, Kind::Limits(Box::new(refusal))))?;
+        reservation.sent();
+        turn.sent();
+        let result = match call.ctl.within(model.provider.complete(call.request, call.ctl)).await {
+            Ok(result) => result,
+            // Ended from here: nobody knows what the model did of it.
+            Err(kind) => Err(Error::new(name, kind).costing(model.price.unknown(call.prompt, 0, max_output))),
+        };
+        let usage = result.as_ref().map_or_else(Error::usage, |completion| completion.usage);
+        reservation.settle(usage.cost_nano_usd);
+        trial.report(result.as_ref().map_or_else(Said::by, |_| Said::Works));
+        turn.settle(usage.input_tokens.saturating_add(usage.output_tokens));
+        result
     }
 }
 

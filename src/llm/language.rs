@@ -2,33 +2,57 @@
 
 /// Words that are frequent and telling, by language. A word in several lists counts for each.
 const WORDS: &[(&str, &str)] = &[
-    ("it", "il lo la gli le un una uno di del della dei delle al alla allo ai dal dalla dalle nel nella sul sulla e ed è o che chi non per con su da in a \
+    (
+        "it",
+        "il lo la gli le un una uno di del della dei delle al alla allo ai dal dalla dalle nel nella sul sulla e ed è o che chi non per con su da in a \
 sono sei siamo hai abbiamo avete hanno mi ti ci si ne me te anche come dove quando quanto quanti quante quale quali qual cosa questo questa \
 quello quella mio mia miei mie tuo tua oggi domani dopodomani ieri vorrei voglio puoi posso devo fa fare dimmi mostrami grazie ciao buongiorno salve \
 poi prima dopo infine inoltre giorno giorni settimana giugno luglio gennaio febbraio marzo aprile maggio agosto settembre ottobre novembre \
-dicembre lunedì martedì mercoledì giovedì venerdì sabato domenica più perché perfetto tempo meteo ferie ho fra tra dalle alle due tre sì"),
-    ("en", "the an a of to in on at for from by with is are was be am i you he she it we they my your me and or not what which who where when how \
+dicembre lunedì martedì mercoledì giovedì venerdì sabato domenica più perché perfetto tempo meteo ferie ho fra tra dalle alle due tre sì",
+    ),
+    (
+        "en",
+        "the an a of to in on at for from by with is are was be am i you he she it we they my your me and or not what which who where when how \
 many much this that these those do does did can could would should will please thanks thank hello hi want need like tell show give get then \
 also after before first finally today tomorrow yesterday day days week june july january february march april may august september october \
-november december monday tuesday wednesday thursday friday saturday sunday about until have has off there any"),
-    ("fr", "le la les l un une des de du au aux et est dans pour que qui ne pas sur je tu il elle nous vous mon ma mes quel quelle quels combien où \
+november december monday tuesday wednesday thursday friday saturday sunday about until have has off there any",
+    ),
+    (
+        "fr",
+        "le la les l un une des de du au aux et est dans pour que qui ne pas sur je tu il elle nous vous mon ma mes quel quelle quels combien où \
 avec ce cette ces demain aujourd hui bonjour merci puis ensuite aussi jours semaine juin juillet janvier lundi mardi mercredi jeudi vendredi \
-samedi dimanche voudrais veux fait temps suis j à être"),
-    ("de", "der die das den dem des ein eine einen einem und ist in zu für mit auf von vom bis im am ich du er sie es wir ihr mein meine nicht wie was \
+samedi dimanche voudrais veux fait temps suis j à être",
+    ),
+    (
+        "de",
+        "der die das den dem des ein eine einen einem und ist in zu für mit auf von vom bis im am ich du er sie es wir ihr mein meine nicht wie was \
 wer wo wann welche viele heute morgen bitte danke hallo dann danach auch juni juli montag dienstag mittwoch donnerstag freitag samstag sonntag \
-möchte will kann tage woche wetter nach über"),
-    ("es", "el la los las un una de del al y o en para que con por no es está son yo tú mi mis tu qué quién cuál cuántos cuántas dónde cuándo cómo \
+möchte will kann tage woche wetter nach über",
+    ),
+    (
+        "es",
+        "el la los las un una de del al y o en para que con por no es está son yo tú mi mis tu qué quién cuál cuántos cuántas dónde cuándo cómo \
 hoy mañana hola gracias luego después también días semana junio julio enero lunes martes miércoles jueves viernes sábado domingo quiero \
-quisiera puedo tiempo hace a desde hasta"),
-    ("pt", "o a os as um uma de do da dos das no na em para que com por não é está são eu você meu minha e ou qual quem onde quando como quantos \
-hoje amanhã olá obrigado obrigada depois também dias semana junho julho segunda terça quarta quinta sexta quero queria posso tempo até ao"),
+quisiera puedo tiempo hace a desde hasta",
+    ),
+    (
+        "pt",
+        "o a os as um uma de do da dos das no na em para que com por não é está são eu você meu minha e ou qual quem onde quando como quantos \
+hoje amanhã olá obrigado obrigada depois também dias semana junho julho segunda terça quarta quinta sexta quero queria posso tempo até ao",
+    ),
 ];
 
 /// Words found in one language only; one of them is worth several others.
 const SURE: &[(&str, &str)] = &[
-    ("it", "è che gli della delle dei nel nella sono vorrei voglio dimmi oggi domani giugno luglio ferie poi perché più chi anche dal alle qual quanti quante \
-mio meteo ciao grazie ho buongiorno perfetto mi"),
-    ("en", "the what which how from is are my please then and tomorrow today with would you june july i off me thanks hello"),
+    (
+        "it",
+        "è che gli della delle dei nel nella sono vorrei voglio dimmi oggi domani giugno luglio ferie poi perché più chi anche dal alle qual quanti quante \
+mio meteo ciao grazie ho buongiorno perfetto mi",
+    ),
+    (
+        "en",
+        "the what which how from is are my please then and tomorrow today with would you june july i off me thanks hello",
+    ),
     ("fr", "je est dans quel quelle bonjour merci puis demain aujourd les des vous et où"),
     ("de", "der die das und ist ich nicht wie heute bitte danke dann für den mit möchte"),
     ("es", "el y los las qué hoy mañana hola gracias luego quiero está cuántos cómo"),
@@ -64,7 +88,11 @@ pub fn detect(text: &str) -> Option<&'static str> {
     if best.1 > second.1 && (best.1 >= 2 || words.len() <= 2 || best.1 * 3 >= words.len() as u32) {
         // A text in a language without a list shares a few short words with the listed ones.
         let covered = best.1 as usize * 4 >= words.len();
-        return if covered { Some(best.0) } else { code.filter(|_| other.is_some_and(|i| i.is_reliable())).or(Some(best.0)) };
+        return if covered {
+            Some(best.0)
+        } else {
+            code.filter(|_| other.is_some_and(|i| i.is_reliable())).or(Some(best.0))
+        };
     }
     if best.1 > 0 && best.1 == second.1 {
         if let Some(code) = code.filter(|c| scores.iter().any(|s| s.0 == *c && s.1 == best.1)) {

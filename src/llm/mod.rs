@@ -7,9 +7,17 @@
 //! **Invariant:** nothing outside this module speaks to a provider; it knows `run` for the shapes of
 //! replies and usage, and nothing of scenes, planners or actors.
 
+pub mod breaker;
+pub mod budget;
+pub mod cache;
+mod caller;
 mod embedded;
 mod error;
 mod gateway;
+mod guards;
+pub mod language;
+pub mod limits;
+pub mod offline;
 pub mod openai;
 mod options;
 mod prices;
@@ -17,10 +25,9 @@ mod probe;
 mod provider;
 pub mod reader;
 mod retry;
-pub mod language;
-pub mod offline;
 pub mod sections;
 pub mod signature;
+mod ticks;
 pub mod tokens;
 
 use serde::{Deserialize, Serialize};
@@ -28,8 +35,13 @@ use serde_json::Value;
 
 use crate::run::{Reply, ReplyCall, Usage};
 
+pub use budget::Budget;
+pub use cache::{Cache, Confirm};
+pub use caller::Caller;
 pub use error::{Error, Kind};
 pub use gateway::Gateway;
+pub use guards::Guards;
+pub use limits::Limits;
 pub use options::{ADDRESS_VARIABLE, Forcing, KEY_VARIABLE, MODEL_VARIABLE, ModelOptions, OFFLINE, Options};
 pub use prices::Price;
 pub use probe::{Latency, Probe, Tried, Worked};
@@ -142,4 +154,17 @@ pub struct Completion {
     pub reply: Reply,
     /// Tokens and money; estimated where the provider did not say.
     pub usage: Usage,
+}
+
+/// A reply as the gateway gives it.
+#[derive(Debug)]
+pub struct Replied {
+    /// What came back.
+    pub reply: Reply,
+    /// Tokens and money of all attempts; nothing for a reply that was there already.
+    pub usage: Usage,
+    /// Whether no model was asked: the reply was kept, or an equal question was under way.
+    pub cached: bool,
+    /// To be told whether the reply could be used.
+    pub confirm: Confirm,
 }

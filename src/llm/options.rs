@@ -48,6 +48,8 @@ pub struct Options {
     pub max_retry_after_ms: u64,
     /// Milliseconds that bound the random wait before the second attempt; doubled for each further one.
     pub backoff_ms: u64,
+    /// When a model that fails is left alone.
+    pub breaker: super::breaker::Options,
     /// Tokens that the conversation may have when the embedded rules serve. They have no window of
     /// their own; this one keeps conversations short.
     pub offline_context_window: u32,
@@ -65,6 +67,7 @@ impl Default for Options {
             between_tokens_timeout_ms: 30_000,
             max_retry_after_ms: 20_000,
             backoff_ms: 250,
+            breaker: super::breaker::Options::default(),
             offline_context_window: 128_000,
         }
     }
@@ -208,6 +211,8 @@ impl Options {
         review.range("llm.max_retry_after_ms", self.max_retry_after_ms, 0..=DAY_MS);
         review.range("llm.backoff_ms", self.backoff_ms, 0..=60_000);
         review.range("llm.offline_context_window", self.offline_context_window, 256..=MOST_TOKENS);
+        review.range("llm.breaker.failures", self.breaker.failures, 0..=10_000);
+        review.range("llm.breaker.pause_ms", self.breaker.pause_ms, 0..=DAY_MS);
         let mut names = BTreeSet::from([OFFLINE]);
         for (index, model) in self.models.iter().enumerate() {
             model.review(index, &mut review);

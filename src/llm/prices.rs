@@ -36,6 +36,19 @@ impl Price {
         u64::try_from(total.div_ceil(1_000_000)).unwrap_or(u64::MAX)
     }
 
+    /// The most that a call can cost, in nano-USD, with so many prompt tokens and a reply of at most so
+    /// many.
+    pub fn most(&self, input: u64, output: u64) -> u64 {
+        let cached = if self.cached_input > self.input { input } else { 0 };
+        self.cost(input, cached, output)
+    }
+
+    /// One call of which nobody knows what it used: `input` and `output` tokens are estimates, and the
+    /// money is the most that it can be with replies of up to `max_output` tokens.
+    pub fn unknown(&self, input: u64, output: u64, max_output: u64) -> Usage {
+        Usage { cost_nano_usd: self.most(input, max_output), ..self.usage(input, 0, output) }
+    }
+
     /// One call that used these tokens.
     pub fn usage(&self, input: u64, cached_input: u64, output: u64) -> Usage {
         Usage {

@@ -16,8 +16,9 @@ pub trait Provider: Send + Sync {
     /// The configured name of the model.
     fn name(&self) -> &str;
 
-    /// Asks once. The reply's `model` is [`name`](Self::name); its usage is estimated
-    /// ([`tokens`](super::tokens)) where the other side did not say.
+    /// Asks once. The reply's `model` is [`name`](Self::name); where the other
+    /// side did not say what it used, tokens are estimated ([`tokens`](super::tokens)) and money is the
+    /// most that it can be ([`Price::unknown`](super::Price::unknown)).
     async fn complete(&self, request: &Request, ctl: &CallControl) -> Result<Completion, Error>;
 }
 

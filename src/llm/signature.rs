@@ -150,7 +150,13 @@ mod tests {
             }
         });
         let line = signature(&given);
-        for part in ["from: date", "people: integer", "note?: string", r#"size?: "S, small"|"M|L"|3"#, "days?: date[]"] {
+        for part in [
+            "from: date",
+            "people: integer",
+            "note?: string",
+            r#"size?: "S, small"|"M|L"|3"#,
+            "days?: date[]",
+        ] {
             assert!(line.contains(part), "{part} is not in {line}");
         }
         let read = schema(&line);

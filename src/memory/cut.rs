@@ -151,7 +151,8 @@ fn compact(value: &Value, levels: usize) -> Value {
         },
         Value::Array(_) | Value::Object(_) if levels == 0 => Value::String("…".to_owned()),
         Value::Array(items) => {
-            let mut out: Vec<Value> = items.iter().take(ITEMS).map(|item| compact(item, levels - 1)).collect();
+            let mut out: Vec<Value> =
+                items.iter().take(ITEMS).map(|item| compact(item, levels - 1)).collect();
             if items.len() > ITEMS {
                 out.push(Value::String(format!("… {} more", items.len() - ITEMS)));
             }
@@ -189,11 +190,10 @@ fn fits(chars: impl Iterator<Item = char>, max: usize) -> bool {
 
 /// The first characters that take at most `room`.
 fn head<I: Iterator<Item = char>>(chars: I, room: usize) -> impl Iterator<Item = char> {
-    chars
-        .scan(room, |room, c| {
-            *room = room.checked_sub(in_json(c))?;
-            Some(c)
-        })
+    chars.scan(room, |room, c| {
+        *room = room.checked_sub(in_json(c))?;
+        Some(c)
+    })
 }
 
 #[cfg(test)]

@@ -10,7 +10,10 @@ const ANSWER: usize = 240;
 
 /// `- request → answer` for each turn, the newest last, in at most `max` quarters of a token; where not
 /// all fit, the newest do, and the first line says how many are missing.
-pub(super) fn lines<'a>(turns: impl DoubleEndedIterator<Item = &'a Turn> + ExactSizeIterator, max: usize) -> String {
+pub(super) fn lines<'a>(
+    turns: impl DoubleEndedIterator<Item = &'a Turn> + ExactSizeIterator,
+    max: usize,
+) -> String {
     let mut missing = turns.len();
     let mut lines = Vec::new();
     // The line that says how many are missing, at its longest.

@@ -158,7 +158,11 @@ fn without_a_model_a_summary_stays_bounded_however_often_it_is_made() {
 
 #[test]
 fn the_summarys_prompt_carries_language_summary_and_turns_in_sections() {
-    let job = SummaryJob { through: 3, summary: Some("Parla di Milano.".to_owned()), turns: vec![turn(2), turn(3)] };
+    let job = SummaryJob {
+        through: 3,
+        summary: Some("Parla di Milano.".to_owned()),
+        turns: vec![turn(2), turn(3)],
+    };
     let request = prompt::summary_request(&job, Some("it"));
     assert_eq!(request.purpose, Purpose::Summary);
     let [Message::System { .. }, Message::User { text }] = request.messages.as_slice() else {
@@ -206,11 +210,8 @@ fn any_text() -> impl Strategy<Value = String> {
 }
 
 fn any_value() -> impl Strategy<Value = Value> {
-    let leaf = prop_oneof![
-        Just(Value::Null),
-        any::<i64>().prop_map(Value::from),
-        any_text().prop_map(Value::from),
-    ];
+    let leaf =
+        prop_oneof![Just(Value::Null), any::<i64>().prop_map(Value::from), any_text().prop_map(Value::from),];
     leaf.prop_recursive(4, 40, 12, |inner| {
         prop_oneof![
             proptest::collection::vec(inner.clone(), 0..12).prop_map(Value::from),
@@ -246,7 +247,13 @@ fn any_pending() -> impl Strategy<Value = Pending> {
 }
 
 /// What a driver does with a turn: remembers it, and summarises when it is time to.
-fn drive(memory: &mut Memory, events: &mut Vec<SessionEvent>, event: SessionEvent, window: usize, summary: &str) {
+fn drive(
+    memory: &mut Memory,
+    events: &mut Vec<SessionEvent>,
+    event: SessionEvent,
+    window: usize,
+    summary: &str,
+) {
     memory.apply(&event);
     events.push(event);
     if let Some(job) = memory.needs_summary(window) {

@@ -6,6 +6,8 @@
 
 mod prompt;
 mod read;
+#[cfg(test)]
+mod tests;
 mod tools;
 
 pub use prompt::{offered, prompt_hash, request};

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::read::EMPTY_REPLY;
 use super::tools::{CHECK_CONTINUATION, CREATE_PLAN, ask_user, check_continuation, create_plan};
-use crate::llm::{Choice, Message, Purpose, Request, ToolSpec, sections};
 use crate::llm::signature::{self, SceneLine, ToolLine};
+use crate::llm::{Choice, Message, Purpose, Request, ToolSpec, sections};
 use crate::plan::StepStatus;
 use crate::run::{
     AskStatus, Context, Effect, OutOfScope, Outcome, ReplyCall, RunState, StepState, Subject, Turn,
@@ -152,7 +152,9 @@ fn answer(state: &RunState, catalogue: &Catalogue) -> Request {
     let context = context(state);
     sections::push(&mut data, "conversation", &conversation(&context, context.turns.iter()));
     sections::push(&mut data, "executed", &executed(state));
-    if let Some((verdict, said)) = state.verdicts.last().and_then(|v| Some((v, v.missing_information.as_deref()?))) {
+    if let Some((verdict, said)) =
+        state.verdicts.last().and_then(|v| Some((v, v.missing_information.as_deref()?)))
+    {
         match (verdict.should_continue, verdict.can_answer_now) {
             (true, _) => sections::push(&mut data, "undone", said),
             (false, false) => sections::push(&mut data, "missing", said),
@@ -222,17 +224,19 @@ fn scene(state: &RunState, catalogue: &Catalogue, number: u32) -> Request {
     }
 }
 
-/// After a reply without a word and without a call: the one read that the plan expects and that was
+/// After a reply without a word and without a call: the first read that the plan expects and that was
 /// not yet called. Never a write: a model that is forced makes missing arguments up.
 fn forced_read(state: &RunState, catalogue: &Catalogue, step: &StepState) -> Option<String> {
     let silent = step.tries.iter().filter_map(|call| state.asks.get(call)).any(|ask| match &ask.status {
         AskStatus::Rejected { problems, .. } => problems.iter().any(|p| p.code == EMPTY_REPLY),
         _ => false,
     });
-    let [expected] = step.step.expected_tools.as_slice() else { return None };
-    let tool = catalogue.get(&step.step.scene_name)?.tool(expected)?;
-    let called = step.calls.iter().filter_map(|c| state.calls.get(c)).any(|c| c.requested.tool == *expected);
-    (silent && !called && tool.effect == Effect::Read).then(|| expected.clone())
+    let scene = catalogue.get(&step.step.scene_name).filter(|_| silent)?;
+    let called = |name: &String| {
+        step.calls.iter().filter_map(|c| state.calls.get(c)).any(|c| c.requested.tool == *name)
+    };
+    let is_read = |name: &String| scene.tool(name).is_some_and(|tool| tool.effect == Effect::Read);
+    step.step.expected_tools.iter().find(|name| is_read(name) && !called(name)).cloned()
 }
 
 fn scene_data(state: &RunState, number: u32, step: &StepState) -> String {
@@ -241,7 +245,11 @@ fn scene_data(state: &RunState, number: u32, step: &StepState) -> String {
     data.push_str(&common(state));
     sections::push(&mut data, "user", state.queued.as_ref().map_or("", |q| q.user.as_str()));
     let context = context(state);
-    sections::push(&mut data, "conversation", &conversation(&context, relevant(&context, &step.step.scene_name)));
+    sections::push(
+        &mut data,
+        "conversation",
+        &conversation(&context, relevant(&context, &step.step.scene_name)),
+    );
     if context.pending.as_ref().is_some_and(|p| p.scene == step.step.scene_name) {
         pending(&mut data, &context);
     }
@@ -273,7 +281,10 @@ fn loop_messages(state: &RunState, step: &StepState) -> Vec<Message> {
             .collect();
         messages.push(Message::Assistant { text: round.text.clone(), calls });
         for number in &round.calls {
-            messages.push(Message::Tool { call_id: format!("call_{number}"), text: outcome_text(state, *number) });
+            messages.push(Message::Tool {
+                call_id: format!("call_{number}"),
+                text: outcome_text(state, *number),
+            });
         }
     }
     messages
@@ -362,7 +373,9 @@ fn repair(state: &RunState, tries: &[u32]) -> Vec<Message> {
 fn common(state: &RunState) -> String {
     let mut data = String::new();
     if let Some(started) = &state.started {
-        sections::push(&mut data, "now", &format!("{} {}", started.now, started.now.strftime("%A")));
+        // To the minute: the same question a moment later is the same prompt, which caches can tell.
+        let now = started.now.round(jiff::Unit::Minute).unwrap_or_else(|_| started.now.clone());
+        sections::push(&mut data, "now", &format!("{now} {}", now.strftime("%A")));
         sections::push(&mut data, "language", started.language.as_deref().unwrap_or(""));
     }
     data
@@ -466,7 +479,8 @@ fn executed(state: &RunState) -> String {
         .steps
         .iter()
         .map(|(number, step)| {
-            let calls: Vec<Value> = step.calls.iter().filter_map(|call| executed_call(state, *call)).collect();
+            let calls: Vec<Value> =
+                step.calls.iter().filter_map(|call| executed_call(state, *call)).collect();
             let mut line = json!({
                 "step": number,
                 "scene": step.step.scene_name,
@@ -476,7 +490,9 @@ fn executed(state: &RunState) -> String {
             });
             match (step.status, &step.result, &step.question, &step.error) {
                 (StepStatus::Completed, Some(result), _, _) => line["result"] = result.as_str().into(),
-                (StepStatus::NeedsInput, _, Some(question), _) => line["question"] = question.text.as_str().into(),
+                (StepStatus::NeedsInput, _, Some(question), _) => {
+                    line["question"] = question.text.as_str().into()
+                }
                 (_, _, _, Some(error)) => line["error"] = error.message.as_str().into(),
                 _ => {}
             }
@@ -516,4 +532,3 @@ fn executed_call(state: &RunState, call: u32) -> Option<Value> {
     }
     Some(value)
 }
-

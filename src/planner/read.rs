@@ -33,6 +33,11 @@ pub fn read(state: &RunState, catalogue: &Catalogue, call: u32, subject: Subject
         Subject::Continuation { round } => read_verdict(state, reply, round),
         Subject::Answer => match reply.text.trim() {
             "" => Err(vec![Problem::new(EMPTY_REPLY, "the answer was empty: write it in words")]),
+            // Without steps there is nothing to fall back on: a part of an answer is then better than none.
+            _ if reply.finish_reason.as_deref() == Some("length") && !state.steps.is_empty() => {
+                let what = "the answer was cut off at the limit of tokens: write it again, shorter";
+                Err(vec![Problem::new("reply.truncated", what)])
+            }
             text => Ok(Event::Answered { text: text.to_owned(), degraded: fallback }),
         },
     };
@@ -42,7 +47,10 @@ pub fn read(state: &RunState, catalogue: &Catalogue, call: u32, subject: Subject
 fn forced<T: DeserializeOwned>(state: &RunState, reply: &Reply, tool: &str) -> Result<T, Vec<Problem>> {
     let value = reader::read(reply, tool, state.settings().reader)?;
     serde_json::from_value(value).map_err(|error| {
-        vec![Problem::new("reply.shape", format!("the arguments of {tool} do not have the right shape: {error}"))]
+        vec![Problem::new(
+            "reply.shape",
+            format!("the arguments of {tool} do not have the right shape: {error}"),
+        )]
     })
 }
 
@@ -84,10 +92,20 @@ fn read_verdict(state: &RunState, reply: &Reply, round: u32) -> Result<Event, Ve
              should_continue to false and can_answer_now to true; otherwise name what is missing",
         )]);
     }
-    if verdict.should_continue || !state.settings().answer_with_check || !says(&verdict.answer) {
+    // Some small models give the request back as its own answer.
+    let parroted = verdict.answer.as_deref().is_some_and(|a| same_words(a, state.request()));
+    if verdict.should_continue || !state.settings().answer_with_check || !says(&verdict.answer) || parroted {
         verdict.answer = None;
     }
     Ok(Event::Continuation { round, verdict, degraded: false })
+}
+
+/// Whether two texts say the same but for case, blanks and punctuation.
+fn same_words(a: &str, b: &str) -> bool {
+    let words = |text: &str| -> String {
+        text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+    };
+    words(a) == words(b)
 }
 
 fn read_scene(
@@ -146,7 +164,10 @@ fn read_question(call: &ReplyCall) -> Result<Question, Vec<Problem>> {
         value.get(name).and_then(Value::as_str).map(str::trim).filter(|t| !t.is_empty()).map(str::to_owned)
     };
     let Some(question) = text("question") else {
-        return Err(vec![Problem::new("reply.no_question", "AskUser needs \"question\": the words for the user")]);
+        return Err(vec![Problem::new(
+            "reply.no_question",
+            "AskUser needs \"question\": the words for the user",
+        )]);
     };
     let missing = value
         .get("missing")

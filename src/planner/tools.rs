@@ -18,7 +18,8 @@ pub fn create_plan(catalogue: &Catalogue) -> ToolSpec {
     let tools: Vec<&str> = catalogue.iter().flat_map(|s| s.tools.iter().map(|t| t.name.as_str())).collect();
     ToolSpec {
         name: CREATE_PLAN.to_owned(),
-        description: "Says which scenes take part in answering the request, for what, and in which order.".to_owned(),
+        description: "Says which scenes take part in answering the request, for what, and in which order."
+            .to_owned(),
         parameters: json!({
             "type": "object",
             "additionalProperties": false,
@@ -112,9 +113,10 @@ pub fn check_continuation(answer: bool) -> ToolSpec {
 pub fn ask_user() -> ToolSpec {
     ToolSpec {
         name: ASK_USER.to_owned(),
-        description: "Asks the user for something that a tool requires and that nobody but the user can say. \
+        description:
+            "Asks the user for something that a tool requires and that nobody but the user can say. \
                       Never make such a value up: ask."
-            .to_owned(),
+                .to_owned(),
         parameters: json!({
             "type": "object",
             "additionalProperties": false,

@@ -3,7 +3,9 @@
 use super::admit::Illegal;
 use super::event::{Effect, Event, Fault, Outcome, PlanMade, Repeat, Reply, RunStatus, Subject};
 use super::guard::clear_reads;
-use super::state::{Answer, Ask, AskStatus, CallState, CallStatus, Cancel, Planning, Round, RunState, StepState};
+use super::state::{
+    Answer, Ask, AskStatus, CallState, CallStatus, Cancel, Planning, Round, RunState, StepState,
+};
 use crate::plan::{PlanStatus, StepStatus};
 
 /// Times a write with an idempotency key is started in all.

@@ -30,4 +30,6 @@ pub use ids::{InvalidId, RunId, SessionId, TenantId};
 pub use key::{call_key, idempotency_key};
 pub use session::SessionEvent;
 pub use settings::{Duplicates, OutOfScope, Reader, Settings};
-pub use state::{Answer, Ask, AskStatus, CallState, CallStatus, Cancel, Planning, Round, RunState, StepState};
+pub use state::{
+    Answer, Ask, AskStatus, CallState, CallStatus, Cancel, Planning, Round, RunState, StepState,
+};

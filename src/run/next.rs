@@ -248,6 +248,25 @@ impl RunState {
         }
     }
 
+    /// Whether a step's tools did not do what it was for, though its scene said so in good words: none
+    /// of its calls succeeded, or a write was refused or failed and was not done after all.
+    fn is_unserved(&self, step: &StepState) -> bool {
+        let calls = || step.calls.iter().filter_map(|c| self.calls.get(c).map(|call| (*c, call)));
+        let ok = |call: u32| matches!(self.outcome(call), Some(Outcome::Ok { .. }));
+        let done = |tool: &str| calls().any(|(c, call)| call.requested.tool == tool && ok(c));
+        let nothing = calls().next().is_some() && !calls().any(|(c, _)| ok(c));
+        let undone = |(_, call): (u32, &super::state::CallState)| {
+            call.requested.effect == Effect::Write && !done(&call.requested.tool)
+        };
+        nothing || calls().any(undone)
+    }
+
+    /// Whether steps were to be carried out and none brought a result, a write or a question.
+    fn empty_handed(&self) -> bool {
+        let asks = self.steps.values().any(|s| s.status == StepStatus::NeedsInput);
+        !self.steps.is_empty() && !asks && !self.something_done()
+    }
+
     /// Whether there is anything to tell: a step that completed, or a write.
     fn something_done(&self) -> bool {
         self.steps.values().any(|s| s.status == StepStatus::Completed || self.wrote(s))
@@ -260,7 +279,9 @@ impl RunState {
     /// Every step has ended: the check, another plan, or the answer.
     fn after_steps(&self) -> Vec<Action> {
         let executes = self.plan().is_some_and(|p| p.plan.needs_execution);
-        if executes && !self.closing && self.verdicts.len() < self.plans.len() {
+        let empty_handed = self.empty_handed();
+        let judged = self.verdicts.len() >= self.plans.len() || (empty_handed && !self.ran_a_call());
+        if executes && !self.closing && !judged {
             let round = self.plans.len() as u32;
             return match self.due(&self.check_tries, self.settings().max_retries) {
                 Due::GiveUp(error) => vec![record(Event::Continuation {
@@ -276,6 +297,11 @@ impl RunState {
         if more && self.may_replan() {
             let version = self.plans.len() as u32 + 1;
             return vec![record(Event::Planning { version, cause: Cause::Continuation })];
+        }
+        // Nothing was found, so there is nothing that a model could word: asked all the same, small
+        // ones make something up.
+        if empty_handed {
+            return vec![record(Event::Answered { text: self.plain_answer(), degraded: true })];
         }
         if let Some(text) =
             verdict.and_then(|v| v.answer.as_deref()).filter(|t| !more && !t.trim().is_empty())
@@ -315,27 +341,33 @@ impl RunState {
             _ => false,
         });
         let asks_user = verdict.is_some_and(|v| !v.should_continue && !v.can_answer_now);
-        let status =
-            if open().any(|s| s.status == StepStatus::NeedsInput) || (asks_user && self.cancel.is_none()) {
-                RunStatus::NeedsInput
-            } else if let Some(step) = open().next().filter(|_| !done) {
-                let error =
-                    step.error.clone().unwrap_or_else(|| Fault::new("run.nothing_done", "no step completed"));
-                return Event::RunFailed { error };
-            } else if open().next().is_some()
-                || unsure
-                || self.closing
-                || self.cancel.is_some()
-                || verdict.is_some_and(|v| v.should_continue)
-            {
-                RunStatus::Partial
-            } else if self.answer.as_ref().is_some_and(|a| a.degraded) && self.steps.is_empty() {
+        let status = if open().any(|s| s.status == StepStatus::NeedsInput)
+            || (asks_user && self.cancel.is_none())
+        {
+            RunStatus::NeedsInput
+        } else if let Some(step) = open().next().filter(|_| !done) {
+            let error =
+                step.error.clone().unwrap_or_else(|| Fault::new("run.nothing_done", "no step completed"));
+            return Event::RunFailed { error };
+        } else if open().next().is_some()
+            || unsure
+            || self.steps.values().any(|s| s.version == last && self.is_unserved(s))
+            || self.closing
+            || self.cancel.is_some()
+            || verdict.is_some_and(|v| v.should_continue)
+        {
+            RunStatus::Partial
+        } else if let Some(answer) = self.answer.as_ref().filter(|a| a.degraded && self.steps.is_empty()) {
+            if answer.text.trim().is_empty() {
                 return Event::RunFailed {
                     error: Fault::new("llm.no_answer", "no model could word an answer; try again later"),
                 };
-            } else {
-                RunStatus::Completed
-            };
+            }
+            // The rules have answered in place of the models: less than was asked for, but an answer.
+            RunStatus::Partial
+        } else {
+            RunStatus::Completed
+        };
         Event::RunCompleted { status }
     }
 }

@@ -352,17 +352,18 @@ impl RunState {
         })
     }
 
+    /// Whether a tool was called in a step of the plan in force.
+    pub(super) fn ran_a_call(&self) -> bool {
+        let made = self.plans.len() as u32;
+        let calls = self.steps.values().filter(|s| s.version == made).flat_map(|s| &s.calls);
+        calls.filter_map(|c| self.calls.get(c)).any(|c| c.attempts > 0)
+    }
+
     /// Whether the check may ask for another plan: bounded, and not after a round in which no new
     /// call ran.
     pub fn may_replan(&self) -> bool {
-        let made = self.plans.len() as u32;
-        let ran = self
-            .steps
-            .values()
-            .filter(|s| s.version == made)
-            .flat_map(|s| &s.calls)
-            .any(|c| self.calls.get(c).is_some_and(|c| c.attempts > 0));
-        !self.closing && self.cancel.is_none() && made <= self.settings().max_replans && ran
+        let bounded = self.plans.len() as u32 <= self.settings().max_replans;
+        !self.closing && self.cancel.is_none() && bounded && self.ran_a_call()
     }
 
     /// Whether the next question to a step's model is the last one: no tools are offered with it.

@@ -5,8 +5,8 @@ use jsonschema::error::{TypeKind, ValidationErrorKind};
 use serde_json::{Map, Value};
 
 use super::SceneTool;
-use crate::run::Fault;
 use crate::nearest::did_you_mean;
+use crate::run::Fault;
 
 /// The longest arguments that are read, in bytes.
 const MAX_BYTES: usize = 256 * 1024;

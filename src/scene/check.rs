@@ -10,10 +10,10 @@ use super::document::At;
 use super::draft::{CallDraft, ExampleDraft, HttpDraft, SceneDraft, ToolDraft};
 use super::fault::Report;
 use super::{Example, Scene, SceneTool, parameters};
+use crate::nearest::{did_you_mean, listed};
 use crate::run::Effect;
 use crate::tools::bound::MIN_BOUND;
 use crate::tools::guard::NetworkPolicy;
-use crate::nearest::{did_you_mean, listed};
 use crate::tools::{NativeTools, Tool, http, phrase};
 
 const DEFAULT_CONCURRENCY: u32 = 32;

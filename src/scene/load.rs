@@ -10,9 +10,9 @@ use super::check::{Surroundings, check};
 use super::document::At;
 use super::fault::{Fault, Report, Severity};
 use super::{Options, Scene, read};
+use crate::nearest::{did_you_mean, listed};
 use crate::tools::NativeTools;
 use crate::tools::guard::NetworkPolicy;
-use crate::nearest::{did_you_mean, listed};
 
 /// What a folder must have to be a scene.
 const SCENE_FILE: &str = "scene.toml";

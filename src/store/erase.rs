@@ -19,7 +19,8 @@ impl Store {
         let failed = |e| Error::database(self.path(), &format!("erase session {session}"), &e);
         let mut connection = self.writer()?.acquire().await.map_err(failed)?;
         sqlx::query("PRAGMA secure_delete = ON").execute(&mut *connection).await.map_err(failed)?;
-        let mut tx = sqlx::Connection::begin_with(&mut *connection, "BEGIN IMMEDIATE").await.map_err(failed)?;
+        let mut tx =
+            sqlx::Connection::begin_with(&mut *connection, "BEGIN IMMEDIATE").await.map_err(failed)?;
         let busy: Option<String> = sqlx::query_scalar(
             "SELECT run FROM runs WHERE tenant = ? AND session = ? AND status IN ('queued', 'running', 'waiting')",
         )
@@ -31,7 +32,9 @@ impl Store {
         if let Some(run) = busy {
             return Err(Error::new(
                 Code::SessionBusy,
-                format!("session {session} cannot be erased while its run {run} is at work: cancel it or wait for its end"),
+                format!(
+                    "session {session} cannot be erased while its run {run} is at work: cancel it or wait for its end"
+                ),
             ));
         }
         let mut erased = 0;

@@ -111,11 +111,15 @@ impl Error {
             ),
             K::StorageFull | K::QuotaExceeded => Self::new(
                 Code::Full,
-                format!("{path}: cannot {doing}: {error}; free some space, or name a directory on another disk in `store.data_dir`"),
+                format!(
+                    "{path}: cannot {doing}: {error}; free some space, or name a directory on another disk in `store.data_dir`"
+                ),
             ),
             _ => Self::new(
                 Code::Io,
-                format!("{path}: cannot {doing}: {error}; check the directory named in `store.data_dir` and its disk"),
+                format!(
+                    "{path}: cannot {doing}: {error}; check the directory named in `store.data_dir` and its disk"
+                ),
             ),
         }
     }

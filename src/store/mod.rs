@@ -14,6 +14,7 @@ mod scenes;
 mod schema;
 #[cfg(test)]
 pub(crate) mod tests;
+mod usage;
 mod write;
 
 use std::path::{Path, PathBuf};
@@ -27,8 +28,8 @@ pub use dir::DataDir;
 pub use error::{Code, Error};
 pub use options::Options;
 pub use read::{MAX_PAGE, Page, RunFilter, RunRow, SessionRow};
-pub use record::{Record, Stream};
 pub(crate) use record::Row;
+pub use record::{Record, Stream};
 pub(crate) use write::Outcome;
 
 /// The database's name in the data directory.
@@ -97,12 +98,14 @@ impl Store {
         match path.try_exists() {
             Ok(true) => {}
             Ok(false) => {
-                return Err(Error::new(Code::Absent, format!("{}: nothing is stored here yet", path.display())));
+                return Err(Error::new(
+                    Code::Absent,
+                    format!("{}: nothing is stored here yet", path.display()),
+                ));
             }
             Err(e) => return Err(Error::io(&path, "open the database", &e)),
         }
-        let options =
-            SqliteConnectOptions::new().filename(&path).read_only(true).busy_timeout(PATIENCE);
+        let options = SqliteConnectOptions::new().filename(&path).read_only(true).busy_timeout(PATIENCE);
         let pool = pool(READERS).connect_lazy_with(options);
         let failed = |e| Error::database(&path, "open the database", &e);
         let mut connection = pool.acquire().await.map_err(failed)?;
@@ -148,7 +151,10 @@ impl Store {
     /// The one connection that writes the journal.
     fn writer(&self) -> Result<&SqlitePool, Error> {
         self.inner.writer.as_ref().ok_or_else(|| {
-            Error::new(Code::ReadOnly, format!("{}: the database was opened for looking only", self.path().display()))
+            Error::new(
+                Code::ReadOnly,
+                format!("{}: the database was opened for looking only", self.path().display()),
+            )
         })
     }
 }

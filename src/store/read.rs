@@ -176,9 +176,7 @@ impl Store {
             query.push_bind(tenant.as_str()).push(" AND run = ").push_bind(after.to_string()).push(")");
         }
         query.push(" ORDER BY created DESC, run DESC LIMIT ").push_bind(i64::from(page.limit.min(MAX_PAGE)));
-        let rows = query.build().fetch_all(self.pool())
-        .await
-        .map_err(|e| self.listing(&e))?;
+        let rows = query.build().fetch_all(self.pool()).await.map_err(|e| self.listing(&e))?;
         rows.iter().map(run_row).collect::<Result<_, _>>().map_err(|e| self.listing(&e))
     }
 
@@ -240,10 +238,12 @@ impl Store {
 }
 
 async fn rows(tx: &mut SqliteConnection, stream: &Stream) -> Result<Vec<SqliteRow>, sqlx::Error> {
-    sqlx::query("SELECT seq, session, tenant, at, epoch, schema, body FROM journal WHERE stream = ? ORDER BY seq")
-        .bind(stream.to_string())
-        .fetch_all(&mut *tx)
-        .await
+    sqlx::query(
+        "SELECT seq, session, tenant, at, epoch, schema, body FROM journal WHERE stream = ? ORDER BY seq",
+    )
+    .bind(stream.to_string())
+    .fetch_all(&mut *tx)
+    .await
 }
 
 fn gap(stream: &Stream, seq: u64) -> Error {
@@ -268,7 +268,9 @@ fn envelope<B: DeserializeOwned>(
     if schema > SCHEMA {
         return Err(unreadable(
             seq,
-            format!("it has format {schema}, this program knows up to {SCHEMA}: use the newer program that wrote it"),
+            format!(
+                "it has format {schema}, this program knows up to {SCHEMA}: use the newer program that wrote it"
+            ),
         ));
     }
     let at: i64 = row.try_get("at").map_err(column)?;

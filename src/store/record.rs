@@ -72,7 +72,9 @@ impl Record {
             Record::Session(Envelope { run: None, session, tenant, .. }) => {
                 Ok(Stream::Session(tenant.clone(), session.clone()))
             }
-            Record::Run(_) => Err(Error::new(Code::BadRecord, "an event of a run whose envelope names no run")),
+            Record::Run(_) => {
+                Err(Error::new(Code::BadRecord, "an event of a run whose envelope names no run"))
+            }
             Record::Session(_) => {
                 Err(Error::new(Code::BadRecord, "an event of a session whose envelope names a run"))
             }

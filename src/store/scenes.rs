@@ -6,8 +6,7 @@ use super::Store;
 use super::error::{Code, Error};
 
 /// The store's own tables as they are made, to see that a scene leaves them alone.
-const RESERVED: &str =
-    "SELECT group_concat(name || ' ' || coalesce(sql, ''), ';') FROM (SELECT name, sql FROM sqlite_schema \
+const RESERVED: &str = "SELECT group_concat(name || ' ' || coalesce(sql, ''), ';') FROM (SELECT name, sql FROM sqlite_schema \
      WHERE tbl_name IN ('journal', 'runs', 'sessions') ORDER BY name)";
 
 impl Store {
@@ -22,7 +21,8 @@ impl Store {
             Error::new(Code::SceneSchema, format!("the schema.sql of scene {scene} cannot be applied: {why}"))
         };
         let mut tx = self.writer()?.begin_with("BEGIN IMMEDIATE").await.map_err(failed)?;
-        let before: Option<String> = sqlx::query_scalar(RESERVED).fetch_one(&mut *tx).await.map_err(failed)?;
+        let before: Option<String> =
+            sqlx::query_scalar(RESERVED).fetch_one(&mut *tx).await.map_err(failed)?;
         let version: i64 =
             sqlx::query_scalar("PRAGMA user_version").fetch_one(&mut *tx).await.map_err(failed)?;
         // The operator's own file, run as it is.
@@ -37,7 +37,9 @@ impl Store {
         let version_after: i64 =
             sqlx::query_scalar("PRAGMA user_version").fetch_one(&mut *tx).await.map_err(failed)?;
         if before != after || version != version_after {
-            return Err(wrong("it changes the store's own tables; name its tables after the scene".to_owned()));
+            return Err(wrong(
+                "it changes the store's own tables; name its tables after the scene".to_owned(),
+            ));
         }
         tx.commit().await.map_err(failed)
     }

@@ -66,9 +66,7 @@ pub(super) async fn migrate(
     for (index, sql) in migrations.iter().enumerate().skip(from) {
         let mut tx = connection.begin_with("BEGIN IMMEDIATE").await.map_err(failed)?;
         let number = index + 1;
-        let sql = format!(
-            "{sql}\n;PRAGMA user_version = {number}; PRAGMA application_id = {APPLICATION};"
-        );
+        let sql = format!("{sql}\n;PRAGMA user_version = {number}; PRAGMA application_id = {APPLICATION};");
         sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut *tx).await.map_err(failed)?;
         tx.commit().await.map_err(failed)?;
         tracing::debug!(version = number, path = %path.display(), "database schema applied");

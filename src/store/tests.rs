@@ -6,7 +6,8 @@ use uuid::Uuid;
 use super::*;
 use crate::plan::TaskId;
 use crate::run::{
-    Envelope, Event, Fault, RunId, RunQueued, RunStatus, SCHEMA, SessionEvent, SessionId, TenantId, Turn, Usage,
+    Envelope, Event, Fault, RunId, RunQueued, RunStatus, SCHEMA, SessionEvent, SessionId, TenantId, Turn,
+    Usage,
 };
 
 pub(crate) fn tenant() -> TenantId {
@@ -165,7 +166,8 @@ async fn a_torn_log_loses_only_its_end_and_the_journal_goes_on_from_there() {
 #[tokio::test]
 async fn a_file_that_is_no_database_is_a_clear_error() {
     let tmp = tempfile::tempdir().unwrap();
-    std::fs::write(tmp.path().join(FILE), "this is not a database, whatever it was before".repeat(50)).unwrap();
+    std::fs::write(tmp.path().join(FILE), "this is not a database, whatever it was before".repeat(50))
+        .unwrap();
     let error = Store::open(DataDir::open(tmp.path()).unwrap()).await.unwrap_err();
     assert_eq!(error.code(), "store.corrupt");
     let message = error.to_string();
@@ -211,7 +213,9 @@ async fn an_older_file_is_brought_up_to_date_and_keeps_what_it_holds() {
     write(&store, [record(1, 1)]).await.unwrap();
     store.close().await;
     drop(store);
-    let newer = [schema::MIGRATIONS, &["CREATE TABLE later (x INTEGER) STRICT; INSERT INTO later VALUES (1)"]].concat();
+    let newer =
+        [schema::MIGRATIONS, &["CREATE TABLE later (x INTEGER) STRICT; INSERT INTO later VALUES (1)"]]
+            .concat();
     for _ in 0..2 {
         let store = Store::open_with(DataDir::open(tmp.path()).unwrap(), &newer).await.unwrap();
         let rows: i64 =
@@ -226,7 +230,8 @@ async fn an_older_file_is_brought_up_to_date_and_keeps_what_it_holds() {
 async fn a_migration_that_fails_leaves_the_file_as_it_was() {
     let tmp = tempfile::tempdir().unwrap();
     open(tmp.path()).await.close().await;
-    let newer = [schema::MIGRATIONS, &["CREATE TABLE later (x INTEGER); SELECT nonsense FROM nowhere"]].concat();
+    let newer =
+        [schema::MIGRATIONS, &["CREATE TABLE later (x INTEGER); SELECT nonsense FROM nowhere"]].concat();
     assert!(Store::open_with(DataDir::open(tmp.path()).unwrap(), &newer).await.is_err());
     let store = open(tmp.path()).await;
     let later: i64 = sqlx::query_scalar("SELECT count(*) FROM sqlite_schema WHERE name = 'later'")
@@ -296,8 +301,7 @@ async fn a_number_that_is_not_the_next_is_refused_and_no_other_stream_suffers() 
 async fn the_records_of_one_stream_in_one_append_stand_or_fall_together() {
     let tmp = tempfile::tempdir().unwrap();
     let store = open(tmp.path()).await;
-    let group: Vec<Row> =
-        [(1, 1), (2, 1), (1, 3)].map(|(n, seq)| record(n, seq).into_row().unwrap()).into();
+    let group: Vec<Row> = [(1, 1), (2, 1), (1, 3)].map(|(n, seq)| record(n, seq).into_row().unwrap()).into();
     let outcomes = store.write(&[group]).await.unwrap();
     assert_eq!(outcomes[0].failures.len(), 1);
     assert!(store.run_events(&tenant(), run_id(1)).await.unwrap().is_empty());
@@ -396,7 +400,13 @@ async fn lists_of_runs_follow_the_events_newest_first_page_by_page() {
     .await
     .unwrap();
     let list = async |filter: RunFilter, page: Page<RunId>| {
-        store.runs(&tenant(), &filter, &page).await.unwrap().into_iter().map(|row| row.run).collect::<Vec<_>>()
+        store
+            .runs(&tenant(), &filter, &page)
+            .await
+            .unwrap()
+            .into_iter()
+            .map(|row| row.run)
+            .collect::<Vec<_>>()
     };
     let all = list(RunFilter::default(), Page::default()).await;
     assert_eq!(all, [5, 4, 3, 2, 1].map(run_id));
@@ -410,7 +420,8 @@ async fn lists_of_runs_follow_the_events_newest_first_page_by_page() {
     let row = store.run(&tenant(), run_id(1)).await.unwrap().unwrap();
     assert_eq!((row.status, row.last_seq, row.request.as_str()), (RunStatus::NeedsInput, 2, "request 1"));
     assert_eq!((row.created, row.updated), (event(1, 1).at, event(1, 2).at));
-    let unfinished: Vec<RunId> = store.unfinished_runs().await.unwrap().into_iter().map(|row| row.run).collect();
+    let unfinished: Vec<RunId> =
+        store.unfinished_runs().await.unwrap().into_iter().map(|row| row.run).collect();
     assert_eq!(unfinished, [4, 5].map(run_id));
 }
 

@@ -67,7 +67,8 @@ impl Store {
         }
         if !accepted.is_empty() {
             insert(&mut tx, &accepted).await.map_err(failed)?;
-            let touched: std::collections::BTreeSet<&Stream> = accepted.iter().map(|row| &row.stream).collect();
+            let touched: std::collections::BTreeSet<&Stream> =
+                accepted.iter().map(|row| &row.stream).collect();
             for stream in touched {
                 if let Some(head) = heads.get(stream) {
                     list(&mut tx, stream, head).await.map_err(failed)?;

@@ -71,7 +71,11 @@ impl ToolContext {
     ///
     /// # Errors
     /// `code`, where the settings do not fit the type.
-    pub fn settings_as<T: DeserializeOwned + Default>(&self, scene: &str, code: &str) -> Result<T, ToolError> {
+    pub fn settings_as<T: DeserializeOwned + Default>(
+        &self,
+        scene: &str,
+        code: &str,
+    ) -> Result<T, ToolError> {
         if self.settings.is_null() {
             return Ok(T::default());
         }

@@ -67,7 +67,7 @@ fn every_fault_of_the_configuration_and_the_scenes_is_told_at_once() {
     site.toml:9: error[config.type]: `memory.window_share` = `half` is text, and must be a number
       help: mend it, or leave it out for the default `0.5`
     site.toml:15: error[config.unknown_key]: there is no key `llm.forcing`
-      help: remove it; keys of `llm` are backoff_ms, between_tokens_timeout_ms, connect_timeout_ms, deadline_ms, first_token_timeout_ms, max_attempts, max_retry_after_ms, models, offline_context_window, purposes
+      help: remove it; keys of `llm` are backoff_ms, between_tokens_timeout_ms, breaker, connect_timeout_ms, deadline_ms, first_token_timeout_ms, max_attempts, max_retry_after_ms, models, offline_context_window, purposes
     site.toml:19: error[config.value]: `llm.models.0.base_url` = `model.example/v1` is no http or https address
       help: write the API's address, such as `https://api.openai.com/v1`
     scenes/desks/scene.toml:2: error[scene.syntax]: this is no TOML: invalid basic string, expected `"`
@@ -103,7 +103,9 @@ fn every_fault_of_the_configuration_and_the_scenes_is_told_at_once() {
 fn what_is_fine_is_told_with_what_was_found() {
     let ran = Desk::bare().run(&["check"]);
     assert_eq!((ran.status, ran.err.as_str()), (0, ""));
-    for told in ["offline (embedded rules, no network)", "3 scenes:", "MakeRequest (write)", "Nothing is wrong."] {
+    for told in
+        ["offline (embedded rules, no network)", "3 scenes:", "MakeRequest (write)", "Nothing is wrong."]
+    {
         assert!(ran.out.contains(told), "no {told:?} in {}", ran.out);
     }
 }
@@ -142,5 +144,9 @@ fn filled(schema: &serde_json::Value) -> serde_json::Value {
         (_, Some("array")) => json!([]),
         _ => json!("word"),
     };
-    properties.iter().map(|(name, schema)| (name.clone(), value(schema))).collect::<serde_json::Map<_, _>>().into()
+    properties
+        .iter()
+        .map(|(name, schema)| (name.clone(), value(schema)))
+        .collect::<serde_json::Map<_, _>>()
+        .into()
 }

@@ -31,7 +31,10 @@ fn the_main_job_plans_over_both_scenes_carries_both_out_and_answers_once() {
     assert!(!ran.out.contains('\u{1b}'), "a pipe gets no escapes: {}", ran.out);
     let lines: Vec<&str> = ran.out.lines().collect();
     let at = |what: &str| {
-        lines.iter().position(|line| line.contains(what)).unwrap_or_else(|| panic!("no {what:?} in {}", ran.out))
+        lines
+            .iter()
+            .position(|line| line.contains(what))
+            .unwrap_or_else(|| panic!("no {what:?} in {}", ran.out))
     };
     let order = [
         "plan: 2 steps",
@@ -67,7 +70,16 @@ fn json_prints_the_answer_document_with_every_field_and_nothing_else() {
         names
     };
     let document = [
-        "run_id", "session_id", "task_id", "status", "answer", "plan", "steps", "metadata", "usage", "timings",
+        "run_id",
+        "session_id",
+        "task_id",
+        "status",
+        "answer",
+        "plan",
+        "steps",
+        "metadata",
+        "usage",
+        "timings",
     ];
     for (part, names) in [
         ("", &document[..]),
@@ -105,7 +117,11 @@ fn plan_shows_the_plan_and_carries_nothing_out() {
     let desk = Desk::new();
     let ran = desk.run(&["plan", MAIN]);
     assert_eq!((ran.status, ran.err.as_str()), (0, ""));
-    assert!(ran.out.contains("Status: draft") && ran.out.contains("## Step 2: VacationManagement"), "{}", ran.out);
+    assert!(
+        ran.out.contains("Status: draft") && ran.out.contains("## Step 2: VacationManagement"),
+        "{}",
+        ran.out
+    );
     let ran = desk.run(&["plan", "--json", MAIN]);
     let draft: Value = serde_json::from_str(&ran.out).unwrap();
     assert_eq!(draft["plan"]["steps"][0]["scene_name"], "Weather");
@@ -184,7 +200,9 @@ fn runs_lists_what_was_run_and_shows_one_with_its_events_or_as_a_chart() {
         assert!(ran.out.contains(told), "no {told:?} in {}", ran.out);
     }
     let ran = desk.run(&["runs", "show", run, "--events"]);
-    for told in ["run_queued {", "plan_created {", "tool_started {", "run_completed {\"status\":\"completed\"}"] {
+    for told in
+        ["run_queued {", "plan_created {", "tool_started {", "run_completed {\"status\":\"completed\"}"]
+    {
         assert!(ran.out.contains(told), "no {told:?} in {}", ran.out);
     }
     let ran = desk.run(&["runs", "show", run, "--mermaid"]);

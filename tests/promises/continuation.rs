@@ -6,8 +6,8 @@ use proscenium::run::{Event, OutOfScope, RunStatus};
 use serde_json::{Value, json};
 
 use crate::support::planner_engine::{
-    Asked, FROM_ANSWER, FROM_CHECK, Play, Told, Town, arguments_of, asked, enough, has_results, more, plan, requests,
-    step,
+    Asked, FROM_ANSWER, FROM_CHECK, Play, Told, Town, arguments_of, asked, enough, has_results, more, plan,
+    requests, step,
 };
 use crate::support::{Scripted, forced_tool, last_message, section, tool_names};
 
@@ -144,7 +144,8 @@ async fn a_check_that_forgets_its_answer_is_followed_by_an_answer_call() {
     for answer in [Value::Null, json!("  ")] {
         let mut verdict = enough();
         verdict["answer"] = answer;
-        let llm = Play::of(find()).check(move |request, _| Scripted::forced(request, verdict.clone())).start();
+        let llm =
+            Play::of(find()).check(move |request, _| Scripted::forced(request, verdict.clone())).start();
         let town = Town::open(&llm, |_| {}).await;
         let told = town.ask("Where is Dune?").await;
         assert_eq!((told.answer.status, told.answer.answer.as_str()), (RunStatus::Completed, FROM_ANSWER));
@@ -154,8 +155,9 @@ async fn a_check_that_forgets_its_answer_is_followed_by_an_answer_call() {
 #[tokio::test]
 async fn a_verdict_that_does_not_say_what_is_missing_is_sent_back() {
     let vague = json!({"should_continue": true, "can_answer_now": false, "reasoning": "", "missing_information": null});
-    let play = Play::of(find())
-        .check(move |request, nth| Scripted::forced(request, if nth == 0 { vague.clone() } else { enough() }));
+    let play = Play::of(find()).check(move |request, nth| {
+        Scripted::forced(request, if nth == 0 { vague.clone() } else { enough() })
+    });
     let llm = play.start();
     let town = Town::open(&llm, |_| {}).await;
     let told = town.ask("Where is Dune?").await;
@@ -193,7 +195,8 @@ async fn with_the_fallback_the_rules_make_a_check_that_cannot_be_read() {
     let town = Town::open(&llm, |config| config.planning.fallback_enabled = true).await;
     let told = town.ask("Where is the book Dune?").await;
     assert_eq!(requests(&llm, Asked::Check).len(), 4);
-    let by_rules = told.events.iter().filter(|event| matches!(event, Event::ModelAsked { fallback: true, .. }));
+    let by_rules =
+        told.events.iter().filter(|event| matches!(event, Event::ModelAsked { fallback: true, .. }));
     assert_eq!(by_rules.count(), 1);
     assert_eq!(told.answer.status, RunStatus::Completed);
     assert!(!told.answer.answer.trim().is_empty());
@@ -302,7 +305,11 @@ async fn a_request_outside_every_scene_is_answered_or_declined_in_one_more_call(
         assert_eq!(all.iter().map(asked).collect::<Vec<_>>(), [Asked::Plan, Asked::Answer]);
         assert_eq!(section(&all[1], "mode").as_deref(), Some(mode));
         assert_eq!(section(&all[1], "capabilities").unwrap().lines().count(), 3);
-        assert_eq!((forced_tool(&all[1]), tool_names(&all[1]).len()), (None, 0), "nothing is forced any more");
+        assert_eq!(
+            (forced_tool(&all[1]), tool_names(&all[1]).len()),
+            (None, 0),
+            "nothing is forced any more"
+        );
         assert_eq!((told.answer.status, told.answer.answer.as_str()), (RunStatus::Completed, FROM_ANSWER));
         assert!(town.log.calls().is_empty());
         assert!(told.answer.steps.is_empty());

@@ -196,9 +196,7 @@ async fn when_the_further_plan_cannot_be_made_what_was_done_is_told() {
             0 => Scripted::forced(request, plan(json!([step(1, "Library", &["FindBook"], Value::Null)]))),
             _ => Scripted::status(500),
         })
-        .check(|request, _| {
-            Scripted::forced(request, more("The parking space."))
-        });
+        .check(|request, _| Scripted::forced(request, more("The parking space.")));
     let llm = play.start();
     let town = Town::open(&llm, |_| {}).await;
     let told = town.ask(REQUEST).await;
@@ -206,4 +204,29 @@ async fn when_the_further_plan_cannot_be_made_what_was_done_is_told() {
     assert_eq!(town.log.names(), ["FindBook"]);
     let answer = &requests(&llm, Asked::Answer)[0];
     assert_eq!(section(answer, "undone").as_deref(), Some("The parking space."));
+}
+
+#[tokio::test]
+async fn a_greeting_is_answered_by_the_rules_when_the_provider_is_out() {
+    let llm = ScriptedLlm::sequence([Scripted::status(500)]);
+    let town = Town::open(&llm, |config| config.planning.fallback_enabled = true).await;
+    let told = town.ask("Hello! What can you do?").await;
+    assert_eq!(told.answer.status, RunStatus::Partial, "{told:#?}");
+    assert!(told.answer.answer.contains("Library"), "{}", told.answer.answer);
+    assert_eq!(told.answer.error, None);
+}
+
+#[tokio::test]
+async fn an_answer_cut_by_the_token_limit_is_written_again_or_replaced_by_what_was_done() {
+    let cut = || Scripted::Text("The book is on".into()).finished("length");
+    for (second, text) in
+        [(Scripted::Text(FROM_ANSWER.into()), FROM_ANSWER), (cut(), "Library is done.\nParking is done.")]
+    {
+        let play = Play::of(both()).answer(move |_, nth| if nth == 0 { cut() } else { second.clone() });
+        let llm = play.start();
+        let town = Town::open(&llm, |config| config.planning.answer_with_check = false).await;
+        let told = town.ask(REQUEST).await;
+        assert_eq!(requests(&llm, Asked::Answer).len(), 2);
+        assert_eq!((told.answer.status, told.answer.answer.as_str()), (RunStatus::Completed, text));
+    }
 }

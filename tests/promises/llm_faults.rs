@@ -4,16 +4,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proscenium::llm::{
-    Choice, Completion, Error, Forcing, Gateway, Latency, Message, Options, Purpose, Request, ToolSpec,
+    Caller, Choice, Error, Forcing, Gateway, Latency, Message, Options, Purpose, Replied, Request, ToolSpec,
     Worked, reader,
 };
-use proscenium::run::{Fault, Reader, Usage};
+use proscenium::run::{Fault, Reader, SessionId, TenantId, Usage};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::support::{End, NoModel, Scripted, ScriptedCall, ScriptedLlm, chunk, forced_tool};
 
 const TOOL: &str = "CreateExecutionPlan";
+
+fn caller() -> Caller {
+    Caller {
+        tenant: TenantId::new("acme").unwrap(),
+        session: SessionId::new("s").unwrap(),
+        run: None,
+        cache: None,
+    }
+}
 
 fn plan() -> Value {
     json!({"needs_execution": true, "reasoning": "weather", "steps": [{"step_number": 1, "scene_name": "Weather"}]})
@@ -42,8 +51,8 @@ fn gateway(options: Options) -> Gateway {
     Gateway::new(options, Arc::new(NoModel)).unwrap()
 }
 
-async fn ask(options: Options) -> Result<Completion, Error> {
-    gateway(options).complete(&question(), false, &CancellationToken::new()).await
+async fn ask(options: Options) -> Result<Replied, Error> {
+    gateway(options).complete(&caller(), &question(), false, &CancellationToken::new()).await
 }
 
 fn streamed(llm: &ScriptedLlm) -> Options {
@@ -57,11 +66,11 @@ fn once(mut options: Options) -> Options {
     options
 }
 
-fn understood(completion: &Completion) -> Value {
+fn understood(completion: &Replied) -> Value {
     reader::read(&completion.reply, TOOL, Reader::Tolerant).unwrap()
 }
 
-fn problem(completion: &Completion) -> String {
+fn problem(completion: &Replied) -> String {
     reader::read(&completion.reply, TOOL, Reader::Tolerant).unwrap_err()[0].code.clone()
 }
 
@@ -320,7 +329,7 @@ async fn the_whole_call_has_a_deadline_and_can_be_cancelled() {
     assert_eq!(code_of(Options { deadline_ms: 50, ..llm.options() }).await, "llm.timeout");
     let cancelled = CancellationToken::new();
     cancelled.cancel();
-    let error = gateway(llm.options()).complete(&question(), false, &cancelled).await.unwrap_err();
+    let error = gateway(llm.options()).complete(&caller(), &question(), false, &cancelled).await.unwrap_err();
     assert_eq!(error.code(), "llm.cancelled");
 }
 
@@ -380,7 +389,7 @@ async fn a_purpose_has_its_own_models() {
 async fn the_fallback_and_an_empty_configuration_ask_the_embedded_rules() {
     let llm = ScriptedLlm::sequence([Scripted::call(TOOL, plan())]);
     let never = CancellationToken::new();
-    let error = gateway(llm.options()).complete(&question(), true, &never).await.unwrap_err();
+    let error = gateway(llm.options()).complete(&caller(), &question(), true, &never).await.unwrap_err();
     assert_eq!((error.model(), llm.count()), ("none", 0));
     assert_eq!(ask(Options::default()).await.unwrap_err().model(), "none");
 }
@@ -421,13 +430,13 @@ async fn the_key_is_sent_and_appears_nowhere_else() {
     options.models[0].api_key_env = Some("A_KEY".into());
     let get = |name: &str| (name == "A_KEY").then(|| "sk-secret".to_owned());
     let gateway = Gateway::with_keys(options.clone(), Arc::new(NoModel), get).unwrap();
-    let error = gateway.complete(&question(), false, &CancellationToken::new()).await.unwrap_err();
+    let error = gateway.complete(&caller(), &question(), false, &CancellationToken::new()).await.unwrap_err();
     assert_eq!(llm.authorization(0).as_deref(), Some("Bearer sk-secret"));
     let shown = format!("{gateway:?} {error:?} {error} {:?}", Fault::from(error.clone()));
     assert!(!shown.contains("secret"), "{shown}");
 
     let without = Gateway::with_keys(options, Arc::new(NoModel), |_| None).unwrap();
-    let error = without.complete(&question(), false, &CancellationToken::new()).await.unwrap_err();
+    let error = without.complete(&caller(), &question(), false, &CancellationToken::new()).await.unwrap_err();
     assert_eq!((error.code(), llm.count()), ("llm.not_configured", 1));
     assert!(error.to_string().contains("A_KEY"), "{error}");
 }
@@ -457,7 +466,7 @@ fn a_gateway_is_awaited_on_any_runtime_and_dropped_in_one() {
     let waiting = gateway.clone();
     // No tokio runtime at all here.
     let completion = futures::executor::block_on(async {
-        waiting.complete(&question(), false, &CancellationToken::new()).await
+        waiting.complete(&caller(), &question(), false, &CancellationToken::new()).await
     });
     assert_eq!(understood(&completion.unwrap()), plan());
     drop(waiting);

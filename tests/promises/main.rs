@@ -8,15 +8,18 @@ mod continuation;
 mod conversations;
 mod degradation;
 mod example;
+mod gateway;
 mod llm_faults;
 mod planner_faults;
 mod planner_worth;
 mod process;
+mod readme;
+mod real_replies;
 mod scenarios;
 mod scene_faults;
-mod store_faults;
-mod stranger;
 #[path = "../../scenes/shipped.rs"]
 mod shipped;
+mod store_faults;
+mod stranger;
 #[path = "../support/mod.rs"]
 mod support;

@@ -108,7 +108,10 @@ async fn needs_execution_without_steps_is_sent_back() {
 #[tokio::test]
 async fn an_unknown_scene_is_sent_back_with_the_scenes_there_are() {
     let (_, _, told) = run(call(but("/steps/1/scene_name", json!("Garage"))), |_| {}).await;
-    assert_eq!(told.problems(), ["step 2: there is no scene \"Garage\"; the scenes are Canteen, Library, Parking"]);
+    assert_eq!(
+        told.problems(),
+        ["step 2: there is no scene \"Garage\"; the scenes are Canteen, Library, Parking"]
+    );
     mended(call(but("/steps/1/scene_name", json!("Garage"))), &["plan.unknown_scene"]).await;
 }
 
@@ -226,7 +229,8 @@ async fn trailing_commas_are_understood() {
 async fn arguments_as_an_object_instead_of_a_string_are_understood() {
     let call = json!({"id": "x", "type": "function", "function": {"name": TOOL, "arguments": right()}});
     let message = json!({"role": "assistant", "content": null, "tool_calls": [call]});
-    understood(Scripted::Json(json!({"choices": [{"message": message, "finish_reason": "tool_calls"}]}))).await;
+    understood(Scripted::Json(json!({"choices": [{"message": message, "finish_reason": "tool_calls"}]})))
+        .await;
 }
 
 #[tokio::test]
@@ -312,7 +316,9 @@ async fn once_a_forced_tool_has_been_answered_the_choice_is_released() {
     let forced: Vec<String> = llm
         .requests()
         .iter()
-        .map(|request| forced_tool(request).unwrap_or(request["tool_choice"].as_str().unwrap_or("none")).to_owned())
+        .map(|request| {
+            forced_tool(request).unwrap_or(request["tool_choice"].as_str().unwrap_or("none")).to_owned()
+        })
         .collect();
     let scene = "auto";
     assert_eq!(forced, [TOOL, TOOL, scene, scene, scene, scene, "CheckContinuation"]);

@@ -1,6 +1,6 @@
 //! What each part of the planner's reading is worth, on the same corrupted replies.
 //!
-//! A third of the planner's replies, nearly (30%), are corrupted at random: in form (text, fences, prose,
+//! 30% of the planner's replies are corrupted at random: in form (text, fences, prose,
 //! another tool's name, cut off, empty, …) and in content (unknown names, circles, repeated numbers, …).
 //! The corruption is a function of the request and the try, so that every setting meets the same
 //! replies. The fallback is off. The tables are printed by
@@ -43,7 +43,8 @@ fn scenes(log: &Log) -> Vec<Scene> {
             log.begin(name, &arguments);
             async move { Ok(json!({"seen": name})) }
         });
-        let number = json!({"type": "object", "required": ["number"], "properties": {"number": {"type": "integer"}}});
+        let number =
+            json!({"type": "object", "required": ["number"], "properties": {"number": {"type": "integer"}}});
         Scene::builder(name)
             .description(&format!("All about {name}."))
             .instructions("Look.")
@@ -59,7 +60,8 @@ fn scenes(log: &Log) -> Vec<Scene> {
 /// The right plan of a request: one to three scenes, in random order and with random dependencies.
 fn right(request: usize) -> Value {
     let mut dice = dice(!SEED, request, 0);
-    let count = dice.random_range(1..=3);
+    // Most requests are simple.
+    let count = *[1, 1, 1, 2, 2, 3].choose(&mut dice).unwrap();
     let mut left = SCENES.to_vec();
     let steps: Vec<Value> = (1..=count)
         .map(|number| {
@@ -233,7 +235,8 @@ async fn measure(reader: Reader, retries: u32) -> Row {
 fn is_right(seen: &[String], expected: &BTreeMap<String, Vec<String>>) -> bool {
     let place = |scene: &String| seen.iter().position(|other| other == scene);
     let in_order = |(scene, waits_for): (&String, &Vec<String>)| {
-        place(scene).is_some_and(|at| waits_for.iter().all(|other| place(other).is_some_and(|then| then < at)))
+        place(scene)
+            .is_some_and(|at| waits_for.iter().all(|other| place(other).is_some_and(|then| then < at)))
     };
     seen.len() == expected.len() && expected.iter().all(in_order)
 }
@@ -334,7 +337,7 @@ async fn answers(with_check: bool, both: bool, count: usize) -> (usize, u32) {
 
 #[tokio::test]
 async fn planner_worth_an_answer_that_comes_with_the_check_is_as_reliable_as_one_of_its_own() {
-    const COUNT: usize = 500;
+    const COUNT: usize = 300;
     println!("{COUNT} requests, {:.0}% of the check's replies corrupted, fallback off", SHARE * 100.0);
     println!("| answer_with_check | answer calls corrupted too | right answers | model calls a request |");
     println!("| ----------------- | -------------------------- | ------------: | --------------------: |");

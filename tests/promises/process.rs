@@ -80,7 +80,8 @@ impl Desk {
 
     /// Runs `chat --json` and gives the document.
     pub fn ask(&self, message: &str, more: &[&str]) -> Value {
-        let arguments: Vec<&str> = ["chat", "--json", message].into_iter().chain(more.iter().copied()).collect();
+        let arguments: Vec<&str> =
+            ["chat", "--json", message].into_iter().chain(more.iter().copied()).collect();
         let ran = self.run(&arguments);
         serde_json::from_str(&ran.out).unwrap_or_else(|error| panic!("{error}: {ran:#?}"))
     }

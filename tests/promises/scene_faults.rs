@@ -67,7 +67,8 @@ async fn a_scene_that_never_says_anything_fails_its_step_after_one_more_try() {
 
 #[tokio::test]
 async fn calls_written_as_plain_text_are_made() {
-    let written = format!("<tool_call>\n{}\n</tool_call>", json!({"name": "FindBook", "arguments": {"title": "Dune"}}));
+    let written =
+        format!("<tool_call>\n{}\n</tool_call>", json!({"name": "FindBook", "arguments": {"title": "Dune"}}));
     let (_, town, told) = say(&["FindBook"], vec![Scripted::Text(written), done()]).await;
     assert_eq!(town.log.calls(), [("FindBook".to_owned(), arguments_of("FindBook"))]);
     assert_eq!(told.answer.status, RunStatus::Completed);
@@ -75,9 +76,11 @@ async fn calls_written_as_plain_text_are_made() {
 
 #[tokio::test]
 async fn an_unknown_tool_is_told_with_those_there_are_and_the_model_mends() {
-    let (llm, town, told) =
-        say(&["FindBook"], vec![calls(&[("SearchBook", json!({"title": "Dune"}))]), calls(&[find("Dune")]), done()])
-            .await;
+    let (llm, town, told) = say(
+        &["FindBook"],
+        vec![calls(&[("SearchBook", json!({"title": "Dune"}))]), calls(&[find("Dune")]), done()],
+    )
+    .await;
     let results = tool_results(&requests(&llm, Asked::Scene)[1]);
     assert_eq!(results.len(), 1);
     assert_eq!(results[0]["error"]["code"], "tool.unknown");
@@ -89,7 +92,12 @@ async fn an_unknown_tool_is_told_with_those_there_are_and_the_model_mends() {
 
 #[tokio::test]
 async fn wrong_arguments_never_reach_the_tool_and_the_model_is_told_exactly() {
-    let wrong = vec![calls(&[("FindBook", json!({"title": 5}))]), calls(&[("FindBook", json!({}))]), calls(&[find("Dune")]), done()];
+    let wrong = vec![
+        calls(&[("FindBook", json!({"title": 5}))]),
+        calls(&[("FindBook", json!({}))]),
+        calls(&[find("Dune")]),
+        done(),
+    ];
     let (llm, town, told) = say(&["FindBook"], wrong).await;
     let results = tool_results(&requests(&llm, Asked::Scene)[2]);
     let messages: Vec<&str> = results.iter().map(|r| r["error"]["message"].as_str().unwrap()).collect();
@@ -132,7 +140,14 @@ async fn a_read_and_a_write_in_one_reply_run_in_the_order_written() {
     let (_, town, _) = say(&["FindBook", "ReserveBook"], vec![three, done()]).await;
     assert_eq!(
         town.log.marks(),
-        ["begin FindBook", "end FindBook", "begin ReserveBook", "end ReserveBook", "begin FindBook", "end FindBook"]
+        [
+            "begin FindBook",
+            "end FindBook",
+            "begin ReserveBook",
+            "end ReserveBook",
+            "begin FindBook",
+            "end FindBook"
+        ]
     );
 }
 
@@ -147,7 +162,8 @@ async fn ids_that_repeat_do_not_mix_up_results() {
         .flat_map(|message| message["tool_calls"].as_array().into_iter().flatten())
         .map(|call| call["id"].as_str().unwrap())
         .collect();
-    let answered: Vec<&str> = messages.iter().filter_map(|message| message["tool_call_id"].as_str()).collect();
+    let answered: Vec<&str> =
+        messages.iter().filter_map(|message| message["tool_call_id"].as_str()).collect();
     assert_eq!(made, answered);
     assert_eq!(made.iter().collect::<BTreeSet<_>>().len(), 3, "{made:?}");
     let outcomes: Vec<Value> = tool_results(second).iter().map(|result| result["outcome"].clone()).collect();

@@ -102,7 +102,9 @@ impl Play {
                 let expected = section(request, "expected_tools").unwrap_or_default();
                 match expected.lines().next() {
                     Some(tool) if !has_results(request) => Scripted::call(tool, arguments_of(tool)),
-                    _ => Scripted::Text(format!("{} is done.", section(request, "scene").unwrap_or_default())),
+                    _ => {
+                        Scripted::Text(format!("{} is done.", section(request, "scene").unwrap_or_default()))
+                    }
                 }
             }),
             check: Box::new(|request, _| Scripted::forced(request, enough())),
@@ -323,8 +325,14 @@ pub fn scenes(log: &Log) -> Vec<Scene> {
         .example("On which shelf is the book Solaris?", "FindBook")
         .example("Reserve the book Solaris for 7 days", "ReserveBook")
         .tool(
-            tool("FindBook", "Finds a book by its title.", Effect::Read, json!({"title": text}), json!({"shelf": "B4"}))
-                .say("en", "The book {{ arguments.title }} is on shelf {{ shelf }}."),
+            tool(
+                "FindBook",
+                "Finds a book by its title.",
+                Effect::Read,
+                json!({"title": text}),
+                json!({"shelf": "B4"}),
+            )
+            .say("en", "The book {{ arguments.title }} is on shelf {{ shelf }}."),
         )
         .tool(tool(
             "ReserveBook",
@@ -339,8 +347,14 @@ pub fn scenes(log: &Log) -> Vec<Scene> {
         .example("How many parking spaces are free tomorrow?", "FreeSpaces")
         .example("Book a parking space for tomorrow for the plate AB123CD", "BookSpace")
         .tool(
-            tool("FreeSpaces", "Counts the free parking spaces of a day.", Effect::Read, json!({"day": day}), json!({"free": 3}))
-                .say("en", "{{ free }} parking spaces are free."),
+            tool(
+                "FreeSpaces",
+                "Counts the free parking spaces of a day.",
+                Effect::Read,
+                json!({"day": day}),
+                json!({"free": 3}),
+            )
+            .say("en", "{{ free }} parking spaces are free."),
         )
         .tool(tool(
             "BookSpace",
@@ -354,8 +368,14 @@ pub fn scenes(log: &Log) -> Vec<Scene> {
         .instructions("Give the dish.")
         .example("What is on the menu of the canteen tomorrow?", "Menu")
         .tool(
-            tool("Menu", "Tells the menu of a day.", Effect::Read, json!({"day": day}), json!({"dish": "risotto"}))
-                .say("en", "The canteen cooks {{ dish }}."),
+            tool(
+                "Menu",
+                "Tells the menu of a day.",
+                Effect::Read,
+                json!({"day": day}),
+                json!({"dish": "risotto"}),
+            )
+            .say("en", "The canteen cooks {{ dish }}."),
         );
     [library, parking, canteen].map(|scene| scene.build().unwrap()).into()
 }

@@ -119,7 +119,8 @@ fn a_stream_that_failed_refuses_appends_until_it_is_reopened_and_others_go_on() 
 fn what_was_queued_behind_a_failure_fails_too_although_its_number_would_fit() {
     system(async |tmp| {
         let (store, journal) = start(tmp.path(), &Options { max_batch: 1, ..Options::default() }).await;
-        let appends = [(1, 1), (1, 3), (1, 2), (2, 1)].map(|(n, seq)| journal.append(vec![record(n, seq)], true));
+        let appends =
+            [(1, 1), (1, 3), (1, 2), (2, 1)].map(|(n, seq)| journal.append(vec![record(n, seq)], true));
         let results = futures::future::join_all(appends).await;
         let ok: Vec<bool> = results.iter().map(Result::is_ok).collect();
         assert_eq!(ok, [true, false, false, true]);

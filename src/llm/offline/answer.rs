@@ -32,9 +32,17 @@ pub(super) fn answer(prompt: &Prompt) -> String {
             let hello = lang.pick(["Ciao!", "Hello!", "Bonjour !", "Hallo!", "¡Hola!"]);
             format!("{hello} {can}").trim().to_owned()
         }
-        Talk::Thanks => lang.pick(["Prego!", "You are welcome!", "Je vous en prie !", "Gern geschehen!", "¡De nada!"]).to_owned(),
+        Talk::Thanks => lang
+            .pick(["Prego!", "You are welcome!", "Je vous en prie !", "Gern geschehen!", "¡De nada!"])
+            .to_owned(),
         Talk::Withdrawal => lang
-            .pick(["Va bene, non faccio nulla.", "All right, nothing was done.", "D'accord, je ne fais rien.", "In Ordnung, ich unternehme nichts.", "De acuerdo, no hago nada."])
+            .pick([
+                "Va bene, non faccio nulla.",
+                "All right, nothing was done.",
+                "D'accord, je ne fais rien.",
+                "In Ordnung, ich unternehme nichts.",
+                "De acuerdo, no hago nada.",
+            ])
             .to_owned(),
         Talk::Help => can,
         Talk::Other => {
@@ -59,13 +67,23 @@ fn capabilities(prompt: &Prompt, lang: Lang) -> String {
         .take(30)
         .map(|c| {
             let about = text::one_line(&c.description);
-            if about.is_empty() { format!("- {}", c.scene) } else { format!("- {}: {}", c.scene, text::shorten(&about, 200)) }
+            if about.is_empty() {
+                format!("- {}", c.scene)
+            } else {
+                format!("- {}: {}", c.scene, text::shorten(&about, 200))
+            }
         })
         .collect();
     if lines.is_empty() {
         return String::new();
     }
-    let lead = lang.pick(["Ecco che cosa posso fare:", "Here is what I can do:", "Voici ce que je peux faire :", "Das kann ich tun:", "Esto es lo que puedo hacer:"]);
+    let lead = lang.pick([
+        "Ecco che cosa posso fare:",
+        "Here is what I can do:",
+        "Voici ce que je peux faire :",
+        "Das kann ich tun:",
+        "Esto es lo que puedo hacer:",
+    ]);
     format!("{lead}\n{}", lines.join("\n"))
 }
 
@@ -128,7 +146,11 @@ pub(super) fn from_steps(executed: &[Executed], request: &str, lang: Lang) -> St
                     "No fue posible completar",
                 ]);
                 let why = words(step.error.as_ref());
-                if why.is_empty() { format!("{not} «{about}».") } else { format!("{not} «{about}»: {why}") }
+                if why.is_empty() {
+                    format!("{not} «{about}».")
+                } else {
+                    format!("{not} «{about}»: {why}")
+                }
             }
         };
         if !text.is_empty() && !parts.contains(&text) {
@@ -136,13 +158,25 @@ pub(super) fn from_steps(executed: &[Executed], request: &str, lang: Lang) -> St
         }
     }
     if let Some(rest) = unserved(executed, request) {
-        let not = lang.pick(["Non posso invece aiutarti con", "I cannot help with", "Je ne peux pas aider avec", "Nicht helfen kann ich mit", "No puedo ayudar con"]);
+        let not = lang.pick([
+            "Non posso invece aiutarti con",
+            "I cannot help with",
+            "Je ne peux pas aider avec",
+            "Nicht helfen kann ich mit",
+            "No puedo ayudar con",
+        ]);
         parts.push(format!("{not}: «{rest}»."));
     }
     parts.extend(questions);
     if parts.is_empty() {
         return lang
-            .pick(["Non ho trovato nulla da riferire.", "I found nothing to report.", "Je n'ai rien trouvé à signaler.", "Ich habe nichts gefunden.", "No encontré nada que informar."])
+            .pick([
+                "Non ho trovato nulla da riferire.",
+                "I found nothing to report.",
+                "Je n'ai rien trouvé à signaler.",
+                "Ich habe nichts gefunden.",
+                "No encontré nada que informar.",
+            ])
             .to_owned();
     }
     parts.join("\n")
@@ -152,19 +186,20 @@ fn from_calls(step: &Executed, lang: Lang) -> String {
     let done: Vec<render::Done> = step
         .calls
         .iter()
-        .map(|c| render::Done { name: c.tool.clone(), outcome: if c.outcome.is_empty() { "ok".to_owned() } else { c.outcome.clone() }, result: Some(c.result.clone()), ..render::Done::default() })
+        .map(|c| render::Done {
+            name: c.tool.clone(),
+            outcome: if c.outcome.is_empty() { "ok".to_owned() } else { c.outcome.clone() },
+            result: Some(c.result.clone()),
+            ..render::Done::default()
+        })
         .collect();
     if done.is_empty() { String::new() } else { render::tell(&done, lang) }
 }
 
 /// Sentences of the request of which nothing is in any step's purpose: what no scene was found for.
 fn unserved(executed: &[Executed], request: &str) -> Option<String> {
-    let planned: std::collections::HashSet<String> = executed
-        .iter()
-        .flat_map(|e| text::tokens(&e.purpose))
-        .filter(|t| t.word)
-        .map(|t| t.norm)
-        .collect();
+    let planned: std::collections::HashSet<String> =
+        executed.iter().flat_map(|e| text::tokens(&e.purpose)).filter(|t| t.word).map(|t| t.norm).collect();
     struct Nothing;
     impl super::clauses::Judge for Nothing {
         fn tool(&self, _words: &str, _after: Option<usize>) -> Option<(usize, bool)> {
@@ -179,13 +214,18 @@ fn unserved(executed: &[Executed], request: &str) -> Option<String> {
     if clauses.len() < 2 {
         return None;
     }
-    let own_words = clauses.iter().any(|c| text::tokens(&c.text).iter().filter(|t| t.word && t.norm.len() > 3).all(|t| planned.contains(&t.norm)));
+    let own_words = clauses.iter().any(|c| {
+        text::tokens(&c.text).iter().filter(|t| t.word && t.norm.len() > 3).all(|t| planned.contains(&t.norm))
+    });
     let rest: Vec<String> = clauses
         .into_iter()
         .filter(|c| !talk::is_chat(&c.text))
         .filter(|c| {
             let tokens = text::tokens(&c.text);
-            let words: Vec<_> = tokens.iter().filter(|t| t.word && t.norm.len() > 2 && !super::lexicon::is_stop(&t.norm)).collect();
+            let words: Vec<_> = tokens
+                .iter()
+                .filter(|t| t.word && t.norm.len() > 2 && !super::lexicon::is_stop(&t.norm))
+                .collect();
             !words.is_empty() && !words.iter().any(|t| planned.contains(&t.norm))
         })
         .map(|c| c.text)

@@ -17,7 +17,13 @@ pub(super) fn question(missing: &[&Field], lang: Lang) -> String {
         "Um fortzufahren, brauche ich noch:",
         "Para continuar necesito saber:",
     ]);
-    let please = lang.pick(["Me lo puoi indicare?", "Can you tell me?", "Pouvez-vous me le dire ?", "Können Sie mir das sagen?", "¿Me lo puede decir?"]);
+    let please = lang.pick([
+        "Me lo puoi indicare?",
+        "Can you tell me?",
+        "Pouvez-vous me le dire ?",
+        "Können Sie mir das sagen?",
+        "¿Me lo puede decir?",
+    ]);
     format!("{lead} {list}. {please}")
 }
 
@@ -50,14 +56,20 @@ fn label(field: &Field, lang: Lang) -> String {
     let description = short(&field.description);
     let told = crate::llm::language::detect(&description).map_or(lang, Lang::of);
     let mut label = match common {
-        Some(common) if told == lang && !description.is_empty() && field.kind != Kind::Date => format!("{common} ({description})"),
+        Some(common) if told == lang && !description.is_empty() && field.kind != Kind::Date => {
+            format!("{common} ({description})")
+        }
         Some(common) => common.to_owned(),
         None if !description.is_empty() && told == lang => description,
         None if !description.is_empty() => format!("{} ({description})", translated(field, lang)),
         None => translated(field, lang),
     };
     if let Kind::Enum(choices) = &field.kind {
-        let values: Vec<String> = choices.iter().take(8).map(|c| c.value.as_str().map_or_else(|| c.value.to_string(), str::to_owned)).collect();
+        let values: Vec<String> = choices
+            .iter()
+            .take(8)
+            .map(|c| c.value.as_str().map_or_else(|| c.value.to_string(), str::to_owned))
+            .collect();
         label.push_str(&format!(" ({})", values.join(", ")));
     }
     label
@@ -71,28 +83,85 @@ fn short(description: &str) -> String {
 }
 
 fn common(field: &Field, lang: Lang) -> Option<&'static str> {
-    let pick = |t: [&'static str; 5]| Some(match lang {
-        Lang::It => t[0],
-        Lang::En => t[1],
-        Lang::Fr => t[2],
-        Lang::De => t[3],
-        Lang::Es => t[4],
-    });
+    let pick = |t: [&'static str; 5]| {
+        Some(match lang {
+            Lang::It => t[0],
+            Lang::En => t[1],
+            Lang::Fr => t[2],
+            Lang::De => t[3],
+            Lang::Es => t[4],
+        })
+    };
     match (&field.kind, field.role) {
-        (Kind::Date, Role::From) => pick(["la data di inizio", "the start date", "la date de début", "das Anfangsdatum", "la fecha de inicio"]),
-        (Kind::Date, Role::To) => pick(["la data di fine", "the end date", "la date de fin", "das Enddatum", "la fecha de fin"]),
-        (Kind::Date, Role::Single) => pick(["la data", "the date", "la date", "das Datum", "la fecha"]),
-        (Kind::DateTime, Role::From) => pick(["data e ora di inizio", "start date and time", "la date et l'heure de début", "Datum und Uhrzeit des Beginns", "fecha y hora de inicio"]),
-        (Kind::DateTime, Role::To) => pick(["data e ora di fine", "end date and time", "la date et l'heure de fin", "Datum und Uhrzeit des Endes", "fecha y hora de fin"]),
-        (Kind::DateTime, Role::Single) => pick(["data e ora", "date and time", "la date et l'heure", "Datum und Uhrzeit", "fecha y hora"]),
-        (Kind::Time, Role::From) => pick(["l'ora di inizio", "the start time", "l'heure de début", "die Anfangszeit", "la hora de inicio"]),
-        (Kind::Time, Role::To) => pick(["l'ora di fine", "the end time", "l'heure de fin", "die Endzeit", "la hora de fin"]),
-        (Kind::Time, Role::Single) => pick(["l'ora", "the time", "l'heure", "die Uhrzeit", "la hora"]),
-        (Kind::Email, _) => pick(["l'indirizzo e-mail", "the e-mail address", "l'adresse e-mail", "die E-Mail-Adresse", "la dirección de correo"]),
-        (Kind::Number(_), _) if field.named(&["people", "guests", "persons", "persone", "coperti", "ospiti", "attendees", "seats"]) => {
-            pick(["il numero di persone", "the number of people", "le nombre de personnes", "die Anzahl der Personen", "el número de personas"])
+        (Kind::Date, Role::From) => pick([
+            "la data di inizio",
+            "the start date",
+            "la date de début",
+            "das Anfangsdatum",
+            "la fecha de inicio",
+        ]),
+        (Kind::Date, Role::To) => {
+            pick(["la data di fine", "the end date", "la date de fin", "das Enddatum", "la fecha de fin"])
         }
-        (Kind::Place, _) if field.named(&["city", "citta", "town"]) => pick(["la città", "the city", "la ville", "die Stadt", "la ciudad"]),
+        (Kind::Date, Role::Single) => pick(["la data", "the date", "la date", "das Datum", "la fecha"]),
+        (Kind::DateTime, Role::From) => pick([
+            "data e ora di inizio",
+            "start date and time",
+            "la date et l'heure de début",
+            "Datum und Uhrzeit des Beginns",
+            "fecha y hora de inicio",
+        ]),
+        (Kind::DateTime, Role::To) => pick([
+            "data e ora di fine",
+            "end date and time",
+            "la date et l'heure de fin",
+            "Datum und Uhrzeit des Endes",
+            "fecha y hora de fin",
+        ]),
+        (Kind::DateTime, Role::Single) => {
+            pick(["data e ora", "date and time", "la date et l'heure", "Datum und Uhrzeit", "fecha y hora"])
+        }
+        (Kind::Time, Role::From) => pick([
+            "l'ora di inizio",
+            "the start time",
+            "l'heure de début",
+            "die Anfangszeit",
+            "la hora de inicio",
+        ]),
+        (Kind::Time, Role::To) => {
+            pick(["l'ora di fine", "the end time", "l'heure de fin", "die Endzeit", "la hora de fin"])
+        }
+        (Kind::Time, Role::Single) => pick(["l'ora", "the time", "l'heure", "die Uhrzeit", "la hora"]),
+        (Kind::Email, _) => pick([
+            "l'indirizzo e-mail",
+            "the e-mail address",
+            "l'adresse e-mail",
+            "die E-Mail-Adresse",
+            "la dirección de correo",
+        ]),
+        (Kind::Number(_), _)
+            if field.named(&[
+                "people",
+                "guests",
+                "persons",
+                "persone",
+                "coperti",
+                "ospiti",
+                "attendees",
+                "seats",
+            ]) =>
+        {
+            pick([
+                "il numero di persone",
+                "the number of people",
+                "le nombre de personnes",
+                "die Anzahl der Personen",
+                "el número de personas",
+            ])
+        }
+        (Kind::Place, _) if field.named(&["city", "citta", "town"]) => {
+            pick(["la città", "the city", "la ville", "die Stadt", "la ciudad"])
+        }
         _ => None,
     }
 }
@@ -107,7 +176,9 @@ fn translated(field: &Field, lang: Lang) -> String {
             }
             let known = text::features(word);
             let row = known.concepts.first().map(|c| lexicon::row(*c)).unwrap_or_default();
-            let italian = row.iter().find(|w| crate::llm::language::detect(w) == Some("it") || w.ends_with(['o', 'a', 'e', 'i']));
+            let italian = row
+                .iter()
+                .find(|w| crate::llm::language::detect(w) == Some("it") || w.ends_with(['o', 'a', 'e', 'i']));
             italian.map_or_else(|| word.clone(), |w| (*w).to_owned())
         })
         .collect();

@@ -201,8 +201,12 @@ fn ends_sentence(tokens: &[Token], i: usize) -> bool {
         "." => {
             let next = tokens.get(i + 1);
             let before = if i > 0 { tokens[i - 1].norm.as_str() } else { "" };
-            let short = ["sig", "sigra", "dr", "dott", "ing", "mr", "mrs", "ms", "prof", "st", "no", "n", "avv", "p", "a"];
-            next.is_none_or(|t| !t.word || t.capital() || t.digit() || before.len() > 3) && !short.contains(&before)
+            let short = [
+                "sig", "sigra", "dr", "dott", "ing", "mr", "mrs", "ms", "prof", "st", "no", "n", "avv", "p",
+                "a",
+            ];
+            next.is_none_or(|t| !t.word || t.capital() || t.digit() || before.len() > 3)
+                && !short.contains(&before)
         }
         _ => false,
     }
@@ -210,7 +214,9 @@ fn ends_sentence(tokens: &[Token], i: usize) -> bool {
 
 fn connective(tokens: &[Token], i: usize) -> Option<(usize, Link)> {
     // An "e" or "and" before the connective belongs to it.
-    let lead = usize::from(tokens[i].lower == "e" || tokens[i].is(&["ed", "and", "et", "und", "y"]) && tokens[i].lower != "è");
+    let lead = usize::from(
+        tokens[i].lower == "e" || tokens[i].is(&["ed", "and", "et", "und", "y"]) && tokens[i].lower != "è",
+    );
     for skip in if lead == 1 { [0, 1] } else { [0, 0] } {
         let at = i + skip;
         for (words, link) in CONNECTIVES {
@@ -249,9 +255,16 @@ fn reversal(tokens: &[Token], i: usize) -> Option<usize> {
     if !opens || !second.is(&["prima", "first", "abord", "zuerst", "primero", "before"]) {
         return None;
     }
-    let of_all = tokens.get(i + 2).is_some_and(|t| t.is(&["di", "that", "of"])) && tokens.get(i + 3).is_some_and(|t| t.is(&["tutto", "all"]));
+    let of_all = tokens.get(i + 2).is_some_and(|t| t.is(&["di", "that", "of"]))
+        && tokens.get(i + 3).is_some_and(|t| t.is(&["tutto", "all"]));
     let that = tokens.get(i + 2).is_some_and(|t| t.is(&["that"]));
-    Some(if of_all { 4 } else if that { 3 } else { 2 })
+    Some(if of_all {
+        4
+    } else if that {
+        3
+    } else {
+        2
+    })
 }
 
 struct Part<'a> {
@@ -265,7 +278,9 @@ impl Part<'_> {
         let (first, last) = self.trim(first, last);
         let mut text = text::span(self.text, self.tokens, first, last).trim().to_owned();
         // The mark of a question is lost with the split; give back a closing quotation mark.
-        if self.tokens.get(last + 1).is_some_and(|t| matches!(t.raw.as_str(), "\"" | "»" | "”")) && self.quoted.get(last) == Some(&true) {
+        if self.tokens.get(last + 1).is_some_and(|t| matches!(t.raw.as_str(), "\"" | "»" | "”"))
+            && self.quoted.get(last) == Some(&true)
+        {
             text = text::span(self.text, self.tokens, first, last + 1).trim().to_owned();
         }
         // Without its mark a question is no longer one.
@@ -277,7 +292,10 @@ impl Part<'_> {
 
     /// Without marks at the ends and words that only open.
     fn trim(&self, mut first: usize, mut last: usize) -> (usize, usize) {
-        while first < last && !self.tokens[last].word && !matches!(self.tokens[last].raw.as_str(), "\"" | "»" | "”" | "'") {
+        while first < last
+            && !self.tokens[last].word
+            && !matches!(self.tokens[last].raw.as_str(), "\"" | "»" | "”" | "'")
+        {
             last -= 1;
         }
         let mut again = true;
@@ -291,12 +309,17 @@ impl Part<'_> {
             }
             for opener in OPENERS {
                 let fits = opener.iter().enumerate().all(|(k, w)| {
-                    first + k < last && self.tokens[first + k].norm == *w && (*w != "e" || self.tokens[first + k].lower == "e")
+                    first + k < last
+                        && self.tokens[first + k].norm == *w
+                        && (*w != "e" || self.tokens[first + k].lower == "e")
                 });
                 let next = self.tokens.get(first + opener.len());
                 let kept = match opener {
                     ["prima"] => next.is_some_and(|t| t.is(&["di", "classe", "che", "possibile"])),
-                    ["first"] => next.is_some_and(|t| t.is(&["class", "floor", "name", "of", "available", "day"]) || super::dates::month(&t.norm).is_some()),
+                    ["first"] => next.is_some_and(|t| {
+                        t.is(&["class", "floor", "name", "of", "available", "day"])
+                            || super::dates::month(&t.norm).is_some()
+                    }),
                     ["e"] | ["and"] | ["y"] | ["et"] | ["und"] | ["ed"] => false,
                     _ => false,
                 };
@@ -316,12 +339,15 @@ impl Part<'_> {
         let (start, _) = self.trim(first, last);
         // "Prima di X, Y" and "after X, Y" at the beginning.
         let before = (word(start, &["prima"]) && word(start + 1, &["di", "che"])) || word(start, &["before"]);
-        let after = (word(start, &["dopo"]) && !word(start + 1, &["domani"])) || word(start, &["after", "once"]) || (word(start, &["una"]) && word(start + 1, &["volta"]));
+        let after = (word(start, &["dopo"]) && !word(start + 1, &["domani"]))
+            || word(start, &["after", "once"])
+            || (word(start, &["una"]) && word(start + 1, &["volta"]));
         if (before || after)
             && let Some(comma) = (start..=last).find(|i| self.tokens[*i].raw == "," && !self.quoted[*i])
             && comma < last
         {
-            let from = start + if word(start + 1, &["di", "che", "aver", "avere", "volta", "having"]) { 2 } else { 1 };
+            let from = start
+                + if word(start + 1, &["di", "che", "aver", "avere", "volta", "having"]) { 2 } else { 1 };
             let (x, y) = (self.words(from, comma - 1), self.words(comma + 1, last));
             if judge.tool(&x, None).is_some() && judge.tool(&y, None).is_some() {
                 let mut inner = self.soft(from, comma - 1, judge);
@@ -353,7 +379,8 @@ impl Part<'_> {
                 && (a.0 != b.0)
                 && b.1
             {
-                let (one, two) = if before { ((start, i - 1), (from, last)) } else { ((from, last), (start, i - 1)) };
+                let (one, two) =
+                    if before { ((start, i - 1), (from, last)) } else { ((from, last), (start, i - 1)) };
                 let mut out = self.soft(one.0, one.1, judge);
                 let mut rest = self.soft(two.0, two.1, judge);
                 if let Some(head) = rest.first_mut() {
@@ -375,7 +402,10 @@ impl Part<'_> {
 
     /// Whether a part begins with a preposition and so belongs to what stands before it ("a nome X").
     fn leans(&self, first: usize) -> bool {
-        let words = ["a", "ad", "al", "con", "per", "di", "da", "in", "su", "nel", "nella", "at", "with", "for", "under", "by", "on", "to", "of", "from"];
+        let words = [
+            "a", "ad", "al", "con", "per", "di", "da", "in", "su", "nel", "nella", "at", "with", "for",
+            "under", "by", "on", "to", "of", "from",
+        ];
         self.tokens[first..].iter().find(|t| t.word).is_some_and(|t| t.is(&words))
     }
 
@@ -388,13 +418,22 @@ impl Part<'_> {
             let token = &self.tokens[i];
             // What follows a colon is one account, whatever it joins.
             account |= token.raw == ":";
-            let joins = token.raw == "," || token.lower == "e" || (token.is(&["ed", "and", "et", "und", "y", "plus"]));
+            let joins = token.raw == ","
+                || token.lower == "e"
+                || (token.is(&["ed", "and", "et", "und", "y", "plus"]));
             let as_well = token.is(&["as"]) && self.tokens.get(i + 1).is_some_and(|t| t.is(&["well"]));
             let as_well = as_well && self.tokens.get(i + 2).is_some_and(|t| t.is(&["as"]));
-            let oltre = token.is(&["oltre"]) && self.tokens.get(i + 1).is_some_and(|t| t.is(&["a", "al", "alla"]));
+            let oltre =
+                token.is(&["oltre"]) && self.tokens.get(i + 1).is_some_and(|t| t.is(&["a", "al", "alla"]));
             if (joins || as_well || oltre) && !self.quoted[i] && !account && i > start && i < last {
                 pieces.push((start, i - 1));
-                start = i + if as_well { 3 } else if oltre { 2 } else { 1 };
+                start = i + if as_well {
+                    3
+                } else if oltre {
+                    2
+                } else {
+                    1
+                };
             }
         }
         if start <= last {

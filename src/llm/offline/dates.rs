@@ -33,7 +33,11 @@ pub(super) struct Day {
 #[derive(Debug, Clone, Copy)]
 enum Said {
     Exactly(Date),
-    Parts { day: i8, month: Option<i8>, year: Option<i16> },
+    Parts {
+        day: i8,
+        month: Option<i8>,
+        year: Option<i16>,
+    },
     Week(Weekday),
     /// First and last day.
     Between(Date, Date),
@@ -64,10 +68,34 @@ const WEEKDAYS: &[(&[&str], Weekday)] = &[
     (&["domenica", "sunday", "sonntag", "dimanche", "domingo"], Weekday::Sunday),
 ];
 
-const FROM: &[&str] = &["dal", "dall", "dalla", "da", "from", "between", "tra", "fra", "du", "vom", "von", "del", "desde", "starting", "entre"];
+const FROM: &[&str] = &[
+    "dal", "dall", "dalla", "da", "from", "between", "tra", "fra", "du", "vom", "von", "del", "desde",
+    "starting", "entre",
+];
 const BETWEEN: &[&str] = &["between", "tra", "fra", "entre"];
-const TO: &[&str] = &["al", "all", "alla", "a", "ad", "to", "until", "till", "til", "through", "thru", "fino", "au", "bis", "hasta", "ate"];
-const FILLER: &[&str] = &["il", "lo", "l", "the", "giorno", "day", "di", "of", "le", "el", "al", "a", "all", "alla", "on", "e", "including"];
+const TO: &[&str] = &[
+    "al", "all", "alla", "a", "ad", "to", "until", "till", "til", "through", "thru", "fino", "au", "bis",
+    "hasta", "ate",
+];
+const FILLER: &[&str] = &[
+    "il",
+    "lo",
+    "l",
+    "the",
+    "giorno",
+    "day",
+    "di",
+    "of",
+    "le",
+    "el",
+    "al",
+    "a",
+    "all",
+    "alla",
+    "on",
+    "e",
+    "including",
+];
 
 /// The month a word names, from 1.
 pub(super) fn month(norm: &str) -> Option<i8> {
@@ -216,7 +244,9 @@ impl Reader<'_> {
                 break;
             }
             match self.date_at(self.skip(at + 1), true) {
-                Some((Said::Parts { month: Some(month), year, .. }, _)) => return Said::Parts { day, month: Some(month), year },
+                Some((Said::Parts { month: Some(month), year, .. }, _)) => {
+                    return Said::Parts { day, month: Some(month), year };
+                }
                 Some((Said::Parts { .. }, next)) => at = next,
                 _ => break,
             }
@@ -226,7 +256,9 @@ impl Reader<'_> {
 
     /// Whether the number here counts something ("from 15 people"), which makes it no day.
     fn counts(&self, i: usize) -> bool {
-        self.tokens.get(i + 1).is_some_and(|t| t.word && !super::lexicon::is_stop(&t.norm) && month(&t.norm).is_none())
+        self.tokens
+            .get(i + 1)
+            .is_some_and(|t| t.word && !super::lexicon::is_stop(&t.norm) && month(&t.norm).is_none())
     }
 
     fn skip(&self, mut i: usize) -> usize {
@@ -294,10 +326,12 @@ impl Reader<'_> {
         let follows = self.tokens.get(at + 1);
         let followed = !named
             && follows.is_some_and(|t| {
-                (t.word && !super::lexicon::is_stop(&t.norm) && !is_calendar(&t.norm)) || matches!(t.raw.as_str(), "%" | "€")
+                (t.word && !super::lexicon::is_stop(&t.norm) && !is_calendar(&t.norm))
+                    || matches!(t.raw.as_str(), "%" | "€")
             });
         let word = number.is(&["primo", "first"]);
-        ((bare || lone) && !followed && !word).then_some((Said::Parts { day, month: None, year: None }, at + 1))
+        ((bare || lone) && !followed && !word)
+            .then_some((Said::Parts { day, month: None, year: None }, at + 1))
     }
 
     /// A weekday, and the date behind it where one follows ("venerdì 12 giugno").
@@ -310,7 +344,8 @@ impl Reader<'_> {
             next += 1;
         }
         if self.at(next).is_some_and(|t| t.digit() || month(&t.norm).is_some())
-            && let Some((said @ (Said::Parts { .. } | Said::Exactly(_)), end)) = self.date_at(next, !self.counts(next))
+            && let Some((said @ (Said::Parts { .. } | Said::Exactly(_)), end)) =
+                self.date_at(next, !self.counts(next))
         {
             return (said, end);
         }
@@ -320,10 +355,11 @@ impl Reader<'_> {
 
     fn relative(&self, i: usize) -> Option<(Said, usize)> {
         let token = self.at(i)?;
-        let exactly = |days: i64, next: usize| Some((Said::Exactly(self.today.saturating_add(days.days())), next));
+        let exactly =
+            |days: i64, next: usize| Some((Said::Exactly(self.today.saturating_add(days.days())), next));
         match token.norm.as_str() {
-            "oggi" | "stasera" | "stanotte" | "stamattina" | "today" | "tonight" | "heute" | "hoy" | "hoje"
-            | "aujourd" => return exactly(0, i + 1),
+            "oggi" | "stasera" | "stanotte" | "stamattina" | "today" | "tonight" | "heute" | "hoy"
+            | "hoje" | "aujourd" => return exactly(0, i + 1),
             "domani" | "tomorrow" | "demain" | "manana" | "amanha" => return exactly(1, i + 1),
             "dopodomani" | "ubermorgen" => return exactly(2, i + 1),
             "ieri" | "yesterday" | "hier" | "gestern" | "ayer" | "ontem" => return exactly(-1, i + 1),
@@ -331,7 +367,11 @@ impl Reader<'_> {
             "fine" if self.is(i + 1, &["settimana"]) => return Some(self.weekend(i + 2)),
             _ => {}
         }
-        if self.is(i, &["the"]) && self.is(i + 1, &["day"]) && self.is(i + 2, &["after"]) && self.is(i + 3, &["tomorrow"]) {
+        if self.is(i, &["the"])
+            && self.is(i + 1, &["day"])
+            && self.is(i + 2, &["after"])
+            && self.is(i + 3, &["tomorrow"])
+        {
             return exactly(2, i + 4);
         }
         if self.is(i, &["day"]) && self.is(i + 1, &["after"]) && self.is(i + 2, &["tomorrow"]) {
@@ -370,7 +410,10 @@ impl Reader<'_> {
 
     fn resolve_range(&self, a: Said, b: Said) -> Option<(Date, Date)> {
         let a = match (a, b) {
-            (Said::Parts { day, month: None, year: None }, Said::Parts { month: Some(m), year, day: end }) => {
+            (
+                Said::Parts { day, month: None, year: None },
+                Said::Parts { month: Some(m), year, day: end },
+            ) => {
                 // "from 28 to 3 July" begins in the month before.
                 let m = if day > end { if m == 1 { 12 } else { m - 1 } } else { m };
                 Said::Parts { day, month: Some(m), year }
@@ -399,7 +442,9 @@ impl Reader<'_> {
                 .filter_map(|month| Date::new(month.year(), month.month(), day).ok())
                 .find(|date| *date >= since),
             Said::Week(day) => {
-                let ahead = i64::from((day.to_monday_zero_offset() - since.weekday().to_monday_zero_offset()).rem_euclid(7));
+                let ahead = i64::from(
+                    (day.to_monday_zero_offset() - since.weekday().to_monday_zero_offset()).rem_euclid(7),
+                );
                 let ahead = if ahead == 0 && (after || since == self.today) { 7 } else { ahead };
                 since.checked_add(ahead.days()).ok()
             }
@@ -428,7 +473,11 @@ fn numeric(norm: &str) -> Option<Said> {
     let fit = |day: i8, month: i8, year: Option<i16>| {
         let (day, month) = if month > 12 && (1..=12).contains(&day) { (month, day) } else { (day, month) };
         let year = year.map(|y| if y < 100 { 2000 + y } else { y });
-        ((1..=31).contains(&day) && (1..=12).contains(&month)).then_some(Said::Parts { day, month: Some(month), year })
+        ((1..=31).contains(&day) && (1..=12).contains(&month)).then_some(Said::Parts {
+            day,
+            month: Some(month),
+            year,
+        })
     };
     match parts.as_slice() {
         [y, m, d] if y.len() == 4 => Date::new(number(y)?, small(m)?, small(d)?).ok().map(Said::Exactly),

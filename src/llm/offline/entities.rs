@@ -40,7 +40,10 @@ impl Entities {
             // "from 15 to 17 June" are days; what reads both ways is a day.
             .filter(|h| {
                 let clock = tokens[h.first..=h.last].iter().any(|t| t.norm.contains(':'));
-                clock || !probe.iter().any(|d| d.first <= h.last && h.first <= d.last && d.last > d.first && has_month(tokens, d))
+                clock
+                    || !probe.iter().any(|d| {
+                        d.first <= h.last && h.first <= d.last && d.last > d.first && has_month(tokens, d)
+                    })
             })
             .collect();
         for hour in &hours {
@@ -54,7 +57,8 @@ impl Entities {
         for day in &days {
             taken[day.first..=day.last].fill(true);
         }
-        let numbers = numbers::find(tokens).into_iter().filter(|n| !taken[n.first] && !quoted[n.first]).collect();
+        let numbers =
+            numbers::find(tokens).into_iter().filter(|n| !taken[n.first] && !quoted[n.first]).collect();
         Self { days, hours, numbers, quotes, taken, quoted }
     }
 }
@@ -84,7 +88,13 @@ pub(super) fn quotes(tokens: &[Token]) -> Vec<(usize, usize)> {
                     '"' => '"',
                     '“' | '„' => '”',
                     '«' => '»',
-                    '\'' | '‘' => if mark == '‘' { '’' } else { '\'' },
+                    '\'' | '‘' => {
+                        if mark == '‘' {
+                            '’'
+                        } else {
+                            '\''
+                        }
+                    }
                     _ => continue,
                 };
                 open = Some((i, close));

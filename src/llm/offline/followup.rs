@@ -16,7 +16,12 @@ const MAX_TURNS: usize = 12;
 
 /// The tool and the whole words that an elliptical clause stands for; `None` where the conversation
 /// gives nothing to complete it with. Only reads are repeated this way.
-pub(super) fn resolve(clause: &str, conversation: &Conversation, index: &Index, now: &Zoned) -> Option<(Hit, String)> {
+pub(super) fn resolve(
+    clause: &str,
+    conversation: &Conversation,
+    index: &Index,
+    now: &Zoned,
+) -> Option<(Hit, String)> {
     let tokens = text::tokens(clause);
     if !brings(&tokens, now) {
         return None;
@@ -52,15 +57,24 @@ fn brings(tokens: &[Token], now: &Zoned) -> bool {
     let rest: Vec<_> = tokens
         .iter()
         .enumerate()
-        .filter(|(i, t)| t.word && !found.taken[*i] && !lexicon::is_stop(&t.norm) && !lexicon::is_asking(&t.norm))
+        .filter(|(i, t)| {
+            t.word && !found.taken[*i] && !lexicon::is_stop(&t.norm) && !lexicon::is_asking(&t.norm)
+        })
         .collect();
     let value = !found.days.is_empty() || !rest.is_empty();
     let verb = rest.iter().any(|(_, t)| lexicon::is_action(&t.features().concepts));
     // Short, and every content word reads as a name or stands behind a preposition.
     let names = rest.iter().all(|(i, t)| {
-        (t.capital() && *i > 0) || t.digit() || (*i > 0 && (lexicon::is_stop(&tokens[*i - 1].norm) || tokens[*i - 1].capital()))
+        (t.capital() && *i > 0)
+            || t.digit()
+            || (*i > 0 && (lexicon::is_stop(&tokens[*i - 1].norm) || tokens[*i - 1].capital()))
     });
-    let opener = tokens.first().is_some_and(|t| t.is(&["e", "ed", "and", "et", "und", "y", "invece", "what", "how", "anche", "also", "per", "a", "in", "for", "domani", "tomorrow"]));
+    let opener = tokens.first().is_some_and(|t| {
+        t.is(&[
+            "e", "ed", "and", "et", "und", "y", "invece", "what", "how", "anche", "also", "per", "a", "in",
+            "for", "domani", "tomorrow",
+        ])
+    });
     value && !verb && names && rest.len() <= 3 && (opener || rest.len() <= 1)
 }
 
@@ -85,7 +99,11 @@ fn base(turn: &Turn, hits: &[Hit], index: &Index, now: &Zoned) -> Option<(Hit, S
     let clauses = clauses::split(&turn.request, &ByRoute { index, now });
     hits.iter().find_map(|hit| {
         let same = |h: &Hit| h.scene == hit.scene && h.tool == hit.tool;
-        clauses.iter().rev().find(|c| index.route(&c.text, now.date(), None).as_ref().is_some_and(same)).map(|c| (*hit, c.text.clone()))
+        clauses
+            .iter()
+            .rev()
+            .find(|c| index.route(&c.text, now.date(), None).as_ref().is_some_and(same))
+            .map(|c| (*hit, c.text.clone()))
     })
 }
 
@@ -106,7 +124,13 @@ fn put(base: &str, new: &str, turn: &Turn, index: &Index, now: &Zoned) -> String
     let name: Vec<usize> = fresh
         .iter()
         .enumerate()
-        .filter(|(i, t)| t.word && !found.taken[*i] && !lexicon::is_stop(&t.norm) && !lexicon::is_asking(&t.norm) && !lexicon::is_chat(&t.norm))
+        .filter(|(i, t)| {
+            t.word
+                && !found.taken[*i]
+                && !lexicon::is_stop(&t.norm)
+                && !lexicon::is_asking(&t.norm)
+                && !lexicon::is_chat(&t.norm)
+        })
         .map(|(i, _)| i)
         .collect();
     let (Some(first), Some(last)) = (name.first(), name.last()) else { return words };
@@ -122,34 +146,39 @@ fn put(base: &str, new: &str, turn: &Turn, index: &Index, now: &Zoned) -> String
         .filter_map(|(_, v)| v.as_str())
         .filter(|v| v.len() > 1)
         .find_map(|v| lower.find(&v.to_lowercase()).map(|at| (at, at + v.len())))
-        .filter(|(a, b)| words.is_char_boundary(*a) && words.is_char_boundary(*b) && lower.len() == words.len());
-    let capital = tokens
-        .iter()
-        .enumerate()
-        .find(|(i, t)| t.word && t.capital() && !t.first && !old.taken[*i])
-        .map(|(i, t)| {
-            let mut last = i;
-            while tokens.get(last + 1).is_some_and(|n| n.word && n.capital() && !old.taken[last + 1]) {
-                last += 1;
-            }
-            (t.start, tokens[last].end)
+        .filter(|(a, b)| {
+            words.is_char_boundary(*a) && words.is_char_boundary(*b) && lower.len() == words.len()
         });
+    let capital =
+        tokens.iter().enumerate().find(|(i, t)| t.word && t.capital() && !t.first && !old.taken[*i]).map(
+            |(i, t)| {
+                let mut last = i;
+                while tokens.get(last + 1).is_some_and(|n| n.word && n.capital() && !old.taken[last + 1]) {
+                    last += 1;
+                }
+                (t.start, tokens[last].end)
+            },
+        );
     let lone = || {
-        (1..tokens.len()).find(|i| {
-            let t = &tokens[*i];
-            t.word
-                && !old.taken[*i]
-                && !lexicon::is_stop(&t.norm)
-                && t.features().concepts.is_empty()
-                && !index.knows(&t.features())
-                && tokens[*i - 1].is(&["a", "ad", "in", "di", "at", "for", "per", "da", "to", "of"])
-        })
-        .map(|i| (tokens[i].start, tokens[i].end))
+        (1..tokens.len())
+            .find(|i| {
+                let t = &tokens[*i];
+                t.word
+                    && !old.taken[*i]
+                    && !lexicon::is_stop(&t.norm)
+                    && t.features().concepts.is_empty()
+                    && !index.knows(&t.features())
+                    && tokens[*i - 1].is(&["a", "ad", "in", "di", "at", "for", "per", "da", "to", "of"])
+            })
+            .map(|i| (tokens[i].start, tokens[i].end))
     };
     match by_call.or(capital).or_else(lone) {
         Some((a, b)) => swap(&words, a, b, &said),
         None => {
-            let from = first.checked_sub(1).filter(|i| fresh[*i].word && fresh[*i].lower != "e" && !fresh[*i].is(&["and", "about"])).unwrap_or(*first);
+            let from = first
+                .checked_sub(1)
+                .filter(|i| fresh[*i].word && fresh[*i].lower != "e" && !fresh[*i].is(&["and", "about"]))
+                .unwrap_or(*first);
             format!("{words} {}", text::span(new, &fresh, from, *last))
         }
     }

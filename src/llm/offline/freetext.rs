@@ -56,11 +56,16 @@ const ABOUT: &[&[&str]] = &[
     &["concerning"],
 ];
 
-const LEADS: &[&str] = &["che", "that", "per", "for", "di", "to", "of", "con", "with", "e", "and", "a", "al", "alla", "un", "una", "an", "su", "on", "about", "in", "del", "della", "dei", "delle", "ad", "mi", "me", "my", "mio", "mia", "please", "is", "sono", "no"];
+const LEADS: &[&str] = &[
+    "che", "that", "per", "for", "di", "to", "of", "con", "with", "e", "and", "a", "al", "alla", "un", "una",
+    "an", "su", "on", "about", "in", "del", "della", "dei", "delle", "ad", "mi", "me", "my", "mio", "mia",
+    "please", "is", "sono", "no",
+];
 
 /// Fills arguments that are free text.
 pub(super) fn fill(fields: &[Field], source: &mut Source, out: &mut Filled, verbs: &[String], alone: bool) {
-    let texts: Vec<&Field> = fields.iter().filter(|f| f.kind == Kind::Text && !out.values.contains_key(&f.name)).collect();
+    let texts: Vec<&Field> =
+        fields.iter().filter(|f| f.kind == Kind::Text && !out.values.contains_key(&f.name)).collect();
     let mut shared: Option<String> = None;
     for field in &texts {
         if let Some((a, b)) = announced(field, fields, source)
@@ -72,11 +77,19 @@ pub(super) fn fill(fields: &[Field], source: &mut Source, out: &mut Filled, verb
             out.values.insert(field.name.clone(), json!(text));
         }
     }
-    let open: Vec<&&Field> = texts.iter().filter(|f| f.required && !out.values.contains_key(&f.name)).collect();
+    let open: Vec<&&Field> =
+        texts.iter().filter(|f| f.required && !out.values.contains_key(&f.name)).collect();
     for field in open {
+        // A reason that was not given is not what else was said.
+        if field.named(&["reason", "motivo", "why", "motivation", "motivazione", "justification", "purpose"])
+            && !alone
+        {
+            continue;
+        }
         // A short and a long form of the same thing (title and description) share what was said.
         let text = shared.clone().or_else(|| {
-            let (a, b) = left_over(source, if alone { &[] } else { verbs }, fields)?;
+            let (a, b) = behind_verb(source, fields)
+                .or_else(|| left_over(source, if alone { &[] } else { verbs }, fields))?;
             let text = source.span(a, b).to_owned();
             source.take(a, b);
             Some(text)
@@ -94,7 +107,10 @@ fn announced(field: &Field, all: &[Field], source: &Source) -> Option<(usize, us
     let end = tokens.len().checked_sub(1)?;
     let at = |phrases: &[&[&str]]| {
         (0..tokens.len()).find_map(|i| {
-            phrases.iter().find(|p| !source.gone(i) && p.iter().enumerate().all(|(k, w)| source.is(i + k, &[w]))).map(|p| i + p.len())
+            phrases
+                .iter()
+                .find(|p| !source.gone(i) && p.iter().enumerate().all(|(k, w)| source.is(i + k, &[w])))
+                .map(|p| i + p.len())
         })
     };
     // Its own word: "note: …", "con oggetto …", "with the message …", "motivo …".
@@ -104,8 +120,14 @@ fn announced(field: &Field, all: &[Field], source: &Source) -> Option<(usize, us
         }
         let named = |f: &Field| f.cues.iter().map(|c| c.similarity(&token.features())).fold(0.0, f64::max);
         let mark = tokens.get(i + 1).is_some_and(|t| t.raw == ":" || t.lower == "è" || t.is(&["is"]));
-        let led = i > 0 && source.is(i - 1, &["con", "with", "the", "come", "as", "di", "una", "la", "il", "l", "and", "e", "a"]);
-        if named(field) < 0.8 || all.iter().any(|o| o.name != field.name && o.kind == Kind::Text && named(o) > named(field)) {
+        let led = i > 0
+            && source.is(
+                i - 1,
+                &["con", "with", "the", "come", "as", "di", "una", "la", "il", "l", "and", "e", "a"],
+            );
+        if named(field) < 0.8
+            || all.iter().any(|o| o.name != field.name && o.kind == Kind::Text && named(o) > named(field))
+        {
             continue;
         }
         // "Apri un problema: …": a noun that is also the head of the request needs a mark.
@@ -121,7 +143,17 @@ fn announced(field: &Field, all: &[Field], source: &Source) -> Option<(usize, us
     if let Some(i) = at(SAYS).filter(|i| *i <= end) {
         return Some((i, stop(source, i, all, field)));
     }
-    let reason = field.says(&["reason", "motivo", "motivation", "why", "cause", "causa", "purpose", "perche", "motivazione"]);
+    let reason = field.says(&[
+        "reason",
+        "motivo",
+        "motivation",
+        "why",
+        "cause",
+        "causa",
+        "purpose",
+        "perche",
+        "motivazione",
+    ]);
     if (reason || field.required)
         && let Some(i) = at(WHY).filter(|i| *i <= end && (reason || !source.is(i - 1, &["as", "since"])))
     {
@@ -130,7 +162,9 @@ fn announced(field: &Field, all: &[Field], source: &Source) -> Option<(usize, us
     if reason {
         // "per motivi familiari", "for family reasons".
         let motive = features("reason");
-        if let Some(i) = tokens.iter().position(|t| t.word && t.features().similarity(&motive) > 0.8 && t.norm.len() > 4) {
+        if let Some(i) =
+            tokens.iter().position(|t| t.word && t.features().similarity(&motive) > 0.8 && t.norm.len() > 4)
+        {
             let first = (i.saturating_sub(2)..i).find(|k| source.is(*k, &["per", "for"])).map(|k| k + 1);
             if let Some(first) = first {
                 let last = if first == i { (i + 1).min(end) } else { i };
@@ -142,7 +176,20 @@ fn announced(field: &Field, all: &[Field], source: &Source) -> Option<(usize, us
         return Some((i, stop(source, i, all, field)));
     }
     let colon = tokens.iter().position(|t| t.raw == ":");
-    colon.filter(|i| i + 1 <= end && !source.used[i + 1]).map(|i| (i + 1, stop(source, i + 1, all, field)))
+    colon.filter(|i| *i < end && !source.used[i + 1]).map(|i| (i + 1, stop(source, i + 1, all, field)))
+}
+
+/// "Ricordami di comprare il latte", "report that the tap drips": what stands behind the verb that opens
+/// the request, with days and times passed over.
+fn behind_verb(source: &Source, fields: &[Field]) -> Option<(usize, usize)> {
+    let tokens = &source.tokens;
+    let verb = tokens.iter().take(5).position(|t| t.word && lexicon::is_action(&t.features().concepts))?;
+    let mut at = verb + 1;
+    while at < tokens.len() && (source.found.taken[at] || source.is(at, &["me", "mi", "us", "ci"])) {
+        at += 1;
+    }
+    (at + 1 < tokens.len() && source.is(at, &["di", "che", "that", "to"]))
+        .then(|| tidy(source, at + 1, tokens.len() - 1, fields))?
 }
 
 /// Where a text ends: before the announcement of another one.
@@ -157,7 +204,9 @@ fn stop(source: &Source, from: usize, all: &[Field], own: &Field) -> usize {
         let token = &source.tokens[i];
         let other = token.word
             && source.is(i - 1, &["con", "with", "e", "and"])
-            && all.iter().any(|o| o.name != own.name && o.cues.iter().any(|c| c.similarity(&token.features()) > 0.8));
+            && all
+                .iter()
+                .any(|o| o.name != own.name && o.cues.iter().any(|c| c.similarity(&token.features()) > 0.8));
         if other {
             return i.saturating_sub(2).max(from);
         }
@@ -173,26 +222,34 @@ fn tidy(source: &Source, mut first: usize, mut last: usize, fields: &[Field]) ->
     while first <= last && !tokens[first].word {
         first += 1;
     }
+    // Days and times at the end are the text's own only where the tool does not ask for them.
+    let dated = fields.iter().any(|f| matches!(f.kind, Kind::Date | Kind::DateTime | Kind::Time));
     loop {
+        while dated && last > first && (source.found.taken[last] || !tokens[last].word) {
+            last -= 1;
+        }
         while last > first && !tokens[last].word {
             last -= 1;
         }
         if first > last {
             return None;
         }
-        let comma = (first..last).rev().find(|i| tokens[*i].raw == ",");
-        let Some(comma) = comma else { break };
-        let told = (comma + 1..=last).filter(|i| tokens[*i].word).all(|i| {
-            source.gone(i)
-                || lexicon::is_stop(&tokens[i].norm)
-                || fields.iter().any(|f| f.kind != Kind::Text && f.cues.iter().any(|c| c.similarity(&tokens[i].features()) > 0.8))
-        });
+        let mark = (first..last).rev().find(|i| matches!(tokens[*i].raw.as_str(), "," | "."));
+        let Some(comma) = mark else { break };
+        let taken = (comma + 1..=last).any(|i| source.gone(i));
+        let told = taken
+            && (comma + 1..=last).filter(|i| tokens[*i].word).all(|i| {
+                let about = |f: &Field| f.kind != Kind::Text && f.speaks_of(&tokens[i].features()) > 0.5;
+                source.gone(i) || lexicon::is_stop(&tokens[i].norm) || fields.iter().any(about)
+            });
         if !told {
             break;
         }
         last = comma;
     }
-    let content = (first..=last).any(|i| tokens[i].word && !source.used[i] && (!lexicon::is_stop(&tokens[i].norm) || tokens[i].digit()));
+    let content = (first..=last).any(|i| {
+        tokens[i].word && !source.used[i] && (!lexicon::is_stop(&tokens[i].norm) || tokens[i].digit())
+    });
     content.then_some((first, last))
 }
 
@@ -208,8 +265,13 @@ pub(super) fn left_over(source: &Source, verbs: &[String], fields: &[Field]) -> 
             || fields.iter().any(|f| f.cues.iter().any(|c| c.similarity(&word) > 0.8))
     };
     let head = |i: usize| {
-        !tokens[i].word || source.gone(i) || own(i) || lexicon::is_chat(&tokens[i].norm) || tokens[i].is(LEADS)
-            || (!verbs.is_empty() && (lexicon::is_stop(&tokens[i].norm) || lexicon::is_asking(&tokens[i].norm)))
+        !tokens[i].word
+            || source.gone(i)
+            || own(i)
+            || lexicon::is_chat(&tokens[i].norm)
+            || tokens[i].is(LEADS)
+            || (!verbs.is_empty()
+                && (lexicon::is_stop(&tokens[i].norm) || lexicon::is_asking(&tokens[i].norm)))
     };
     let mut first = 0;
     while first < tokens.len() && head(first) {
@@ -219,7 +281,10 @@ pub(super) fn left_over(source: &Source, verbs: &[String], fields: &[Field]) -> 
         return None;
     }
     // The article belongs to what follows it.
-    if first > 0 && tokens[first - 1].is(&["il", "lo", "la", "i", "gli", "le", "l", "the", "un", "una", "non"]) && !source.gone(first - 1) {
+    if first > 0
+        && tokens[first - 1].is(&["il", "lo", "la", "i", "gli", "le", "l", "the", "un", "una", "non"])
+        && !source.gone(first - 1)
+    {
         first -= 1;
     }
     let mut last = tokens.len() - 1;

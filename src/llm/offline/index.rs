@@ -34,7 +34,15 @@ pub(super) struct Index {
     pub weight: Vec<f64>,
     terms: Vec<Rc<Features>>,
     by_key: HashMap<String, Vec<usize>>,
+    /// Words looked up before: the same words are judged several times while a request is split.
+    looked_up: RefCell<HashMap<String, Likes>>,
 }
+
+/// Words of the catalogue, each with how like it is.
+type Likes = Rc<Vec<(usize, f64)>>;
+
+/// Most words whose likes are remembered.
+const MAX_MEMORY: usize = 4096;
 
 /// One tool.
 pub(super) struct Entry {
@@ -48,6 +56,10 @@ pub(super) struct Entry {
     pub examples: Vec<Vec<(usize, f64)>>,
     /// It takes a thing of any kind, so an unknown noun may be its object.
     pub open: bool,
+    /// It takes a text that only the user can word, so the words behind its verb are no subject.
+    pub free: bool,
+    /// The first word of its name: what it does.
+    pub verb: Option<usize>,
     /// Its name says a doing that nobody means without saying it.
     pub special: bool,
     /// Its arguments.
@@ -61,7 +73,9 @@ thread_local! {
 impl Index {
     /// The index of a catalogue as it stands in a prompt; the last two are remembered.
     pub fn of(section: &str, scenes: impl FnOnce() -> Vec<SceneCard>) -> Rc<Index> {
-        if let Some(known) = LAST.with(|l| l.borrow().iter().find(|(s, _)| s == section).map(|(_, i)| Rc::clone(i))) {
+        if let Some(known) =
+            LAST.with(|l| l.borrow().iter().find(|(s, _)| s == section).map(|(_, i)| Rc::clone(i)))
+        {
             return known;
         }
         let index = Rc::new(Builder::default().build(scenes()));
@@ -86,7 +100,20 @@ impl Index {
     }
 
     /// The catalogue's words that are like this one, with how like they are.
-    pub fn like(&self, word: &Features) -> Vec<(usize, f64)> {
+    pub fn like(&self, word: &Features) -> Likes {
+        if let Some(known) = self.looked_up.borrow().get(&word.norm) {
+            return Rc::clone(known);
+        }
+        let found = Rc::new(self.look_up(word));
+        let mut memory = self.looked_up.borrow_mut();
+        if memory.len() >= MAX_MEMORY {
+            memory.clear();
+        }
+        memory.insert(word.norm.clone(), Rc::clone(&found));
+        found
+    }
+
+    fn look_up(&self, word: &Features) -> Vec<(usize, f64)> {
         let mut out: Vec<(usize, f64)> = Vec::new();
         for key in keys(word) {
             for id in self.by_key.get(&key).into_iter().flatten() {
@@ -139,13 +166,15 @@ pub(super) fn sort(f: &Features) -> (Sort, f64) {
 
 /// The words that a token stands for: itself, in the sense it has here, and with its neighbour what
 /// the pair means.
-pub(super) fn senses<'a>(tokens: &'a [Token], i: usize) -> Vec<&'a str> {
+pub(super) fn senses(tokens: &[Token], i: usize) -> Vec<&str> {
     let Some(token) = tokens.get(i) else { return Vec::new() };
     let pair = tokens.get(i + 1).and_then(|next| lexicon::pair(&token.norm, &next.norm));
     // "Book" opens an order or follows "to": then it is what is done, not what is read.
     let before = i.checked_sub(1).and_then(|b| tokens.get(b)).filter(|t| t.word);
     let does = token.norm == "book"
-        && before.is_none_or(|t| t.is(&["to", "please", "and", "then", "you", "first", "also", "i", "we", "me", "just", "must"]));
+        && before.is_none_or(|t| {
+            t.is(&["to", "please", "and", "then", "you", "first", "also", "i", "we", "me", "just", "must"])
+        });
     let own = if does { "reserve" } else { token.norm.as_str() };
     std::iter::once(own).chain(pair).collect()
 }
@@ -153,10 +182,16 @@ pub(super) fn senses<'a>(tokens: &'a [Token], i: usize) -> Vec<&'a str> {
 /// Whether the words ask for something to be told, rather than done.
 pub(super) fn asks(tokens: &[Token]) -> bool {
     let words: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
-    let polite = words.first().is_some_and(|t| t.is(&["puoi", "potresti", "can", "could", "would", "will", "potete", "may", "mi", "ci"]));
-    let early = words.iter().take(4).any(|t| lexicon::is_asking(&t.norm) && !t.is(&["perche", "why", "que", "como"]));
+    let polite = words.first().is_some_and(|t| {
+        t.is(&["puoi", "potresti", "can", "could", "would", "will", "potete", "may", "mi", "ci"])
+    });
+    let early =
+        words.iter().take(4).any(|t| lexicon::is_asking(&t.norm) && !t.is(&["perche", "why", "que", "como"]));
     let told = words.iter().take(6).any(|t| {
-        t.is(&["dimmi", "mostrami", "mostra", "sapere", "know", "show", "tell", "list", "elenca", "elencami", "vedere", "see", "dammi", "leggi", "telling"])
+        t.is(&[
+            "dimmi", "mostrami", "mostra", "sapere", "know", "show", "tell", "list", "elenca", "elencami",
+            "vedere", "see", "dammi", "leggi", "telling",
+        ])
     });
     let mark = tokens.iter().any(|t| t.raw == "?");
     early || told || (mark && !polite)
@@ -245,7 +280,8 @@ impl Builder {
             if let Some(slot) = SLOTS.iter().position(|s| *s == f.norm) {
                 return SLOT_WEIGHT[slot];
             }
-            let scenes = keys(f).iter().take(3).filter_map(|k| self.seen.get(k)).map(HashSet::len).max().unwrap_or(1);
+            let scenes =
+                keys(f).iter().take(3).filter_map(|k| self.seen.get(k)).map(HashSet::len).max().unwrap_or(1);
             let rare = (1.0 + count / scenes.max(1) as f64).ln() / (1.0 + count).ln();
             rare * sort(f).1
         };
@@ -263,7 +299,15 @@ impl Builder {
                 *w = weight[*id];
             }
         }
-        Index { scenes, tools: self.tools, values: self.values, weight, terms: self.terms, by_key }
+        Index {
+            scenes,
+            tools: self.tools,
+            values: self.values,
+            weight,
+            terms: self.terms,
+            by_key,
+            looked_up: RefCell::default(),
+        }
     }
 
     fn scene(&mut self, s: usize, scene: &SceneCard) {
@@ -301,8 +345,13 @@ impl Builder {
             };
             for field in &fields {
                 let said = words_of(&field.description);
-                let codes: Vec<String> =
-                    field.examples.iter().flat_map(|e| words_of(e)).chain(said.iter().cloned()).filter_map(|w| code(&w)).collect();
+                let codes: Vec<String> = field
+                    .examples
+                    .iter()
+                    .flat_map(|e| words_of(e))
+                    .chain(said.iter().cloned())
+                    .filter_map(|w| code(&w))
+                    .collect();
                 put(self.all(codes, s), 0.9);
                 put(self.all(name_words(&field.name).into_iter().chain(said), s), 0.45);
                 put(self.all(option_words(field), s), 0.6);
@@ -310,7 +359,9 @@ impl Builder {
             put(self.all(words_of(&tool.description), s), 0.8);
             let parts = name_words(&tool.name);
             let joined: Vec<String> = parts.windows(2).map(|p| p.concat()).collect();
-            put(self.all(parts.iter().cloned().chain(joined), s), 0.9);
+            let name = self.all(parts.iter().cloned().chain(joined), s);
+            let verb = parts.first().and_then(|v| self.term(v, s));
+            put(name, 0.9);
             for (_, ids) in examples.iter().filter(|(name, _)| *name == Some(tool.name.as_str())) {
                 put(ids.clone(), 1.0);
             }
@@ -320,14 +371,36 @@ impl Builder {
                 .map(|(_, ids)| ids.iter().map(|id| (*id, 0.0)).collect())
                 .collect();
             let special = parts.iter().take(2).any(|w| lexicon::is_special(&features(w).concepts));
-            let general = ["item", "product", "article", "articolo", "prodotto", "thing", "object", "goods", "material", "what", "supply"];
+            let general = [
+                "item", "product", "article", "articolo", "prodotto", "thing", "object", "goods", "material",
+                "what", "supply",
+            ];
             let open = fields.iter().any(|f| f.required && f.kind == Kind::Thing && f.named(&general));
-            self.tools.push(Entry { scene: s, tool: t, words, examples: own, open, special, fields });
+            let free = fields.iter().any(|f| {
+                f.required && f.kind == Kind::Text && !f.named(&["query", "q", "search", "keywords", "topic"])
+            });
+            self.tools.push(Entry {
+                scene: s,
+                tool: t,
+                words,
+                examples: own,
+                open,
+                free,
+                verb,
+                special,
+                fields,
+            });
         }
     }
 
     /// The words of an example, and its slots.
-    fn example(&mut self, say: &str, s: usize, samples: &HashSet<String>, options: &HashSet<String>) -> (Vec<usize>, Vec<usize>) {
+    fn example(
+        &mut self,
+        say: &str,
+        s: usize,
+        samples: &HashSet<String>,
+        options: &HashSet<String>,
+    ) -> (Vec<usize>, Vec<usize>) {
         let tokens = text::tokens(say);
         let entities = Entities::of(&tokens, Date::constant(2026, 1, 1));
         let mut words: Vec<usize> = Vec::new();
@@ -338,7 +411,12 @@ impl Builder {
                 words.extend(self.term(&code, s));
                 continue;
             }
-            if !token.word || entities.taken[i] || entities.quoted[i] || token.digit() || (token.capital() && !token.first) {
+            if !token.word
+                || entities.taken[i]
+                || entities.quoted[i]
+                || token.digit()
+                || (token.capital() && !token.first)
+            {
                 continue;
             }
             if samples.contains(&token.norm) {
@@ -351,7 +429,12 @@ impl Builder {
                 }
             }
         }
-        let places = SLOTS.iter().zip(there).filter(|(_, there)| *there).filter_map(|(slot, _)| self.term(slot, s)).collect();
+        let places = SLOTS
+            .iter()
+            .zip(there)
+            .filter(|(_, there)| *there)
+            .filter_map(|(slot, _)| self.term(slot, s))
+            .collect();
         (words, places)
     }
 }
@@ -359,7 +442,9 @@ impl Builder {
 /// The words of the values of an enumeration, where one word says the value.
 fn option_words(field: &Field) -> Vec<String> {
     match &field.kind {
-        Kind::Enum(choices) => choices.iter().flat_map(|c| &c.words).filter(|w| w.len() == 1).flatten().cloned().collect(),
+        Kind::Enum(choices) => {
+            choices.iter().flat_map(|c| &c.words).filter(|w| w.len() == 1).flatten().cloned().collect()
+        }
         _ => Vec::new(),
     }
 }

@@ -4,6 +4,7 @@
 use jiff::Zoned;
 use serde_json::{Value, json};
 
+use super::lexicon;
 use super::prompt::{Conversation, Executed, Prompt};
 use super::schema::{Field, Kind};
 use super::slots;
@@ -13,26 +14,75 @@ use crate::llm::ToolSpec;
 /// Most values of a result that are looked at.
 const MAX_NODES: usize = 2000;
 
-/// Whether a tool may change something, as far as its texts tell: a scene's model is not told effects.
+/// Whether a tool may change something, as far as its texts tell (a scene's model is not told
+/// effects): its name, or the first words of its description, say a doing that is no looking.
 pub(super) fn may_write(tool: &ToolSpec) -> bool {
-    const READS: &[&str] = &["get", "list", "find", "search", "show", "read", "check", "lookup", "forecast", "status", "track", "view", "fetch", "query", "count", "balance", "describe", "calculate", "compute", "convert"];
-    !name_words(&tool.name).iter().any(|w| READS.contains(&w.as_str()))
+    const READS: &[&str] = &[
+        "get",
+        "list",
+        "find",
+        "search",
+        "show",
+        "read",
+        "check",
+        "lookup",
+        "forecast",
+        "status",
+        "track",
+        "view",
+        "fetch",
+        "query",
+        "count",
+        "balance",
+        "describe",
+        "calculate",
+        "compute",
+        "convert",
+        "simulate",
+        "quote",
+    ];
+    let name = name_words(&tool.name);
+    if name.iter().any(|w| READS.contains(&w.as_str())) {
+        return false;
+    }
+    let does = |word: &str| {
+        let concepts = &text::features(word).concepts;
+        lexicon::is_action(concepts) && !lexicon::is_looking(concepts)
+    };
+    let opening: Vec<String> =
+        text::tokens(&tool.description).into_iter().filter(|t| t.word).take(2).map(|t| t.norm).collect();
+    name.iter().chain(&opening).any(|w| does(w))
 }
 
 /// A value for a required argument from earlier steps and turns. Days, numbers and free text are
 /// taken over only where the words point back; names and identifiers also without.
-pub(super) fn recall(field: &Field, tool: &ToolSpec, prompt: &Prompt, purpose: &str, writes: bool, back: bool) -> Option<Value> {
-    let naming = field.identifies() || matches!(field.kind, Kind::Person | Kind::Place | Kind::Email | Kind::Thing);
+pub(super) fn recall(
+    field: &Field,
+    tool: &ToolSpec,
+    prompt: &Prompt,
+    purpose: &str,
+    writes: bool,
+    back: bool,
+) -> Option<Value> {
+    let naming =
+        field.identifies() || matches!(field.kind, Kind::Person | Kind::Place | Kind::Email | Kind::Thing);
     let earlier: Vec<Executed> = prompt.lines("earlier");
     let conversation: Conversation = prompt.json("conversation");
     let now = prompt.now();
     let steady = field.identifies() || matches!(field.kind, Kind::Person | Kind::Email);
-    if !(back || (naming && !writes) || (steady && writes)) {
+    // A write takes over only which thing is meant and who the user is: a plate or a guest of another
+    // time is not what was said now.
+    let verb = name_words(&tool.name);
+    let own = field.findable(verb.first().map_or("", String::as_str))
+        || field.named(&["username", "user", "login", "utente"]);
+    if !(back || (naming && !writes) || (own && writes)) {
         return None;
     }
     for step in earlier.iter().rev() {
         for call in step.calls.iter().rev() {
-            if let Some(value) = by_name(&call.arguments, field).or_else(|| pick(&call.result, field, purpose, &now)) {
+            if let Some(value) =
+                by_name(&call.arguments, field).or_else(|| pick(&call.result, field, purpose, &now))
+            {
                 return Some(value);
             }
         }
@@ -48,7 +98,10 @@ pub(super) fn recall(field: &Field, tool: &ToolSpec, prompt: &Prompt, purpose: &
             if let Some(value) = by_name(&call.arguments, field) {
                 return Some(value);
             }
-            if field.identifies() && same && let Some(value) = pick(&call.result, field, purpose, &now) {
+            if field.identifies()
+                && same
+                && let Some(value) = pick(&call.result, field, purpose, &now)
+            {
                 return Some(value);
             }
         }
@@ -73,18 +126,32 @@ fn by_name(arguments: &Value, field: &Field) -> Option<Value> {
 /// Whether the argument is the asking user's own name, by its description or by a "my" with nothing
 /// else known.
 pub(super) fn is_own_name(field: &Field, tool: &ToolSpec, purpose: &str, request: &str) -> bool {
-    if field.kind != Kind::Person && !(field.kind == Kind::Id && field.says(&["username", "user", "employee", "utente", "dipendente"])) {
+    if field.kind != Kind::Person
+        && !(field.kind == Kind::Id && field.says(&["username", "user", "employee", "utente", "dipendente"]))
+    {
         return false;
     }
     let about = fold(&field.description);
-    let own = ["own", "who asks", "asking", "your", "caller", "current user", "requester", "chi chiede", "proprio", "logged"];
+    let own = [
+        "own",
+        "who asks",
+        "asking",
+        "your",
+        "caller",
+        "current user",
+        "requester",
+        "chi chiede",
+        "proprio",
+        "logged",
+    ];
     if own.iter().any(|w| about.contains(w)) {
         return true;
     }
-    let user = field.says(&["user", "username", "employee", "utente", "dipendente", "login", "member", "socio"]);
-    let mine = text::tokens(&format!("{purpose} {request}"))
-        .iter()
-        .any(|t| t.is(&["mio", "mia", "miei", "mie", "my", "mine", "mi", "mon", "ma", "mein", "meine", "i", "io"]));
+    let user =
+        field.says(&["user", "username", "employee", "utente", "dipendente", "login", "member", "socio"]);
+    let mine = text::tokens(&format!("{purpose} {request}")).iter().any(|t| {
+        t.is(&["mio", "mia", "miei", "mie", "my", "mine", "mi", "mon", "ma", "mein", "meine", "i", "io"])
+    });
     user && mine && !may_write(tool)
 }
 
@@ -108,18 +175,15 @@ pub(super) fn pick(result: &Value, field: &Field, purpose: &str, now: &Zoned) ->
     };
     let mut fitting: Vec<(usize, Value)> = Vec::new();
     let tokens = text::tokens(purpose);
-    let days: Vec<String> = super::entities::Entities::of(&tokens, now.date()).days.iter().map(|d| d.date.to_string()).collect();
+    let days: Vec<String> =
+        super::entities::Entities::of(&tokens, now.date()).days.iter().map(|d| d.date.to_string()).collect();
     for entry in entries {
         let Some(value) = keys(entry) else { continue };
-        let said: Vec<String> = entry
-            .as_object()
-            .into_iter()
-            .flatten()
-            .filter_map(|(_, v)| v.as_str())
-            .map(fold)
-            .collect();
-        let fits = tokens.iter().filter(|t| t.norm.len() > 3 && said.iter().any(|s| s.contains(&t.norm))).count()
-            + days.iter().filter(|d| said.iter().any(|s| s.starts_with(d.as_str()))).count() * 2;
+        let said: Vec<String> =
+            entry.as_object().into_iter().flatten().filter_map(|(_, v)| v.as_str()).map(fold).collect();
+        let fits =
+            tokens.iter().filter(|t| t.norm.len() > 3 && said.iter().any(|s| s.contains(&t.norm))).count()
+                + days.iter().filter(|d| said.iter().any(|s| s.starts_with(d.as_str()))).count() * 2;
         if !fitting.iter().any(|(_, v)| *v == value) {
             fitting.push((fits, value));
         }

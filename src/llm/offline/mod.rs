@@ -9,6 +9,7 @@
 
 mod answer;
 mod ask;
+mod candidates;
 mod clauses;
 mod dates;
 mod entities;
@@ -56,10 +57,16 @@ impl Offline {
     pub fn complete(&self, request: &Request) -> Completion {
         let prompt = Prompt::of(request);
         let (text, calls) = match (request.purpose, &request.choice) {
-            (Purpose::Plan, _) => (String::new(), vec![forced(request, "CreateExecutionPlan", plan::create(request, &prompt))]),
-            (Purpose::Continuation, _) => (String::new(), vec![forced(request, "CheckContinuation", verdict::check(request, &prompt))]),
+            (Purpose::Plan, _) => {
+                (String::new(), vec![forced(request, "CreateExecutionPlan", plan::create(request, &prompt))])
+            }
+            (Purpose::Continuation, _) => {
+                (String::new(), vec![forced(request, "CheckContinuation", verdict::check(request, &prompt))])
+            }
             (Purpose::Scene, choice) => match scene::next(request, &prompt) {
-                scene::Move::Calls(calls) if *choice != Choice::None => (String::new(), scene::with_ids(request, calls)),
+                scene::Move::Calls(calls) if *choice != Choice::None => {
+                    (String::new(), scene::with_ids(request, calls))
+                }
                 scene::Move::Calls(_) => (ask::cannot(prompt.language()), Vec::new()),
                 scene::Move::Say(text) => (text, Vec::new()),
             },
@@ -71,7 +78,10 @@ impl Offline {
             calls: 1,
             input_tokens: tokens(input(request)),
             cached_input_tokens: 0,
-            output_tokens: tokens(text.chars().count() + calls.iter().map(|c| c.name.len() + c.arguments.chars().count()).sum::<usize>()),
+            output_tokens: tokens(
+                text.chars().count()
+                    + calls.iter().map(|c| c.name.len() + c.arguments.chars().count()).sum::<usize>(),
+            ),
             cost_nano_usd: 0,
         };
         let reply = Reply { text, calls, finish_reason: Some(finish.to_owned()), model: NAME.to_owned() };
@@ -94,10 +104,16 @@ fn input(request: &Request) -> usize {
         .iter()
         .map(|m| match m {
             Message::System { text } | Message::User { text } | Message::Tool { text, .. } => text.len(),
-            Message::Assistant { text, calls } => text.len() + calls.iter().map(|c| c.arguments.len()).sum::<usize>(),
+            Message::Assistant { text, calls } => {
+                text.len() + calls.iter().map(|c| c.arguments.len()).sum::<usize>()
+            }
         })
         .sum();
-    let tools: usize = request.tools.iter().map(|t| t.name.len() + t.description.len() + t.parameters.to_string().len()).sum();
+    let tools: usize = request
+        .tools
+        .iter()
+        .map(|t| t.name.len() + t.description.len() + t.parameters.to_string().len())
+        .sum();
     messages + tools
 }
 

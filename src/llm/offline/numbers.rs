@@ -14,22 +14,83 @@ pub(super) struct Number {
 }
 
 const UNITS: &[(&str, f64)] = &[
-    ("zero", 0.0), ("uno", 1.0), ("one", 1.0), ("due", 2.0), ("two", 2.0), ("tre", 3.0), ("three", 3.0),
-    ("quattro", 4.0), ("four", 4.0), ("cinque", 5.0), ("five", 5.0), ("sei", 6.0), ("six", 6.0),
-    ("sette", 7.0), ("seven", 7.0), ("otto", 8.0), ("eight", 8.0), ("nove", 9.0), ("nine", 9.0),
-    ("dieci", 10.0), ("ten", 10.0), ("undici", 11.0), ("eleven", 11.0), ("dodici", 12.0), ("twelve", 12.0),
-    ("tredici", 13.0), ("thirteen", 13.0), ("quattordici", 14.0), ("fourteen", 14.0), ("quindici", 15.0),
-    ("fifteen", 15.0), ("sedici", 16.0), ("sixteen", 16.0), ("diciassette", 17.0), ("seventeen", 17.0),
-    ("diciotto", 18.0), ("eighteen", 18.0), ("diciannove", 19.0), ("nineteen", 19.0),
-    ("dozen", 12.0), ("dozzina", 12.0), ("couple", 2.0), ("deux", 2.0), ("trois", 3.0), ("quatre", 4.0),
-    ("cinq", 5.0), ("huit", 8.0), ("zwei", 2.0), ("drei", 3.0), ("vier", 4.0), ("funf", 5.0), ("sechs", 6.0),
-    ("dos", 2.0), ("tres", 3.0), ("cuatro", 4.0), ("cinco", 5.0), ("seis", 6.0), ("ocho", 8.0),
+    ("zero", 0.0),
+    ("uno", 1.0),
+    ("one", 1.0),
+    ("due", 2.0),
+    ("two", 2.0),
+    ("tre", 3.0),
+    ("three", 3.0),
+    ("quattro", 4.0),
+    ("four", 4.0),
+    ("cinque", 5.0),
+    ("five", 5.0),
+    ("sei", 6.0),
+    ("six", 6.0),
+    ("sette", 7.0),
+    ("seven", 7.0),
+    ("otto", 8.0),
+    ("eight", 8.0),
+    ("nove", 9.0),
+    ("nine", 9.0),
+    ("dieci", 10.0),
+    ("ten", 10.0),
+    ("undici", 11.0),
+    ("eleven", 11.0),
+    ("dodici", 12.0),
+    ("twelve", 12.0),
+    ("tredici", 13.0),
+    ("thirteen", 13.0),
+    ("quattordici", 14.0),
+    ("fourteen", 14.0),
+    ("quindici", 15.0),
+    ("fifteen", 15.0),
+    ("sedici", 16.0),
+    ("sixteen", 16.0),
+    ("diciassette", 17.0),
+    ("seventeen", 17.0),
+    ("diciotto", 18.0),
+    ("eighteen", 18.0),
+    ("diciannove", 19.0),
+    ("nineteen", 19.0),
+    ("dozen", 12.0),
+    ("dozzina", 12.0),
+    ("couple", 2.0),
+    ("deux", 2.0),
+    ("trois", 3.0),
+    ("quatre", 4.0),
+    ("cinq", 5.0),
+    ("huit", 8.0),
+    ("zwei", 2.0),
+    ("drei", 3.0),
+    ("vier", 4.0),
+    ("funf", 5.0),
+    ("sechs", 6.0),
+    ("dos", 2.0),
+    ("tres", 3.0),
+    ("cuatro", 4.0),
+    ("cinco", 5.0),
+    ("seis", 6.0),
+    ("ocho", 8.0),
 ];
 
 const TENS: &[(&str, f64)] = &[
-    ("venti", 20.0), ("trenta", 30.0), ("quaranta", 40.0), ("cinquanta", 50.0), ("sessanta", 60.0),
-    ("settanta", 70.0), ("ottanta", 80.0), ("novanta", 90.0), ("twenty", 20.0), ("thirty", 30.0),
-    ("forty", 40.0), ("fifty", 50.0), ("sixty", 60.0), ("seventy", 70.0), ("eighty", 80.0), ("ninety", 90.0),
+    ("venti", 20.0),
+    ("trenta", 30.0),
+    ("quaranta", 40.0),
+    ("cinquanta", 50.0),
+    ("sessanta", 60.0),
+    ("settanta", 70.0),
+    ("ottanta", 80.0),
+    ("novanta", 90.0),
+    ("twenty", 20.0),
+    ("thirty", 30.0),
+    ("forty", 40.0),
+    ("fifty", 50.0),
+    ("sixty", 60.0),
+    ("seventy", 70.0),
+    ("eighty", 80.0),
+    ("ninety", 90.0),
 ];
 
 /// The value of digits: `12`, `3,5`, `3.5`, `1.000`, `1,000`.
@@ -48,7 +109,11 @@ pub(super) fn digits(raw: &str) -> Option<f64> {
         [whole, rest] => format!("{whole}.{rest}").parse().ok(),
         [head @ .., last] if head.iter().skip(1).all(|p| p.len() == 3) => {
             let head = head.concat();
-            if last.len() == 3 { format!("{head}{last}").parse().ok() } else { format!("{head}.{last}").parse().ok() }
+            if last.len() == 3 {
+                format!("{head}{last}").parse().ok()
+            } else {
+                format!("{head}.{last}").parse().ok()
+            }
         }
         _ => None,
     }
@@ -86,8 +151,22 @@ fn article(token: &Token) -> bool {
 
 fn countable(token: &Token) -> bool {
     token.is(&[
-        "ora", "hour", "week", "settimana", "notte", "night", "persona", "person", "mese", "month", "giorno",
-        "day", "minuto", "minute", "anno", "year",
+        "ora",
+        "hour",
+        "week",
+        "settimana",
+        "notte",
+        "night",
+        "persona",
+        "person",
+        "mese",
+        "month",
+        "giorno",
+        "day",
+        "minuto",
+        "minute",
+        "anno",
+        "year",
     ])
 }
 
@@ -107,14 +186,15 @@ pub(super) fn find(tokens: &[Token]) -> Vec<Number> {
             out.push(Number { first: i, last, value: 0.5 });
             i = last;
         } else if let Some(value) = word(&token.norm) {
-            let lone_be = token.is(&["sei"]) && next.is_none_or(|t| !t.word || super::lexicon::is_stop(&t.norm));
+            let lone_be =
+                token.is(&["sei"]) && next.is_none_or(|t| !t.word || super::lexicon::is_stop(&t.norm));
             let pronoun = token.is(&["one", "uno"]) && next.is_none_or(|t| !t.word);
             if !lone_be && !pronoun {
                 let mut value = value;
                 let mut last = i;
                 // twenty five, two hundred
                 if let Some(more) = next.and_then(|t| word(&t.norm)) {
-                    if value >= 20.0 && value < 100.0 && more < 10.0 {
+                    if (20.0..100.0).contains(&value) && more < 10.0 {
                         value += more;
                         last = i + 1;
                     } else if more >= 100.0 && value < 100.0 {

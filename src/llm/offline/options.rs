@@ -8,7 +8,8 @@ use super::slots::Filled;
 use super::source::Source;
 use super::text::{Token, features};
 
-const NOT: &[&str] = &["non", "not", "no", "senza", "without", "nessun", "nessuna", "never", "mai", "don", "doesn"];
+const NOT: &[&str] =
+    &["non", "not", "no", "senza", "without", "nessun", "nessuna", "never", "mai", "don", "doesn"];
 
 /// Enumerations, single and in lists.
 pub(super) fn choices(fields: &[Field], source: &mut Source, out: &mut Filled, alone: bool) {
@@ -46,7 +47,11 @@ fn best(field: &Field, choices: &[Choice], source: &Source, alone: bool) -> Opti
             // Longer expressions are surer; the argument's own name beside it is surer still.
             score += 0.02 * words.len().min(3) as f64;
             let beside = [first.checked_sub(1), first.checked_sub(2), Some(last + 1)];
-            let near = beside.iter().flatten().filter_map(|i| source.tokens.get(*i)).any(|t| t.word && field.speaks_of(&t.features()) > 0.8);
+            let near = beside
+                .iter()
+                .flatten()
+                .filter_map(|i| source.tokens.get(*i))
+                .any(|t| t.word && field.speaks_of(&t.features()) > 0.8);
             score += if near { 0.2 } else { 0.0 };
             if best.as_ref().is_none_or(|b| score > b.0 + 1e-9) {
                 best = Some((score, choice.value.clone(), first, last));
@@ -66,7 +71,8 @@ fn best(field: &Field, choices: &[Choice], source: &Source, alone: bool) -> Opti
             return None;
         }
         let high = features("high");
-        let top = choices.iter().find(|c| c.words.iter().flatten().any(|w| features(w).similarity(&high) > 0.8))?;
+        let top =
+            choices.iter().find(|c| c.words.iter().flatten().any(|w| features(w).similarity(&high) > 0.8))?;
         return Some((top.value.clone(), at, at));
     }
     None
@@ -77,11 +83,17 @@ fn said(words: &[String], source: &Source) -> Option<(f64, usize, usize)> {
     let mut first = usize::MAX;
     let mut last = 0;
     let mut total = 0.0;
+    // "senza glutine" says its "without" itself.
+    let denies = words.iter().any(|w| NOT.contains(&w.as_str()) || w == "free");
     for word in words {
         let wanted = features(word);
         let mut found: Option<(f64, usize)> = None;
         for (i, token) in source.tokens.iter().enumerate() {
-            if !token.word || source.gone(i) || source.found.quoted[i] || negated(&source.tokens, i) {
+            if !token.word
+                || source.gone(i)
+                || source.found.quoted[i]
+                || (!denies && negated(&source.tokens, i))
+            {
                 continue;
             }
             let exact = token.norm == wanted.norm;
@@ -92,7 +104,11 @@ fn said(words: &[String], source: &Source) -> Option<(f64, usize, usize)> {
             if sim == 0.0 && token.norm.contains('-') {
                 sim = token.norm.split('-').map(|p| features(p).similarity(&wanted)).fold(0.0, f64::max);
             }
-            if sim == 0.0 && token.norm.len() >= 5 && wanted.norm.len() >= 5 && strsim::jaro_winkler(&token.norm, &wanted.norm) > 0.93 {
+            if sim == 0.0
+                && token.norm.len() >= 5
+                && wanted.norm.len() >= 5
+                && strsim::jaro_winkler(&token.norm, &wanted.norm) > 0.93
+            {
                 sim = 0.82;
             }
             if sim > 0.0 && found.is_none_or(|f| sim > f.0) {
@@ -113,13 +129,17 @@ fn negated(tokens: &[Token], at: usize) -> bool {
 
 /// Yes or no: said by the argument's own words, denied by a "without" or "not" before them.
 pub(super) fn flags(fields: &[Field], source: &Source, out: &mut Filled, alone: bool) {
-    for field in fields.iter().filter(|f| f.kind == Kind::Bool && !out.values.contains_key(&f.name)).collect::<Vec<_>>() {
-        let general = ["is", "has", "with", "include", "needs", "need", "want", "wants", "required", "con", "is", "use", "requires"];
-        let words: Vec<_> = field
-            .cues
-            .iter()
-            .filter(|f| !general.contains(&f.norm.as_str()) && f.norm.len() > 2)
-            .collect();
+    for field in fields
+        .iter()
+        .filter(|f| f.kind == Kind::Bool && !out.values.contains_key(&f.name))
+        .collect::<Vec<_>>()
+    {
+        let general = [
+            "is", "has", "with", "include", "needs", "need", "want", "wants", "required", "con", "is", "use",
+            "requires",
+        ];
+        let words: Vec<_> =
+            field.cues.iter().filter(|f| !general.contains(&f.norm.as_str()) && f.norm.len() > 2).collect();
         // The joined form of the name stands beside its parts; the parts are enough.
         let words: Vec<_> = words
             .iter()
@@ -135,7 +155,8 @@ pub(super) fn flags(fields: &[Field], source: &Source, out: &mut Filled, alone: 
                 out.values.insert(field.name.clone(), json!(!negated(&source.tokens, first)));
             }
             _ if alone && field.required => {
-                let yes = source.tokens.iter().any(|t| t.is(&["si", "yes", "certo", "sure", "ok", "oui", "ja"]));
+                let yes =
+                    source.tokens.iter().any(|t| t.is(&["si", "yes", "certo", "sure", "ok", "oui", "ja"]));
                 let no = source.tokens.iter().any(|t| t.is(NOT));
                 if yes != no {
                     out.values.insert(field.name.clone(), json!(yes));

@@ -1,6 +1,8 @@
 //! Plans: the clauses of a request, each with the tool that serves it, in the order in which they
 //! need one another.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use jiff::Zoned;
@@ -9,9 +11,9 @@ use serde_json::{Value, json};
 use super::clauses::{self, Clause, Judge, Link};
 use super::entities::Entities;
 use super::followup;
+use super::index::Index;
 use super::lexicon;
 use super::prompt::{Conversation, Executed, Pending, Prompt};
-use super::index::Index;
 use super::routing::{Hit, STRONG};
 use super::slots;
 use super::talk::{self, Talk};
@@ -43,6 +45,7 @@ pub(super) fn create(request: &Request, prompt: &Prompt) -> Value {
         now,
         conversation: prompt.json("conversation"),
         pending: prompt.pending().filter(|_| executed.is_empty()),
+        judged: RefCell::default(),
     };
     let (drafts, unserved) = planner.drafts(&words, &executed);
     let first = prompt.get("number_from").trim().parse::<u32>().unwrap_or(1).max(1);
@@ -54,23 +57,37 @@ fn most_steps(request: &Request) -> usize {
     let schema = request.tools.first().and_then(|t| t.parameters.pointer("/properties/steps/maxItems"));
     let allowed = schema.and_then(Value::as_u64).and_then(|n| usize::try_from(n).ok()).unwrap_or(MAX_STEPS);
     let objection = request.messages.iter().rev().find_map(|m| {
-        let (crate::llm::Message::Tool { text, .. } | crate::llm::Message::User { text }) = m else { return None };
+        let (crate::llm::Message::Tool { text, .. } | crate::llm::Message::User { text }) = m else {
+            return None;
+        };
         let rest = text.split("at most ").nth(1).filter(|_| text.contains("steps"))?;
         rest.split_whitespace().next()?.parse::<usize>().ok()
     });
     allowed.min(objection.unwrap_or(MAX_STEPS)).clamp(1, MAX_STEPS)
 }
 
+/// Some words, and the scene spoken of before them.
+type Part = (String, Option<usize>);
+
 struct Planner {
     index: Rc<Index>,
     now: Zoned,
     conversation: Conversation,
     pending: Option<Pending>,
+    /// What parts of the request were found to lead to: splitting asks for the same parts again.
+    judged: RefCell<HashMap<Part, Option<Hit>>>,
 }
 
 impl Judge for Planner {
     fn tool(&self, words: &str, after: Option<usize>) -> Option<(usize, bool)> {
-        let hit = self.index.route(words, self.now.date(), after.map(|a| a / 1000))?;
+        let near = after.map(|a| a / 1000);
+        let key = (words.to_owned(), near);
+        let known = self.judged.borrow().get(&key).copied();
+        let hit = known.unwrap_or_else(|| {
+            let hit = self.index.route(words, self.now.date(), near);
+            self.judged.borrow_mut().insert(key, hit);
+            hit
+        })?;
         Some((hit.scene * 1000 + hit.tool, hit.score >= STRONG))
     }
 
@@ -80,7 +97,11 @@ impl Judge for Planner {
         start.iter().any(|t| {
             lexicon::is_asking(&t.norm)
                 || lexicon::may_be_action(&t.features().concepts)
-                || t.is(&["vorrei", "voglio", "dimmi", "dammi", "fammi", "tell", "give", "want", "like", "need", "serve", "devo", "show", "let", "sapere", "che", "is", "do", "puoi", "can", "get", "check"])
+                || t.is(&[
+                    "vorrei", "voglio", "dimmi", "dammi", "fammi", "tell", "give", "want", "like", "need",
+                    "serve", "devo", "show", "let", "sapere", "che", "is", "do", "puoi", "can", "get",
+                    "check",
+                ])
         })
     }
 }
@@ -93,7 +114,8 @@ impl Planner {
     /// The steps of a request, and clauses that ask for something that no tool serves.
     fn drafts(&self, words: &str, executed: &[Executed]) -> (Vec<Draft>, Vec<String>) {
         let kind = talk::of(words);
-        let withdrawn = kind == Talk::Withdrawal && (self.pending.is_some() || self.index.best(words, self.today(), None).is_none());
+        let withdrawn = kind == Talk::Withdrawal
+            && (self.pending.is_some() || self.index.best(words, self.today(), None).is_none());
         if withdrawn || matches!(kind, Talk::Greeting | Talk::Thanks | Talk::Help) {
             return (Vec::new(), Vec::new());
         }
@@ -113,9 +135,7 @@ impl Planner {
             }
             let near = drafts.last().map(|d| d.hit.scene);
             let hit = self.route(&clause, near, previous.as_ref());
-            if !replied
-                && let Some(draft) = self.reply(&clause, hit.as_ref().map(|h| h.0))
-            {
+            if !replied && let Some(draft) = self.reply(&clause, hit.as_ref().map(|h| h.0)) {
                 replied = true;
                 drafts.push(draft);
                 previous = Some(clause);
@@ -133,8 +153,15 @@ impl Planner {
                             unserved.push(open);
                         }
                     }
-                    let bare = !self.brings(&purpose) && !writes && clause.link == Link::Next && !self.wants_more(&purpose, hit);
-                    let refers = bare || !self.brings(&purpose) && tokens.iter().any(|t| t.is(&["it", "its", "lo", "la", "li", "le", "ne", "them", "suo", "sua"]));
+                    let bare = !self.brings(&purpose)
+                        && !writes
+                        && clause.link == Link::Next
+                        && !self.wants_more(&purpose, hit);
+                    let refers = bare
+                        || !self.brings(&purpose)
+                            && tokens.iter().any(|t| {
+                                t.is(&["it", "its", "lo", "la", "li", "le", "ne", "them", "suo", "sua"])
+                            });
                     if let Some(last) = drafts.last_mut()
                         && last.hit.scene == hit.scene
                         && last.hit.tool == hit.tool
@@ -150,17 +177,24 @@ impl Planner {
                             purpose = format!("{}. {purpose}", said_before.join(". "));
                             said_before.clear();
                         }
-                        let points_back = tokens.iter().any(|t| t.is(&["it", "them", "lo", "la", "li", "le", "ne", "that", "those"]) && !t.first)
-                            && !drafts.is_empty();
+                        let points_back = tokens.iter().any(|t| {
+                            t.is(&["it", "them", "lo", "la", "li", "le", "ne", "that", "those"]) && !t.first
+                        }) && !drafts.is_empty();
                         drafts.push(Draft { hit, purpose, link: clause.link, points_back });
                     }
                 }
                 None => {
-                    if let Some((hit, purpose)) = followup::resolve(&clause.text, &self.conversation, &self.index, &self.now).filter(|_| drafts.is_empty()) {
+                    if let Some((hit, purpose)) =
+                        followup::resolve(&clause.text, &self.conversation, &self.index, &self.now)
+                            .filter(|_| drafts.is_empty())
+                    {
                         drafts.push(Draft { hit, purpose, link: clause.link, points_back: false });
                     } else if tells && clause.link != Link::Then {
                         match drafts.last_mut() {
-                            Some(last) => last.purpose = format!("{}. {}", last.purpose.trim_end_matches(['.', ' ']), clause.text),
+                            Some(last) => {
+                                last.purpose =
+                                    format!("{}. {}", last.purpose.trim_end_matches(['.', ' ']), clause.text)
+                            }
                             None => said_before.push(clause.text.clone()),
                         }
                     } else if self.brings(&clause.text) && drafts.is_empty() && dangling.is_none() {
@@ -178,14 +212,21 @@ impl Planner {
             let tool = self.tool_name(d.hit);
             !executed.iter().any(|e| {
                 e.scene == self.index.scenes[d.hit.scene].scene
-                    && (e.purpose == d.purpose || (self.writes(d.hit) && e.calls.iter().any(|c| c.tool == tool && c.outcome == "ok")))
+                    && (e.purpose == d.purpose
+                        || (self.writes(d.hit)
+                            && e.calls.iter().any(|c| c.tool == tool && c.outcome == "ok")))
             })
         });
         (drafts, unserved)
     }
 
     /// The tool of a clause and its purpose in words of its own.
-    fn route(&self, clause: &Clause, near: Option<usize>, previous: Option<&Clause>) -> Option<(Hit, String)> {
+    fn route(
+        &self,
+        clause: &Clause,
+        near: Option<usize>,
+        previous: Option<&Clause>,
+    ) -> Option<(Hit, String)> {
         let found = self.index.route(&clause.text, self.today(), near).map(|hit| (hit, clause.text.clone()));
         // "Prenota un tavolo e una sala": the second part borrows the verb of the first.
         if clause.link == Link::Also
@@ -211,7 +252,8 @@ impl Planner {
     fn brings(&self, words: &str) -> bool {
         let tokens = text::tokens(words);
         let found = Entities::of(&tokens, self.today());
-        !found.days.is_empty() || tokens.iter().any(|t| t.word && ((t.capital() && !t.first && t.norm != "i") || t.digit()))
+        !found.days.is_empty()
+            || tokens.iter().any(|t| t.word && ((t.capital() && !t.first && t.norm != "i") || t.digit()))
     }
 
     /// Whether words have values of their own (days, times, numbers, names).
@@ -227,7 +269,9 @@ impl Planner {
         let scene = self.index.scenes.iter().position(|s| s.scene == pending.scene)?;
         let tool = pending.question.tool.as_deref().and_then(|t| self.index.named(&pending.scene, t));
         let target = tool
-            .or_else(|| self.index.best(&pending.purpose, self.today(), Some(scene)).filter(|h| h.scene == scene))
+            .or_else(|| {
+                self.index.best(&pending.purpose, self.today(), Some(scene)).filter(|h| h.scene == scene)
+            })
             .or_else(|| self.index.scenes[scene].tools.first().map(|_| Hit { scene, tool: 0, score: 1.0 }))?;
         let same = hit.is_some_and(|h| h.scene == target.scene && h.tool == target.tool);
         if hit.is_some_and(|h| h.score >= STRONG && !same) || self.asks(&clause.text) && !same {
@@ -236,7 +280,10 @@ impl Planner {
         let fields = self.index.fields(target);
         let wanted: Vec<_> = fields
             .iter()
-            .filter(|f| pending.question.missing.is_empty() && f.required || pending.question.missing.contains(&f.name))
+            .filter(|f| {
+                pending.question.missing.is_empty() && f.required
+                    || pending.question.missing.contains(&f.name)
+            })
             .cloned()
             .collect();
         let filled = slots::fill(&wanted, &clause.text, &self.now, &[], true);
@@ -244,11 +291,12 @@ impl Planner {
             return None;
         }
         // Complete by itself: then the pending words add nothing.
-        let purpose = if same && slots::fill(fields, &clause.text, &self.now, &[], false).missing(fields).is_empty() {
-            clause.text.clone()
-        } else {
-            format!("{} {}", pending.purpose.trim_end_matches(['.', '?', '!', ' ']), clause.text)
-        };
+        let purpose =
+            if same && slots::fill(fields, &clause.text, &self.now, &[], false).missing(fields).is_empty() {
+                clause.text.clone()
+            } else {
+                format!("{} {}", pending.purpose.trim_end_matches(['.', '?', '!', ' ']), clause.text)
+            };
         Some(Draft { hit: target, purpose, link: clause.link, points_back: false })
     }
 
@@ -288,7 +336,8 @@ impl Planner {
             on.sort_unstable();
             on.dedup();
             // What another dependency already waits for need not be named.
-            let reach = |m: usize| -> bool { on.iter().any(|o| *o != m && ancestors(&depends, *o).contains(&m)) };
+            let reach =
+                |m: usize| -> bool { on.iter().any(|o| *o != m && ancestors(&depends, *o).contains(&m)) };
             let on: Vec<usize> = on.iter().copied().filter(|m| !reach(*m)).collect();
             depends.push(on);
         }
@@ -323,9 +372,18 @@ impl Planner {
         let fields = self.index.fields(draft.hit);
         let mut names = vec![self.tool_name(draft.hit).to_owned()];
         let filled = slots::fill(fields, &draft.purpose, &self.now, &[], false);
-        if filled.missing(fields).iter().any(|f| f.identifies()) {
+        let verb = text::name_words(&names[0]);
+        let verb = verb.first().map_or("", String::as_str);
+        if filled.missing(fields).iter().any(|f| f.findable(verb)) {
             let tools = &self.index.scenes[draft.hit.scene].tools;
-            names.extend(tools.iter().filter(|t| !t.writes() && t.name != names[0]).take(2).map(|t| t.name.clone()).collect::<Vec<_>>());
+            names.extend(
+                tools
+                    .iter()
+                    .filter(|t| !t.writes() && t.name != names[0])
+                    .take(2)
+                    .map(|t| t.name.clone())
+                    .collect::<Vec<_>>(),
+            );
         }
         names
     }
@@ -346,10 +404,20 @@ fn ancestors(depends: &[Vec<usize>], of: usize) -> Vec<usize> {
 /// Whether the words state something ("la stampante è rotta", "we are four") and ask for nothing.
 fn declares(tokens: &[text::Token]) -> bool {
     let words: Vec<_> = tokens.iter().filter(|t| t.word).collect();
-    let question = words.first().is_some_and(|t| lexicon::is_asking(&t.norm)) || tokens.iter().any(|t| t.raw == "?");
-    let wish = words.iter().take(6).any(|t| t.is(&["vorrei", "voglio", "dimmi", "dammi", "fammi", "puoi", "potresti", "can", "could", "please", "want", "like", "mostrami"]));
+    let question =
+        words.first().is_some_and(|t| lexicon::is_asking(&t.norm)) || tokens.iter().any(|t| t.raw == "?");
+    let wish = words.iter().take(6).any(|t| {
+        t.is(&[
+            "vorrei", "voglio", "dimmi", "dammi", "fammi", "puoi", "potresti", "can", "could", "please",
+            "want", "like", "mostrami",
+        ])
+    });
     let verb = words.iter().any(|t| {
-        t.lower == "è" || t.is(&["is", "are", "am", "sono", "siamo", "non", "not", "was", "ho", "hanno", "ha", "have", "has", "it", "deve", "devo", "must", "mi", "we"])
+        t.lower == "è"
+            || t.is(&[
+                "is", "are", "am", "sono", "siamo", "non", "not", "was", "ho", "hanno", "ha", "have", "has",
+                "it", "deve", "devo", "must", "mi", "we",
+            ])
     });
     let opens = words.first().is_some_and(|t| lexicon::is_action(&t.features().concepts));
     !question && !wish && !opens && verb
@@ -358,5 +426,10 @@ fn declares(tokens: &[text::Token]) -> bool {
 /// The verb a clause begins with.
 fn leading_verb(clause: &str) -> Option<String> {
     let tokens = text::tokens(clause);
-    tokens.iter().filter(|t| t.word).take(4).find(|t| lexicon::is_action(&t.features().concepts)).map(|t| t.raw.clone())
+    tokens
+        .iter()
+        .filter(|t| t.word)
+        .take(4)
+        .find(|t| lexicon::is_action(&t.features().concepts))
+        .map(|t| t.raw.clone())
 }

@@ -172,7 +172,8 @@ impl Prompt {
                 _ => None,
             })
         };
-        let text = users().find(|t| t.trim_start().starts_with('<') || t.contains("\n<")).or_else(|| users().next());
+        let text =
+            users().find(|t| t.trim_start().starts_with('<') || t.contains("\n<")).or_else(|| users().next());
         Self { text: text.cloned().unwrap_or_default() }
     }
 
@@ -252,7 +253,7 @@ impl Lang {
     }
 
     /// The one of these texts that is in this language: Italian, English, French, German, Spanish.
-    pub fn pick<'a>(self, texts: [&'a str; 5]) -> &'a str {
+    pub fn pick(self, texts: [&str; 5]) -> &str {
         match self {
             Lang::It => texts[0],
             Lang::En => texts[1],

@@ -5,7 +5,7 @@ use super::prompt::{Conversation, Lang, Prompt, Turn};
 use super::text;
 
 /// Longest summary, in characters.
-const MAX_SUMMARY: usize = 1600;
+const MAX_SUMMARY: usize = 700;
 
 /// What was asked and answered so far.
 pub(super) fn of(conversation: &Conversation, lang: Lang) -> String {
@@ -16,10 +16,22 @@ pub(super) fn of(conversation: &Conversation, lang: Lang) -> String {
     lines.extend(conversation.turns.iter().map(|t| line(t, 220)));
     if lines.is_empty() {
         return lang
-            .pick(["Non abbiamo ancora parlato di nulla.", "We have not discussed anything yet.", "Nous n'avons encore parlé de rien.", "Wir haben noch nichts besprochen.", "Todavía no hemos hablado de nada."])
+            .pick([
+                "Non abbiamo ancora parlato di nulla.",
+                "We have not discussed anything yet.",
+                "Nous n'avons encore parlé de rien.",
+                "Wir haben noch nichts besprochen.",
+                "Todavía no hemos hablado de nada.",
+            ])
             .to_owned();
     }
-    let lead = lang.pick(["Finora abbiamo parlato di questo:", "So far we discussed this:", "Jusqu'ici, nous avons parlé de ceci :", "Bisher haben wir dies besprochen:", "Hasta ahora hemos hablado de esto:"]);
+    let lead = lang.pick([
+        "Finora abbiamo parlato di questo:",
+        "So far we discussed this:",
+        "Jusqu'ici, nous avons parlé de ceci :",
+        "Bisher haben wir dies besprochen:",
+        "Hasta ahora hemos hablado de esto:",
+    ]);
     format!("{lead}\n{}", lines.join("\n"))
 }
 
@@ -28,7 +40,8 @@ pub(super) fn of(conversation: &Conversation, lang: Lang) -> String {
 pub(super) fn summary(prompt: &Prompt) -> String {
     let old = prompt.get("summary");
     let turns: Vec<Turn> = prompt.lines("turns");
-    let mut lines: Vec<String> = old.lines().map(str::trim).filter(|l| !l.is_empty()).map(str::to_owned).collect();
+    let mut lines: Vec<String> =
+        old.lines().map(str::trim).filter(|l| !l.is_empty()).map(str::to_owned).collect();
     lines.extend(turns.iter().map(|t| line(t, 120)));
     let size = |lines: &[String]| lines.iter().map(|l| l.chars().count() + 1).sum::<usize>();
     for i in 0..lines.len() {

@@ -32,10 +32,17 @@ pub(super) fn outcomes(messages: &[Message]) -> Vec<Done> {
     let mut out = Vec::new();
     for message in messages {
         match message {
-            Message::Assistant { calls, .. } => names.extend(calls.iter().map(|c| (c.id.clone(), c.name.clone()))),
+            Message::Assistant { calls, .. } => {
+                names.extend(calls.iter().map(|c| (c.id.clone(), c.name.clone())))
+            }
             Message::Tool { call_id, text } => {
                 let value: Value = serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.clone()));
-                let name = names.iter().rev().find(|(id, _)| id == call_id).map(|(_, n)| n.clone()).unwrap_or_default();
+                let name = names
+                    .iter()
+                    .rev()
+                    .find(|(id, _)| id == call_id)
+                    .map(|(_, n)| n.clone())
+                    .unwrap_or_default();
                 let text_of = |v: &Value| v.as_str().map(str::to_owned);
                 let error = value.get("error").map(|e| {
                     e.get("message").and_then(text_of).or_else(|| text_of(e)).unwrap_or_else(|| e.to_string())
@@ -43,7 +50,10 @@ pub(super) fn outcomes(messages: &[Message]) -> Vec<Done> {
                 out.push(Done {
                     name,
                     outcome: value.get("outcome").and_then(text_of).unwrap_or_else(|| "ok".to_owned()),
-                    result: value.get("result").cloned().or_else(|| (!value.is_object()).then(|| value.clone())),
+                    result: value
+                        .get("result")
+                        .cloned()
+                        .or_else(|| (!value.is_object()).then(|| value.clone())),
                     say: value.get("say").and_then(text_of).filter(|s| !s.trim().is_empty()),
                     error: error.or_else(|| value.get("reason").and_then(text_of)),
                 });
@@ -64,11 +74,19 @@ pub(super) fn tell(done: &[Done], lang: Lang) -> String {
                 .clone()
                 .or_else(|| one.result.as_ref().map(|r| result(r, lang)))
                 .or_else(|| one.error.clone())
-                .unwrap_or_else(|| lang.pick(["Fatto.", "Done.", "C'est fait.", "Erledigt.", "Hecho."]).to_owned()),
+                .unwrap_or_else(|| {
+                    lang.pick(["Fatto.", "Done.", "C'est fait.", "Erledigt.", "Hecho."]).to_owned()
+                }),
             outcome => {
                 let why = one.error.clone().unwrap_or_default();
                 let lead = match outcome {
-                    "refused" => lang.pick(["Non è stato possibile", "It was not possible", "Ce n'était pas possible", "Es war nicht möglich", "No fue posible"]),
+                    "refused" => lang.pick([
+                        "Non è stato possibile",
+                        "It was not possible",
+                        "Ce n'était pas possible",
+                        "Es war nicht möglich",
+                        "No fue posible",
+                    ]),
                     "unknown" => lang.pick([
                         "Non è certo che sia stato fatto",
                         "It is not certain that it was done",
@@ -76,7 +94,13 @@ pub(super) fn tell(done: &[Done], lang: Lang) -> String {
                         "Es ist nicht sicher, ob es ausgeführt wurde",
                         "No es seguro que se haya hecho",
                     ]),
-                    _ => lang.pick(["Non ha funzionato", "It did not work", "Cela n'a pas fonctionné", "Es hat nicht funktioniert", "No funcionó"]),
+                    _ => lang.pick([
+                        "Non ha funzionato",
+                        "It did not work",
+                        "Cela n'a pas fonctionné",
+                        "Es hat nicht funktioniert",
+                        "No funcionó",
+                    ]),
                 };
                 if why.is_empty() { format!("{lead}.") } else { format!("{lead}: {why}") }
             }
@@ -94,7 +118,15 @@ pub(super) fn result(value: &Value, lang: Lang) -> String {
     match value {
         Value::Object(map) if map.is_empty() => {}
         Value::Array(list) if list.is_empty() => {
-            return lang.pick(["Nessun risultato.", "No results.", "Aucun résultat.", "Keine Ergebnisse.", "Sin resultados."]).to_owned();
+            return lang
+                .pick([
+                    "Nessun risultato.",
+                    "No results.",
+                    "Aucun résultat.",
+                    "Keine Ergebnisse.",
+                    "Sin resultados.",
+                ])
+                .to_owned();
         }
         value => write(value, 0, lang, &mut lines),
     }
@@ -117,7 +149,11 @@ fn write(value: &Value, depth: usize, lang: Lang, lines: &mut Vec<String>) {
         Value::Object(map) => {
             // A flat object inside a list reads best on one line.
             if depth > 0 && map.values().all(|v| !v.is_object() && !v.is_array()) {
-                let parts: Vec<String> = map.iter().filter(|(_, v)| !v.is_null()).map(|(k, v)| format!("{}: {}", label(k), scalar(v, lang))).collect();
+                let parts: Vec<String> = map
+                    .iter()
+                    .filter(|(_, v)| !v.is_null())
+                    .map(|(k, v)| format!("{}: {}", label(k), scalar(v, lang)))
+                    .collect();
                 lines.push(format!("{indent}- {}", parts.join(", ")));
                 return;
             }
@@ -126,7 +162,11 @@ fn write(value: &Value, depth: usize, lang: Lang, lines: &mut Vec<String>) {
                     Value::Null => {}
                     Value::Array(list) if list.iter().all(|v| !v.is_object() && !v.is_array()) => {
                         let all: Vec<String> = list.iter().take(20).map(|v| scalar(v, lang)).collect();
-                        let all = if all.is_empty() { lang.pick(["nessuno", "none", "aucun", "keine", "ninguno"]).to_owned() } else { all.join(", ") };
+                        let all = if all.is_empty() {
+                            lang.pick(["nessuno", "none", "aucun", "keine", "ninguno"]).to_owned()
+                        } else {
+                            all.join(", ")
+                        };
                         lines.push(format!("{indent}{}: {all}", label(key)));
                     }
                     Value::Object(_) | Value::Array(_) => {

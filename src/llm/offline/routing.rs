@@ -50,6 +50,10 @@ struct Clause {
     back: bool,
     /// It is about the speaker ("my", "ho").
     own: bool,
+    /// Which of its words opens it.
+    lead: Option<usize>,
+    /// Its verb is followed by what is to be said or done: "ricordami di …", "report that …".
+    tells: bool,
     /// It begins with a question word.
     wh: bool,
     /// It says a time of day.
@@ -61,7 +65,11 @@ struct Clause {
 impl Index {
     /// The arguments of a tool.
     pub fn fields(&self, hit: Hit) -> &[Field] {
-        self.tools.iter().find(|e| e.scene == hit.scene && e.tool == hit.tool).map(|e| e.fields.as_slice()).unwrap_or_default()
+        self.tools
+            .iter()
+            .find(|e| e.scene == hit.scene && e.tool == hit.tool)
+            .map(|e| e.fields.as_slice())
+            .unwrap_or_default()
     }
 
     /// The scene and tool with these names.
@@ -99,13 +107,26 @@ impl Index {
     fn score(&self, clause: &Clause, entry: &Entry, near: bool) -> Option<f64> {
         let near = near && clause.back;
         let (mut cover, mut total, mut strength) = (0.0, 0.0, 0.0_f64);
-        let (mut subject, mut action, mut unknown) = (0.0_f64, 0.0_f64, 0);
+        let (mut subject, mut action, mut unknown, mut unmatched) = (0.0_f64, 0.0_f64, 0, 0);
         let mut plain: Vec<(f64, &Word)> = Vec::new();
         let mut there = clause.slots;
-        for word in &clause.words {
-            let best = word.matches.iter().filter_map(|(id, sim)| entry.words.get(id).map(|w| w * sim)).fold(0.0, f64::max);
+        // The verb it opens with is the tool's own: "ricordami di …", "report that …".
+        let lead = clause.lead.and_then(|n| clause.words.get(n));
+        let opens = |list: &dyn Fn(usize) -> f64| {
+            lead.map_or(0.0, |w| w.matches.iter().map(|(id, sim)| list(*id) * sim).fold(0.0, f64::max))
+        };
+        let led = opens(&|id| entry.words.get(&id).copied().unwrap_or(0.0));
+        let named = opens(&|id| if entry.verb == Some(id) { 1.0 } else { 0.0 });
+        let worded = entry.free && clause.tells && led >= 0.8 && lead.is_some_and(|w| w.kind == Sort::Action);
+        for (n, word) in clause.words.iter().enumerate() {
+            let best = word
+                .matches
+                .iter()
+                .filter_map(|(id, sim)| entry.words.get(id).map(|w| w * sim))
+                .fold(0.0, f64::max);
             // An unknown noun is a name to a tool that takes a thing of any kind.
-            let object = entry.open && word.strange();
+            let object = (entry.open && named >= 0.8 && word.strange())
+                || (worded && clause.lead != Some(n) && best < 0.5);
             // A word of an argument alone ("contact …") announces a value and is no subject.
             let announces = best > 0.0 && best <= 0.45;
             let weight = match (object, announces) {
@@ -114,6 +135,7 @@ impl Index {
                 _ => word.weight,
             };
             unknown += usize::from(word.strange() && word.weight > 0.5 && !object);
+            unmatched += usize::from(word.matches.is_empty() && word.weight > 0.45);
             cover += weight * best;
             strength += if word.kind == Sort::Subject { weight * best } else { 0.0 };
             total += weight;
@@ -166,14 +188,17 @@ impl Index {
         }
         // "Who invented the car?" is no question for a car pool; "who approves my leave?" is one.
         let coded = clause.words.iter().any(|w| w.code);
+        if named >= 0.8 {
+            score += 0.1;
+        }
         if clause.own {
             score += 0.05;
-        } else if clause.wh && unknown > 0 && !coded {
+        } else if clause.wh && unmatched > 0 && !coded {
             score -= 0.05;
         }
         if near {
             score = if subject < 0.5 { score * 1.3 } else { score + 0.1 };
-        } else if subject < 0.5 {
+        } else if subject < 0.5 && !((entry.open && named >= 0.8) || worded) {
             score *= 0.9;
         }
         Some(score)
@@ -186,12 +211,20 @@ impl Index {
         let mut there = slots(&tokens, &entities);
         let wh = tokens.iter().filter(|t| t.word).take(3).any(|t| lexicon::is_asking(&t.norm));
         let mut words: Vec<Word> = Vec::new();
+        let mut lead = None;
+        let (mut looks, mut tells) = (false, false);
         let mut account = false;
         let number = |i: usize| entities.numbers.iter().any(|n| (n.first..=n.last).contains(&i));
         for (i, token) in tokens.iter().enumerate() {
             account |= i > 0 && (token.raw == ":" || token.is(&["perche", "because", "poiche", "saying"]));
             let address = token.raw.contains('@') || token.raw.contains("://");
-            if !token.word || entities.taken[i] || entities.quoted[i] || token.norm.len() < 2 || address || number(i) {
+            if !token.word
+                || entities.taken[i]
+                || entities.quoted[i]
+                || token.norm.len() < 2
+                || address
+                || number(i)
+            {
                 continue;
             }
             let asking = lexicon::is_asking(&token.norm);
@@ -199,9 +232,10 @@ impl Index {
                 continue;
             }
             let said = senses(&tokens, i);
-            let mut matches: Vec<(usize, f64)> = said.iter().flat_map(|w| self.like(&features(w))).collect();
+            let mut matches: Vec<(usize, f64)> =
+                said.iter().flat_map(|w| self.like(&features(w)).to_vec()).collect();
             let before = matches.len();
-            matches.extend(code(&token.norm).into_iter().flat_map(|c| self.like(&features(&c))));
+            matches.extend(code(&token.norm).into_iter().flat_map(|c| self.like(&features(&c)).to_vec()));
             let coded = matches.len() > before;
             if matches.is_empty() && (token.digit() || asking) {
                 continue;
@@ -217,7 +251,9 @@ impl Index {
             }
             let name = token.capital() && !token.first;
             let mut weight = if matches.is_empty() {
-                let led = i > 0 && tokens[i - 1].is(&["a", "ad", "in", "at", "to", "da", "di", "for", "per", "from", "of"]);
+                let led = i > 0
+                    && tokens[i - 1]
+                        .is(&["a", "ad", "in", "at", "to", "da", "di", "for", "per", "from", "of"]);
                 match (name, led) {
                     (true, _) => 0.1,
                     (false, true) => 0.5,
@@ -225,15 +261,36 @@ impl Index {
                     (false, false) => factor * if wh { 1.25 } else { 0.9 },
                 }
             } else {
-                matches.iter().map(|(id, _)| self.weight[*id]).fold(0.0, f64::max) * if name { 0.7 } else { 1.0 }
+                matches.iter().map(|(id, _)| self.weight[*id]).fold(0.0, f64::max)
+                    * if name { 0.7 } else { 1.0 }
             };
             if account {
                 weight *= 0.15;
             }
-            words.push(Word { weight, matches, kind, special: lexicon::is_special(&own.concepts), name: false, code: coded });
+            if lead.is_none()
+                && !asking
+                && words.iter().all(|w| w.kind == Sort::Helper)
+                && tokens[..i].iter().filter(|t| t.word).count() < 5
+            {
+                lead = Some(words.len());
+                looks = lexicon::is_looking(&own.concepts);
+                let after = (i + 1..tokens.len())
+                    .find(|k| !entities.taken[*k] && !tokens[*k].is(&["me", "mi", "us", "ci"]));
+                tells = after
+                    .is_some_and(|k| tokens[k].is(&["di", "che", "that", "to", ":"]) || tokens[k].raw == ":");
+            }
+            words.push(Word {
+                weight,
+                matches,
+                kind,
+                special: lexicon::is_special(&own.concepts),
+                name: false,
+                code: coded,
+            });
         }
         // A question word and one strange word: the strange word is a name.
-        let lone = words.iter().filter(|w| w.strange()).count() == 1 && words.iter().all(|w| w.strange() || w.kind == Sort::Helper);
+        let lone = words.iter().filter(|w| w.strange()).count() == 1
+            && words.iter().all(|w| w.strange() || w.kind == Sort::Helper);
         if lone {
             for word in words.iter_mut().filter(|w| w.strange()) {
                 word.weight = 0.05;
@@ -248,24 +305,44 @@ impl Index {
                 word.weight *= 2.5 / unknown;
             }
         }
-        let back = tokens.iter().any(|t| t.is(lexicon::BACK) || t.norm.ends_with("melo") || t.norm.ends_with("mela"));
-        let wish = !there[4] && tokens.iter().any(|t| t.is(&["vorrei", "voglio", "vogliamo", "want", "like", "need", "serve", "servono", "bisogno"]));
-        let own = tokens.iter().any(|t| t.is(&["mio", "mia", "miei", "mie", "my", "mi", "me", "ho", "abbiamo", "our", "nostro", "nostra", "i", "we"]));
-        Clause { words, slots: there, back, own, wh, timed: !entities.hours.is_empty(), wish }
+        let back = tokens
+            .iter()
+            .any(|t| t.is(lexicon::BACK) || t.norm.ends_with("melo") || t.norm.ends_with("mela"));
+        let orders = lead.and_then(|n| words.get(n)).is_some_and(|w| w.kind == Sort::Action) && !looks;
+        let wish = !there[4]
+            && (orders
+                || tokens.iter().any(|t| {
+                    t.is(&[
+                        "vorrei", "voglio", "vogliamo", "want", "like", "need", "serve", "servono", "bisogno",
+                    ])
+                }));
+        let own = tokens.iter().any(|t| {
+            t.is(&[
+                "mio", "mia", "miei", "mie", "my", "mi", "me", "ho", "abbiamo", "our", "nostro", "nostra",
+                "i", "we",
+            ])
+        });
+        Clause { words, slots: there, back, own, lead, tells, wh, timed: !entities.hours.is_empty(), wish }
     }
 }
 
 /// How alike a clause and an example are, from 0 to 1.
 fn likeness(words: &[(f64, &Word)], slots: &[(usize, f64)], example: &[(usize, f64)]) -> f64 {
     let size = example.iter().map(|(_, w)| w * w).sum::<f64>().sqrt();
-    let norm = (words.iter().map(|(w, _)| w * w).sum::<f64>() + slots.iter().map(|(_, w)| w * w).sum::<f64>()).sqrt();
+    let norm = (words.iter().map(|(w, _)| w * w).sum::<f64>()
+        + slots.iter().map(|(_, w)| w * w).sum::<f64>())
+    .sqrt();
     if size <= 0.0 || norm <= 0.0 {
         return 0.0;
     }
     let weight_of = |id: usize| example.binary_search_by_key(&id, |e| e.0).ok().map(|at| example[at].1);
     let mut dot = 0.0;
     for (weight, word) in words {
-        dot += word.matches.iter().filter_map(|(id, sim)| weight_of(*id).map(|w| w * sim * weight)).fold(0.0, f64::max);
+        dot += word
+            .matches
+            .iter()
+            .filter_map(|(id, sim)| weight_of(*id).map(|w| w * sim * weight))
+            .fold(0.0, f64::max);
     }
     dot += slots.iter().filter_map(|(id, weight)| weight_of(*id).map(|w| w * weight)).sum::<f64>();
     (dot / (size * norm)).min(1.0)

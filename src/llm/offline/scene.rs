@@ -6,9 +6,9 @@ use std::collections::HashSet;
 use serde_json::{Map, Value, json};
 
 use super::ask;
+use super::candidates;
 use super::lexicon;
 use super::memory;
-use super::names;
 use super::prompt::{Pending, Prompt};
 use super::render;
 use super::schema::{self, Field, Kind};
@@ -34,7 +34,7 @@ pub(super) fn next(request: &Request, prompt: &Prompt) -> Move {
     let done = render::outcomes(&request.messages);
     let tools: Vec<&ToolSpec> = request.tools.iter().filter(|t| t.name != "AskUser").collect();
     if !done.is_empty() {
-        if let Some(step) = Step::read(request, prompt, &tools).and_then(|s| s.after(&done)) {
+        if let Some(step) = Step::read(prompt, &tools).and_then(|s| s.after(&done)) {
             return step;
         }
         return Move::Say(render::tell(&done, lang));
@@ -42,7 +42,7 @@ pub(super) fn next(request: &Request, prompt: &Prompt) -> Move {
     if tools.is_empty() || request.choice == Choice::None {
         return Move::Say(ask::cannot(lang));
     }
-    match Step::read(request, prompt, &tools) {
+    match Step::read(prompt, &tools) {
         Some(step) => step.begin(),
         None => Move::Say(ask::cannot(lang)),
     }
@@ -61,14 +61,18 @@ struct Step<'a> {
 }
 
 impl<'a> Step<'a> {
-    fn read(_request: &Request, prompt: &'a Prompt, tools: &'a [&'a ToolSpec]) -> Option<Self> {
+    fn read(prompt: &'a Prompt, tools: &'a [&'a ToolSpec]) -> Option<Self> {
         let words = prompt.request();
-        let purpose = Some(prompt.get("purpose")).filter(|p| !p.trim().is_empty()).unwrap_or_else(|| words.clone());
+        let purpose =
+            Some(prompt.get("purpose")).filter(|p| !p.trim().is_empty()).unwrap_or_else(|| words.clone());
         let purpose = text::cut(&purpose).to_owned();
-        let expected: Vec<String> = prompt.get("expected_tools").lines().map(|l| l.trim().to_owned()).collect();
+        let expected: Vec<String> =
+            prompt.get("expected_tools").lines().map(|l| l.trim().to_owned()).collect();
         let tool = choose(tools, &expected, &purpose, &words)?;
         let scene = prompt.get("scene");
-        let pending = prompt.pending().filter(|p| p.scene == scene.trim() && p.question.tool.as_deref().is_none_or(|t| t == tool.name));
+        let pending = prompt
+            .pending()
+            .filter(|p| p.scene == scene.trim() && p.question.tool.as_deref().is_none_or(|t| t == tool.name));
         let mut verbs = name_words(&tool.name);
         verbs.extend(name_words(&scene));
         Some(Self {
@@ -85,13 +89,13 @@ impl<'a> Step<'a> {
     }
 
     fn begin(&self) -> Move {
-        let filled = self.filled(&[]);
+        let filled = self.filled();
         let missing: Vec<&Field> = filled.missing(&self.fields);
         if missing.is_empty() {
             return Move::Calls(self.calls(&filled));
         }
         // Another read of the scene may find what is missing ("cancel my booking": which one?).
-        if missing.iter().all(|f| f.identifies())
+        if missing.iter().all(|f| f.findable(self.verbs.first().map_or("", String::as_str)))
             && let Some(finder) = self.finder()
         {
             return Move::Calls(vec![finder]);
@@ -106,7 +110,7 @@ impl<'a> Step<'a> {
         }
         let last = done.last()?;
         let found = last.result.as_ref()?;
-        let mut filled = self.filled(&[]);
+        let mut filled = self.filled();
         let missing: Vec<String> = filled.missing(&self.fields).iter().map(|f| f.name.clone()).collect();
         for name in &missing {
             let Some(field) = self.fields.iter().find(|f| &f.name == name) else { continue };
@@ -122,7 +126,8 @@ impl<'a> Step<'a> {
         match self.ask(&filled, &missing) {
             Move::Calls(mut calls) => {
                 if let Some((_, arguments)) = calls.first_mut()
-                    && let Some(question) = arguments.get("question").and_then(Value::as_str).map(|q| format!("{told}\n{q}"))
+                    && let Some(question) =
+                        arguments.get("question").and_then(Value::as_str).map(|q| format!("{told}\n{q}"))
                 {
                     arguments["question"] = json!(question);
                 }
@@ -137,7 +142,7 @@ impl<'a> Step<'a> {
     }
 
     /// Arguments from the purpose first; what is required and missing, from where else it was said.
-    fn filled(&self, _seen: &[Value]) -> Filled {
+    fn filled(&self) -> Filled {
         let fill = |words: &str, alone: bool| slots::fill(&self.fields, words, &self.now, &self.verbs, alone);
         let mut filled = fill(&self.purpose, false);
         let user = self.prompt.get("user");
@@ -154,8 +159,14 @@ impl<'a> Step<'a> {
             for field in &self.fields {
                 let personal = matches!(field.kind, Kind::Person | Kind::Place | Kind::Email);
                 let free = !matches!(field.kind, Kind::Text | Kind::Thing);
-                let may = !inherited || (back && free && field.required) || (field.required && personal && !writes) || (field.required && field.kind == Kind::Person);
-                if may && !filled.values.contains_key(&field.name) && let Some(value) = whole.values.get(&field.name) {
+                let may = !inherited
+                    || (back && free && field.required)
+                    || (field.required && personal && !writes)
+                    || (field.required && field.kind == Kind::Person);
+                if may
+                    && !filled.values.contains_key(&field.name)
+                    && let Some(value) = whole.values.get(&field.name)
+                {
                     filled.values.insert(field.name.clone(), value.clone());
                 }
             }
@@ -163,7 +174,7 @@ impl<'a> Step<'a> {
         // "Sono X. Chiedi … per me": the tool is told for whom it was asked.
         for field in self.fields.iter().filter(|f| f.kind == Kind::Person && !f.required) {
             if !filled.values.contains_key(&field.name)
-                && let Some(name) = names::introduced(&self.request, &self.now)
+                && let Some(name) = candidates::introduced(&self.request, &self.now)
             {
                 filled.values.insert(field.name.clone(), json!(name));
             }
@@ -172,7 +183,9 @@ impl<'a> Step<'a> {
         for field in &missing {
             if let Some(value) = memory::recall(field, self.tool, self.prompt, &self.purpose, writes, back) {
                 filled.values.insert(field.name.clone(), value);
-            } else if !user.trim().is_empty() && memory::is_own_name(field, self.tool, &self.purpose, &self.request) {
+            } else if !user.trim().is_empty()
+                && memory::is_own_name(field, self.tool, &self.purpose, &self.request)
+            {
                 filled.values.insert(field.name.clone(), json!(user.trim()));
             }
         }
@@ -181,8 +194,13 @@ impl<'a> Step<'a> {
 
     /// Whether the purpose was cut from the user's words (and is no paraphrase).
     fn purpose_is_own_words(&self) -> bool {
-        let words: HashSet<String> = text::tokens(&self.request).into_iter().filter(|t| t.word).map(|t| t.norm).collect();
-        let own: Vec<String> = text::tokens(&self.purpose).into_iter().filter(|t| t.word && !lexicon::is_stop(&t.norm)).map(|t| t.norm).collect();
+        let words: HashSet<String> =
+            text::tokens(&self.request).into_iter().filter(|t| t.word).map(|t| t.norm).collect();
+        let own: Vec<String> = text::tokens(&self.purpose)
+            .into_iter()
+            .filter(|t| t.word && !lexicon::is_stop(&t.norm))
+            .map(|t| t.norm)
+            .collect();
         let shared = own.iter().filter(|w| words.contains(*w)).count();
         self.request.trim().is_empty() || shared * 5 >= own.len() * 3 || self.pending.is_some()
     }
@@ -236,7 +254,8 @@ impl<'a> Step<'a> {
                 continue;
             }
             // What lists the same kind of thing that the tool works on.
-            let shared = words.iter().filter(|w| own.iter().any(|o| o.similarity(&features(w)) > 0.8)).count();
+            let shared =
+                words.iter().filter(|w| own.iter().any(|o| o.similarity(&features(w)) > 0.8)).count();
             let rank = shared * 2 + if says(&["list", "search", "find"]) { 3 } else { 0 };
             if rank > 0 && best.as_ref().is_none_or(|b| rank > b.0) {
                 best = Some((rank, (tool.name.clone(), Value::Object(filled.values))));
@@ -257,7 +276,12 @@ impl<'a> Step<'a> {
 
 /// The offered tool that suits the purpose; the expected ones go before others, the first of them
 /// before the rest.
-fn choose<'a>(tools: &'a [&'a ToolSpec], expected: &[String], purpose: &str, request: &str) -> Option<&'a ToolSpec> {
+fn choose<'a>(
+    tools: &'a [&'a ToolSpec],
+    expected: &[String],
+    purpose: &str,
+    request: &str,
+) -> Option<&'a ToolSpec> {
     let place = |tool: &ToolSpec| expected.iter().position(|e| *e == tool.name);
     let any = tools.iter().any(|t| place(t).is_some());
     let words: Vec<_> = text::tokens(&format!("{purpose} {request}"))
@@ -269,7 +293,13 @@ fn choose<'a>(tools: &'a [&'a ToolSpec], expected: &[String], purpose: &str, req
     for tool in tools.iter().filter(|t| !any || place(t).is_some()) {
         let mut own: Vec<_> = name_words(&tool.name).iter().map(|w| features(w)).collect();
         let named = own.len();
-        own.extend(text::tokens(&tool.description).iter().filter(|t| t.word && !lexicon::is_stop(&t.norm)).take(60).map(text::Token::features));
+        own.extend(
+            text::tokens(&tool.description)
+                .iter()
+                .filter(|t| t.word && !lexicon::is_stop(&t.norm))
+                .take(60)
+                .map(text::Token::features),
+        );
         let mut score = 0.0;
         for (n, f) in own.iter().enumerate() {
             let like = words.iter().map(|w| w.similarity(f)).fold(0.0, f64::max);
@@ -296,6 +326,10 @@ pub(super) fn with_ids(request: &Request, calls: Vec<(String, Value)>) -> Vec<Re
     calls
         .into_iter()
         .enumerate()
-        .map(|(n, (name, arguments))| ReplyCall { id: format!("offline-{}", before + n + 1), name, arguments: arguments.to_string() })
+        .map(|(n, (name, arguments))| ReplyCall {
+            id: format!("offline-{}", before + n + 1),
+            name,
+            arguments: arguments.to_string(),
+        })
         .collect()
 }

@@ -105,8 +105,16 @@ impl Field {
 
     /// Whether it says which one of several: a code, or the number of something.
     pub fn identifies(&self) -> bool {
-        let number = matches!(self.kind, Kind::Number(_)) && self.named(&["id", "number", "code", "numero", "codice", "reference"]);
+        let number = matches!(self.kind, Kind::Number(_))
+            && self.named(&["id", "number", "code", "numero", "codice", "reference"]);
         self.kind == Kind::Id || number
+    }
+
+    /// Whether a look-up may find it: an internal identifier, or which one of the things there are is
+    /// to be cancelled or changed (`verb` is the first word of the tool's name). What a new thing needs
+    /// is the user's to say.
+    pub fn findable(&self, verb: &str) -> bool {
+        self.identifies() && (self.named(&["id"]) || lexicon::is_special(&features(verb).concepts))
     }
 
     /// Whether its name has one of these words.
@@ -132,7 +140,9 @@ fn read(parameters: &Value, depth: u8) -> Vec<Field> {
     names
         .into_iter()
         .take(MAX_FIELDS)
-        .filter_map(|name| properties.get(name).map(|schema| field(name, schema, required.contains(&name), depth)))
+        .filter_map(|name| {
+            properties.get(name).map(|schema| field(name, schema, required.contains(&name), depth))
+        })
         .collect()
 }
 
@@ -189,8 +199,29 @@ fn unwrap_choice(schema: &Value) -> &Value {
 }
 
 fn role(name: &[String], hints: &[Rc<Features>]) -> Role {
-    const FROM: &[&str] = &["from", "start", "begin", "beginning", "since", "dal", "da", "inizio", "checkin", "arrival", "first", "pickup", "after", "partenza", "departure", "opens", "min"];
-    const TO: &[&str] = &["to", "end", "until", "till", "al", "fine", "checkout", "last", "return", "ritorno", "rientro", "finish", "before", "dropoff", "through", "max"];
+    const FROM: &[&str] = &[
+        "from",
+        "start",
+        "begin",
+        "beginning",
+        "since",
+        "dal",
+        "da",
+        "inizio",
+        "checkin",
+        "arrival",
+        "first",
+        "pickup",
+        "after",
+        "partenza",
+        "departure",
+        "opens",
+        "min",
+    ];
+    const TO: &[&str] = &[
+        "to", "end", "until", "till", "al", "fine", "checkout", "last", "return", "ritorno", "rientro",
+        "finish", "before", "dropoff", "through", "max",
+    ];
     let in_name = |list: &[&str]| name.iter().any(|w| list.contains(&w.as_str()));
     let check = |word: &str| name.windows(2).any(|p| p[0] == "check" && p[1] == word);
     if in_name(TO) || check("out") {
@@ -213,9 +244,10 @@ fn kind(schema: &Value, name: &[String], hints: &[Rc<Features>], description: &s
     if let Some(value) = schema.get("const") {
         return Kind::Fixed(value.clone());
     }
-    let choices = schema.get("enum").and_then(Value::as_array).map(|list| {
-        list.iter().map(|v| (v.clone(), String::new())).collect::<Vec<_>>()
-    });
+    let choices = schema
+        .get("enum")
+        .and_then(Value::as_array)
+        .map(|list| list.iter().map(|v| (v.clone(), String::new())).collect::<Vec<_>>());
     let choices = choices.or_else(|| {
         let list = schema.get("oneOf").or_else(|| schema.get("anyOf"))?.as_array()?;
         let all: Option<Vec<_>> = list
@@ -232,7 +264,9 @@ fn kind(schema: &Value, name: &[String], hints: &[Rc<Features>], description: &s
     }
     let types = match schema.get("type") {
         Some(Value::String(one)) => one.as_str(),
-        Some(Value::Array(many)) => many.iter().filter_map(Value::as_str).find(|t| *t != "null").unwrap_or("string"),
+        Some(Value::Array(many)) => {
+            many.iter().filter_map(Value::as_str).find(|t| *t != "null").unwrap_or("string")
+        }
         _ if schema.get("properties").is_some() => "object",
         _ => "string",
     };
@@ -280,10 +314,27 @@ fn string_kind(name: &[String], hints: &[Rc<Features>], description: &str) -> Ki
     };
     // The last word of a name is what it is: `book_title` is a title, `room_id` an id.
     match name {
-        [one] if named(one) => hinted().filter(|k| matches!(k, Kind::Place | Kind::Person)).unwrap_or(Kind::Person),
+        [one] if named(one) => {
+            hinted().filter(|k| matches!(k, Kind::Place | Kind::Person)).unwrap_or(Kind::Person)
+        }
         [.., of, last] if named(last) => match word_kind(of) {
             Some(kind) => kind,
-            None if ["full", "first", "last", "family", "given", "nick", "display", "login", "booking", "reservation"].contains(&of.as_str()) => Kind::Person,
+            None if [
+                "full",
+                "first",
+                "last",
+                "family",
+                "given",
+                "nick",
+                "display",
+                "login",
+                "booking",
+                "reservation",
+            ]
+            .contains(&of.as_str()) =>
+            {
+                Kind::Person
+            }
             None => Kind::Thing,
         },
         _ => name.iter().rev().find_map(|w| word_kind(w)).or_else(hinted).unwrap_or(Kind::Thing),
@@ -297,18 +348,20 @@ fn word_kind(word: &str) -> Option<Kind> {
         "email" | "mail" => Kind::Email,
         "url" | "uri" | "website" | "link" => Kind::Uri,
         "city" | "citta" | "place" | "location" | "luogo" | "town" | "country" | "paese" | "destination"
-        | "destinazione" | "origin" | "origine" | "address" | "indirizzo" | "comune" | "airport" | "station"
-        | "stazione" | "region" => Kind::Place,
-        "user" | "username" | "utente" | "person" | "persona" | "employee" | "dipendente" | "colleague" | "collega"
-        | "customer" | "cliente" | "guest" | "ospite" | "owner" | "recipient" | "destinatario" | "member" | "socio"
-        | "assignee" | "who" | "name" | "nome" | "surname" | "cognome" | "contact" | "author" | "autore"
-        | "patient" | "paziente" | "manager" | "approver" | "nominativo" => Kind::Person,
-        "id" | "code" | "codice" | "number" | "numero" | "tracking" | "reference" | "ref" | "isbn" | "sku"
-        | "identifier" | "key" | "plate" | "targa" | "uuid" => Kind::Id,
-        "subject" | "note" | "notes" | "reason" | "message" | "comment" | "comments" | "text" | "description"
-        | "body" | "motivo" | "messaggio" | "nota" | "oggetto" | "descrizione" | "problem" | "problema" | "details"
-        | "dettagli" | "content" | "query" | "question" | "summary" | "remarks" | "motivation" | "commento"
-        | "testo" | "topic" | "purpose" | "q" | "search" | "keywords" | "fault" | "issue" | "memo" => Kind::Text,
+        | "destinazione" | "origin" | "origine" | "address" | "indirizzo" | "comune" | "airport"
+        | "station" | "stazione" | "region" => Kind::Place,
+        "user" | "username" | "utente" | "person" | "persona" | "employee" | "dipendente" | "colleague"
+        | "collega" | "customer" | "cliente" | "guest" | "ospite" | "owner" | "recipient"
+        | "destinatario" | "member" | "socio" | "assignee" | "who" | "name" | "nome" | "surname"
+        | "cognome" | "contact" | "author" | "autore" | "patient" | "paziente" | "manager" | "approver"
+        | "nominativo" => Kind::Person,
+        "id" | "code" | "codice" | "number" | "numero" | "tracking" | "reference" | "ref" | "isbn"
+        | "sku" | "identifier" | "key" | "plate" | "targa" | "uuid" => Kind::Id,
+        "subject" | "note" | "notes" | "reason" | "message" | "comment" | "comments" | "text"
+        | "description" | "body" | "motivo" | "messaggio" | "nota" | "oggetto" | "descrizione"
+        | "problem" | "problema" | "details" | "dettagli" | "content" | "query" | "question" | "summary"
+        | "remarks" | "motivation" | "commento" | "testo" | "topic" | "purpose" | "q" | "search"
+        | "keywords" | "fault" | "issue" | "memo" => Kind::Text,
         _ => return None,
     })
 }

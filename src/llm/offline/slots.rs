@@ -1,8 +1,8 @@
 //! Fills a tool's arguments from words: each kind of argument by its own reader, the surest first.
 //! What was not said stays empty.
 
-use jiff::{SpanRound, ToSpan, Unit, Zoned};
 use jiff::civil::{Date, Time};
+use jiff::{SpanRound, ToSpan, Unit, Zoned};
 use serde_json::{Map, Value, json};
 
 use super::dates::Role;
@@ -53,7 +53,10 @@ pub(super) fn fill(fields: &[Field], text: &str, now: &Zoned, verbs: &[String], 
                 }
             }
             _ => {
-                if field.required && !out.values.contains_key(&field.name) && let Some(default) = &field.default {
+                if field.required
+                    && !out.values.contains_key(&field.name)
+                    && let Some(default) = &field.default
+                {
                     out.values.insert(field.name.clone(), default.clone());
                 }
             }
@@ -97,15 +100,16 @@ fn moments(fields: &[Field], source: &mut Source, out: &mut Filled) {
     let days = of(&[Kind::Date]);
     let times = of(&[Kind::Time]);
     let both = of(&[Kind::DateTime]);
-    let nights = fields.iter().any(|f| f.says(&["night", "nights", "notte", "notti", "checkin", "checkout", "hotel"]))
-        || fields.iter().any(|f| f.named(&["check"]));
+    let nights =
+        fields.iter().any(|f| f.says(&["night", "nights", "notte", "notti", "checkin", "checkout", "hotel"]))
+            || fields.iter().any(|f| f.named(&["check"]));
     if !days.is_empty() {
         place_days(&days, source, out, nights);
     }
     if !times.is_empty() {
         let roles: Vec<(Role, Time)> = source.found.hours.iter().map(|h| (h.role, h.time)).collect();
         let span = duration(source);
-        for (field, time) in ends(&times, &roles, false, None, span.map(|s| move |t: Time| t.saturating_add(s))) {
+        for (field, time) in ends(&times, &roles, false, span.map(|s| move |t: Time| t.saturating_add(s))) {
             out.values.insert(field.name.clone(), json!(time.strftime("%H:%M").to_string()));
         }
     }
@@ -127,7 +131,7 @@ fn place_days(fields: &[&Field], source: &Source, out: &mut Filled, nights: bool
     let said: Vec<(Role, Date)> = source.found.days.iter().map(|d| (d.role, d.date)).collect();
     let span = nights_said(source);
     let grow = span.map(|days| move |date: Date| date.saturating_add(days.days()));
-    for (field, date) in ends(fields, &said, !nights, None, grow) {
+    for (field, date) in ends(fields, &said, !nights, grow) {
         out.values.insert(field.name.clone(), json!(date.to_string()));
     }
     // One day asked for, several said, none of them a range: one call each.
@@ -154,7 +158,7 @@ fn place_moments(fields: &[&Field], source: &Source, out: &mut Filled) {
     let zone = source.now.time_zone();
     let hours: Vec<(Role, Time)> = source.found.hours.iter().map(|h| (h.role, h.time)).collect();
     let span = duration(source);
-    for (field, time) in ends(fields, &hours, false, Some(()), span.map(|s| move |t: Time| t.saturating_add(s))) {
+    for (field, time) in ends(fields, &hours, false, span.map(|s| move |t: Time| t.saturating_add(s))) {
         let date = if field.role == Role::To { last.date } else { first.date };
         let moment = date.to_datetime(time);
         let plain = {
@@ -175,7 +179,6 @@ fn ends<'f, T: Copy + PartialEq>(
     fields: &[&'f Field],
     said: &[(Role, T)],
     one_is_both: bool,
-    _moments: Option<()>,
     grow: Option<impl Fn(T) -> T>,
 ) -> Vec<(&'f Field, T)> {
     let mut out: Vec<(&Field, T)> = Vec::new();
@@ -195,7 +198,9 @@ fn ends<'f, T: Copy + PartialEq>(
     let mut next = singles.iter().copied();
     for (n, field) in fields.iter().enumerate() {
         let value = match role_of(n, field) {
-            Role::From => by(Role::From).or_else(|| next.next()).or_else(|| if pair { None } else { by(Role::To) }),
+            Role::From => {
+                by(Role::From).or_else(|| next.next()).or_else(|| if pair { None } else { by(Role::To) })
+            }
             Role::To if pair => by(Role::To).or_else(|| {
                 let start = by(Role::From).or_else(|| singles.first().copied())?;
                 match &grow {
@@ -235,7 +240,8 @@ fn duration(source: &Source) -> Option<jiff::Span> {
 fn nights_said(source: &Source) -> Option<i64> {
     source.found.numbers.iter().find_map(|n| {
         let unit = source.tokens.get(n.last + 1)?;
-        (unit.is(&["notti", "notte", "nights", "night"]) && (1.0..=365.0).contains(&n.value)).then_some(n.value as i64)
+        (unit.is(&["notti", "notte", "nights", "night"]) && (1.0..=365.0).contains(&n.value))
+            .then_some(n.value as i64)
     })
 }
 
@@ -272,15 +278,50 @@ fn numbers(fields: &[Field], source: &mut Source, out: &mut Filled, alone: bool)
         out.values.insert(field.name.clone(), number(value));
         source.take(found[n].first, found[n].last);
     }
+    // "Al primo turno", "the second shift".
+    for field in &wanted {
+        let ordinal = |i: usize| {
+            let rank = [
+                &["primo", "prima", "first"],
+                &["secondo", "seconda", "second"],
+                &["terzo", "terza", "third"],
+                &["quarto", "quarta", "fourth"],
+            ];
+            rank.iter().position(|names| source.is(i, *names)).map(|n| n as f64 + 1.0)
+        };
+        let beside = |i: usize| {
+            source
+                .tokens
+                .get(i)
+                .is_some_and(|t| t.word && field.cues.iter().any(|c| c.similarity(&t.features()) > 0.8))
+        };
+        if out.values.contains_key(&field.name) {
+            continue;
+        }
+        if let Some(i) = (0..source.tokens.len())
+            .find(|i| ordinal(*i).is_some() && (beside(i + 1) || (*i > 0 && beside(i - 1))))
+        {
+            out.values.insert(field.name.clone(), number(ordinal(i).unwrap_or(1.0)));
+            source.take(i, i);
+        }
+    }
     // Nights and days between two days that were said.
     let first = source.found.days.iter().find(|d| d.role == Role::From);
     let last = source.found.days.iter().find(|d| d.role == Role::To);
     if let (Some(first), Some(last)) = (first, last) {
-        let days = last.date.since(first.date).ok().and_then(|s| s.round(SpanRound::new().largest(Unit::Day).days_are_24_hours()).ok());
+        let days = last
+            .date
+            .since(first.date)
+            .ok()
+            .and_then(|s| s.round(SpanRound::new().largest(Unit::Day).days_are_24_hours()).ok());
         let days = days.map_or(0, |s| s.get_days());
         // A beginning that has its end as an argument needs no count beside it.
         let ended = fields.iter().any(|f| f.kind == Kind::Date && f.role == Role::To);
-        for field in wanted.iter().filter(|f| (f.required || !ended) && !out.values.contains_key(&f.name)).collect::<Vec<_>>() {
+        for field in wanted
+            .iter()
+            .filter(|f| (f.required || !ended) && !out.values.contains_key(&f.name))
+            .collect::<Vec<_>>()
+        {
             if field.named(&["nights", "notti"]) {
                 out.values.insert(field.name.clone(), json!(days));
             } else if field.named(&["days", "giorni"]) {
@@ -302,7 +343,8 @@ fn unit_minutes(norm: &str) -> Option<f64> {
         "giorno" | "giorni" | "day" | "days" => 1440.0,
         "notte" | "notti" | "night" | "nights" => 1440.0,
         "settimana" | "settimane" | "week" | "weeks" => 10_080.0,
-        "mese" | "mesi" | "month" | "months" => 43_200.0,
+        "mese" | "mesi" | "month" | "months" => 43_800.0,
+        "anno" | "anni" | "year" | "years" => 525_600.0,
         _ => return None,
     })
 }
@@ -312,7 +354,8 @@ fn suits(field: &Field, value: f64, first: usize, last: usize, source: &Source, 
     let word = |i: usize| source.tokens.get(i).filter(|t| t.word);
     let content = |i: usize| word(i).filter(|t| !super::lexicon::is_stop(&t.norm) && !source.found.taken[i]);
     // The noun it counts: the next word, behind "di" or an adjective at most.
-    let after: Vec<usize> = (last + 1..=last + 3).take_while(|i| word(*i).is_some() && !source.found.taken[*i]).collect();
+    let after: Vec<usize> =
+        (last + 1..=last + 3).take_while(|i| word(*i).is_some() && !source.found.taken[*i]).collect();
     let mut score: f64 = 0.0;
     for (distance, i) in after.iter().enumerate() {
         if let Some(token) = content(*i) {
@@ -342,17 +385,35 @@ fn suits(field: &Field, value: f64, first: usize, last: usize, source: &Source, 
             Some(own) => (if lasts || own < unit { score.max(0.8) } else { score * 0.3 }, value * unit / own),
             None if lasts => (score.max(0.7), value),
             // Days and hours count nothing else than days and hours.
-            None => (if field.speaks_of(&source.tokens[last + 1].features()) > 0.5 { score } else { 0.0 }, value),
+            None => {
+                (if field.speaks_of(&source.tokens[last + 1].features()) > 0.5 { score } else { 0.0 }, value)
+            }
         };
     }
-    let people = field.says(&["people", "persons", "guests", "persone", "coperti", "ospiti", "attendees", "partecipanti", "diners", "party", "seats", "posti"]);
+    let people = field.says(&[
+        "people",
+        "persons",
+        "guests",
+        "persone",
+        "coperti",
+        "ospiti",
+        "attendees",
+        "partecipanti",
+        "diners",
+        "party",
+        "seats",
+        "posti",
+    ]);
     let lone = content(last + 1).is_none();
     let led = first > 0 && source.is(first - 1, &["per", "for", "in", "of", "pour", "fur", "para"]);
     if people && lone && led {
         score = score.max(0.75);
     }
-    let money = field.says(&["amount", "importo", "euro", "price", "prezzo", "cost", "budget", "eur", "cifra", "somma"]);
-    let coin = |i: usize| word(i).is_some_and(|t| t.is(&["euro", "eur", "dollar", "dollars", "dollari", "usd", "pounds"]));
+    let money = field
+        .says(&["amount", "importo", "euro", "price", "prezzo", "cost", "budget", "eur", "cifra", "somma"]);
+    let coin = |i: usize| {
+        word(i).is_some_and(|t| t.is(&["euro", "eur", "dollar", "dollars", "dollari", "usd", "pounds"]))
+    };
     if money && (coin(last + 1) || (first > 0 && coin(first - 1))) {
         score = score.max(0.95);
     }

@@ -31,12 +31,24 @@ pub(super) fn of(request: &str) -> Talk {
     let has = |list: &[&str]| words.iter().any(|w| list.contains(w));
     let starts = |list: &[&str]| words.iter().any(|w| list.iter().any(|p| w.starts_with(p)));
     let phrase = |p: &[&str]| words.windows(p.len()).any(|w| w == p);
-    let sums = starts(&["riassum", "riepilog", "ricapitol", "summar", "recap", "resum", "zusammenfass", "sintetizza", "riassunto"]);
+    let sums = starts(&[
+        "riassum",
+        "riepilog",
+        "ricapitol",
+        "summar",
+        "recap",
+        "resum",
+        "zusammenfass",
+        "sintetizza",
+        "riassunto",
+    ]);
     let shared = starts(&["discuss", "parlat", "conversa", "dialog", "chat", "talked", "besproch"])
         || phrase(&["so", "far"])
         || has(&["finora", "detto", "said", "besprochen"])
         || phrase(&["fin", "qui"]);
-    let spoke = starts(&["discuss", "parlat", "talked", "conversa"]) && (has(&["abbiamo", "we", "nostra", "our", "hemos", "cosa", "che", "what"]) || starts(&["conversa"]));
+    let spoke = starts(&["discuss", "parlat", "talked", "conversa"])
+        && (has(&["abbiamo", "we", "nostra", "our", "hemos", "cosa", "che", "what"])
+            || starts(&["conversa"]));
     let asked_before = (has(&["ti", "you"]) && starts(&["chiest", "asked", "domandat"]) && has(&["ho", "i"]))
         || phrase(&["did", "i", "ask"])
         || (starts(&["dett", "rispost"]) && has(&["hai", "mi"]) && has(&["cosa", "che"]))
@@ -45,7 +57,10 @@ pub(super) fn of(request: &str) -> Talk {
     if (sums && (shared || words.len() <= 3)) || spoke || asked_before {
         return Talk::Recap;
     }
-    let can = (has(&["puoi", "sai", "potete"]) && has(&["fare", "aiutarmi"]) && has(&["cosa", "che", "come"]) && words.len() <= 7)
+    let can = (has(&["puoi", "sai", "potete"])
+        && has(&["fare", "aiutarmi"])
+        && has(&["cosa", "che", "come"])
+        && words.len() <= 7)
         || (phrase(&["can", "you", "do"]) && has(&["what"]))
         || (words.len() <= 2 && has(&["aiuto", "help", "hilfe", "ayuda"]))
         || (phrase(&["help", "me"]) && words.len() <= 6 && has(&["how", "what"]));
@@ -70,7 +85,11 @@ pub(super) fn of(request: &str) -> Talk {
         return Talk::Withdrawal;
     }
     if words.iter().all(|w| lexicon::is_chat(w)) {
-        return if has(&["grazie", "thanks", "thank", "merci", "danke", "gracias", "obrigado"]) { Talk::Thanks } else { Talk::Greeting };
+        return if has(&["grazie", "thanks", "thank", "merci", "danke", "gracias", "obrigado"]) {
+            Talk::Thanks
+        } else {
+            Talk::Greeting
+        };
     }
     Talk::Other
 }

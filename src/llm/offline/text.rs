@@ -171,7 +171,9 @@ pub(super) fn tokens(text: &str) -> Vec<Token> {
         let mut end = i;
         // An address runs to the next blank.
         let mut stop = i;
-        while at(stop).is_some_and(|c| !c.is_whitespace() && !matches!(c, '"' | '«' | '»' | '<' | '>' | '(' | ')')) {
+        while at(stop)
+            .is_some_and(|c| !c.is_whitespace() && !matches!(c, '"' | '«' | '»' | '<' | '>' | '(' | ')'))
+        {
             stop += 1;
         }
         let chunk = &text[offset(i)..offset(stop)];
@@ -183,7 +185,9 @@ pub(super) fn tokens(text: &str) -> Vec<Token> {
         } else {
             while let Some(c) = at(end) {
                 let next = at(end + 1);
-                let digits = end > i && at(end - 1).is_some_and(|c| c.is_ascii_digit()) && next.is_some_and(|c| c.is_ascii_digit());
+                let digits = end > i
+                    && at(end - 1).is_some_and(|c| c.is_ascii_digit())
+                    && next.is_some_and(|c| c.is_ascii_digit());
                 let inside = c.is_alphanumeric()
                     || (matches!(c, '-' | '_') && next.is_some_and(char::is_alphanumeric))
                     || (matches!(c, '.' | '/' | ':' | ',') && digits)
@@ -232,7 +236,8 @@ pub(super) fn name_words(name: &str) -> Vec<String> {
     let mut word = String::new();
     let mut before: Option<char> = None;
     for c in name.chars().take(200) {
-        let upper_after_lower = c.is_uppercase() && before.is_some_and(|b| b.is_lowercase() || b.is_ascii_digit());
+        let upper_after_lower =
+            c.is_uppercase() && before.is_some_and(|b| b.is_lowercase() || b.is_ascii_digit());
         if (!c.is_alphanumeric() || upper_after_lower) && !word.is_empty() {
             words.push(fold(&std::mem::take(&mut word)));
         }

@@ -18,7 +18,10 @@ pub(super) struct Hour {
     pub role: Role,
 }
 
-const LEADS: &[&str] = &["alle", "alla", "all", "ore", "dalle", "dall", "at", "um", "las", "les", "le", "verso", "around", "h", "per"];
+const LEADS: &[&str] = &[
+    "alle", "alla", "all", "ore", "dalle", "dall", "at", "um", "las", "les", "le", "verso", "around", "h",
+    "per",
+];
 const EVENING: &[&str] = &["stasera", "sera", "serata", "cena", "tonight", "evening", "dinner"];
 const AFTERNOON: &[&str] = &["pomeriggio", "afternoon", "pranzo", "lunch"];
 
@@ -81,12 +84,17 @@ impl Reader<'_> {
         }
         let (mut b, end) = self.one(at, true)?;
         let month_follows = self.tokens.get(end).is_some_and(|t| month(&t.norm).is_some());
-        let clear = strict || b.last > at || [a.first, at].iter().any(|k| self.tokens.get(*k).is_some_and(clock));
+        let clear =
+            strict || b.last > at || [a.first, at].iter().any(|k| self.tokens.get(*k).is_some_and(clock));
         if month_follows || !(clear || self.dated) {
             return None;
         }
         // "from 2 to 4 pm"
-        if b.time.hour() >= 12 && a.time.hour() < 12 && self.is(end - 1, &["pm"]) && a.time.hour() + 12 < b.time.hour() + 1 {
+        if b.time.hour() >= 12
+            && a.time.hour() < 12
+            && self.is(end - 1, &["pm"])
+            && a.time.hour() + 12 < b.time.hour() + 1
+        {
             a.time = later(a.time);
         }
         if b.time <= a.time && b.time.hour() < 12 {
@@ -136,11 +144,29 @@ impl Reader<'_> {
             t.word
                 && !super::lexicon::is_stop(&t.norm)
                 && !super::dates::is_calendar(&t.norm)
-                && !t.is(&["am", "pm", "mezza", "oclock", "uhr", "oggi", "domani", "dopodomani", "stasera", "today", "tomorrow", "tonight"])
+                && !t.is(&[
+                    "am",
+                    "pm",
+                    "mezza",
+                    "oclock",
+                    "uhr",
+                    "oggi",
+                    "domani",
+                    "dopodomani",
+                    "stasera",
+                    "today",
+                    "tomorrow",
+                    "tonight",
+                ])
         });
         let dated = follows.is_some_and(|t| month(&t.norm).is_some());
         let hour_word = follows.is_some_and(|t| t.is(&["ore"]));
-        if !spoken && !part && ((counts && !hour_word) || dated || (soft && !self.is(at.wrapping_sub(1), &["ore"]) && !self.is(at.wrapping_sub(2), &["per"]))) {
+        if !spoken
+            && !part
+            && ((counts && !hour_word)
+                || dated
+                || (soft && !self.is(at.wrapping_sub(1), &["ore"]) && !self.is(at.wrapping_sub(2), &["per"])))
+        {
             return None;
         }
         let mut next = at + 1;
@@ -153,7 +179,8 @@ impl Reader<'_> {
             } else if more.is_some_and(|t| t.is(&["un"])) && self.is(next + 2, &["quarto"]) {
                 minute = 15;
                 next += 3;
-            } else if let Some(m) = more.and_then(|t| super::numbers::word(&t.norm).or_else(|| super::numbers::digits(&t.norm)))
+            } else if let Some(m) =
+                more.and_then(|t| super::numbers::word(&t.norm).or_else(|| super::numbers::digits(&t.norm)))
                 && (1.0..60.0).contains(&m)
                 && lead
                 && self.tokens.get(next + 2).is_none_or(|t| !t.word || super::lexicon::is_stop(&t.norm))
@@ -190,7 +217,9 @@ impl Reader<'_> {
         } else if self.is(next, &["o"]) && self.is(next + 1, &["clock"]) {
             next += 2;
         }
-        if late.is_none() && let Some((second, end)) = self.part(next) {
+        if late.is_none()
+            && let Some((second, end)) = self.part(next)
+        {
             late = Some(second);
             next = end;
         }

@@ -12,11 +12,14 @@ pub(super) fn check(request: &Request, prompt: &Prompt) -> Value {
     let lang = prompt.language();
     let executed: Vec<Executed> = prompt.lines("executed");
     let open: Vec<&Executed> = executed.iter().filter(|e| e.status == "needs_input").collect();
-    let failed = executed.iter().filter(|e| matches!(e.status.as_str(), "failed" | "blocked" | "cancelled")).count();
+    let failed =
+        executed.iter().filter(|e| matches!(e.status.as_str(), "failed" | "blocked" | "cancelled")).count();
     let reasoning = match (open.is_empty(), failed) {
         (false, _) => "Something required is only the user's to say.".to_owned(),
         (true, 0) => "Every step was carried out.".to_owned(),
-        (true, n) => format!("{n} of {} steps could not be carried out; the answer says why.", executed.len()),
+        (true, n) => {
+            format!("{n} of {} steps could not be carried out; the answer says why.", executed.len())
+        }
     };
     let mut verdict = json!({
         "should_continue": false,

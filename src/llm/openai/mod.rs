@@ -27,6 +27,7 @@ use super::options::{Forcing, ModelOptions, Options};
 use super::prices::Price;
 use super::provider::{CallControl, Provider};
 use super::{Completion, Request, tokens};
+use crate::run::Usage;
 use reply::Read;
 use transport::{Bounds, Once, Watch};
 
@@ -75,6 +76,12 @@ impl OpenAi {
         let mut other = self.clone();
         other.model.forcing = forcing;
         other
+    }
+
+    /// What a call counts as that nobody metered, having said `output` tokens as far as is known.
+    fn unknown(&self, request: &Request, output: u64) -> Usage {
+        let most = request.max_output_tokens.unwrap_or(self.model.max_output_tokens);
+        self.price.unknown(tokens::request(request), output, u64::from(most))
     }
 
     /// One HTTP exchange; what a stream had said when it failed is in the error's second part.
@@ -139,15 +146,15 @@ impl Provider for OpenAi {
         match self.exchange(request, access).await {
             Ok(Read { mut reply, usage }) => {
                 reply.model.clone_from(name);
-                let (input, cached, output) = match usage {
-                    Some(said) => (said.input, said.cached, said.output),
-                    None => (tokens::request(request), 0, tokens::reply(&reply)),
+                let usage = match usage {
+                    Some(said) => self.price.usage(said.input, said.cached, said.output),
+                    None => self.unknown(request, tokens::reply(&reply)),
                 };
-                Ok(Completion { reply, usage: self.price.usage(input, cached, output) })
+                Ok(Completion { reply, usage })
             }
             Err((kind, _)) if kind.is_free() => Err(Error::new(name, without(kind, &key))),
             Err((kind, output)) => {
-                let usage = self.price.usage(tokens::request(request), 0, output);
+                let usage = self.unknown(request, output);
                 Err(Error::new(name, without(kind, &key)).costing(usage))
             }
         }

@@ -168,9 +168,7 @@ impl Watch {
             }
             Event::RunFailed { .. } => self.terminal += 1,
             Event::RunQueued(queued) => self.plan_only = queued.plan_only,
-            Event::PlanningFailed { .. }
-            | Event::ReplyRejected { .. }
-            | Event::Continuation { .. } => {}
+            Event::PlanningFailed { .. } | Event::ReplyRejected { .. } | Event::Continuation { .. } => {}
         }
         let _ = state;
     }

@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use super::template::{Body, Flaw, Secret, Template};
 use super::{Http, IDEMPOTENCY_HEADER, Literal, Network, Problem, Spec, Terms};
-use crate::run::{Effect, Repeat};
 use crate::nearest::{did_you_mean, listed};
+use crate::run::{Effect, Repeat};
 
 const METHODS: [&str; 5] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
 

@@ -12,14 +12,34 @@ fn same(got: &Value, want: &Value) -> bool {
 #[test]
 fn requests_reach_their_tool_with_their_arguments() {
     let cases: Vec<(&str, &str, Value)> = vec![
-        ("Che tempo fa oggi a Milano?", "WeatherForecast_Get", json!({"city": "Milano", "date": "2026-05-04"})),
+        (
+            "Che tempo fa oggi a Milano?",
+            "WeatherForecast_Get",
+            json!({"city": "Milano", "date": "2026-05-04"}),
+        ),
         ("meteo roma", "WeatherForecast_Get", json!({"city": "roma"})),
-        ("Com'è il meteo a reggio emilia domani?", "WeatherForecast_Get", json!({"city": "reggio emilia", "date": "2026-05-05"})),
-        ("Will it be sunny in New York on June 3rd?", "WeatherForecast_Get", json!({"city": "New York", "date": "2026-06-03"})),
+        (
+            "Com'è il meteo a reggio emilia domani?",
+            "WeatherForecast_Get",
+            json!({"city": "reggio emilia", "date": "2026-05-05"}),
+        ),
+        (
+            "Will it be sunny in New York on June 3rd?",
+            "WeatherForecast_Get",
+            json!({"city": "New York", "date": "2026-06-03"}),
+        ),
         ("Piove a Londra?", "WeatherForecast_Get", json!({"city": "Londra"})),
         ("Il mio username è keysersoze", "get_user_name", json!({"username": "keysersoze"})),
-        ("Vorrei richiedere 3 giorni di ferie dal 15 al 17 giugno", "MakeRequest", json!({"from": "2026-06-15", "to": "2026-06-17"})),
-        ("Please submit a vacation request from June 15 to June 19", "MakeRequest", json!({"from": "2026-06-15", "to": "2026-06-19"})),
+        (
+            "Vorrei richiedere 3 giorni di ferie dal 15 al 17 giugno",
+            "MakeRequest",
+            json!({"from": "2026-06-15", "to": "2026-06-17"}),
+        ),
+        (
+            "Please submit a vacation request from June 15 to June 19",
+            "MakeRequest",
+            json!({"from": "2026-06-15", "to": "2026-06-19"}),
+        ),
         ("Quanti giorni di ferie ho?", "GetBalance", json!({})),
         ("Chi deve approvare la mia richiesta?", "GetApprovers", json!({})),
         ("Annulla la richiesta di ferie numero 12", "CancelRequest", json!({"request_id": 12})),
@@ -51,8 +71,16 @@ fn requests_reach_their_tool_with_their_arguments() {
         ),
         ("Che stato ha il ticket INC-301?", "ticket_status", json!({"ticket_id": "INC-301"})),
         ("How is INC-9 going? What's its status?", "ticket_status", json!({"ticket_id": "INC-9"})),
-        ("Prendo in prestito \"La coscienza di Zeno\" per due settimane", "borrow_book", json!({"title": "La coscienza di Zeno", "weeks": 2})),
-        ("I'd like to borrow Moby Dick for three weeks", "borrow_book", json!({"title": "Moby Dick", "weeks": 3})),
+        (
+            "Prendo in prestito \"La coscienza di Zeno\" per due settimane",
+            "borrow_book",
+            json!({"title": "La coscienza di Zeno", "weeks": 2}),
+        ),
+        (
+            "I'd like to borrow Moby Dick for three weeks",
+            "borrow_book",
+            json!({"title": "Moby Dick", "weeks": 3}),
+        ),
         (
             "Prenotami la sala Rossa giovedì dalle 9 alle 11 per 6 persone con il proiettore",
             "book_room",
@@ -82,7 +110,10 @@ fn requests_reach_their_tool_with_their_arguments() {
         let told = World::all().told(request);
         let fine = told.calls.len() == 1 && told.calls[0].0 == *tool && same(&told.calls[0].1, want);
         if !fine {
-            wrong.push(format!("{request}\n   want {tool} {want}\n   got  {:?} {:?} ask {:?}", told.calls, told.scenes, told.question));
+            wrong.push(format!(
+                "{request}\n   want {tool} {want}\n   got  {:?} {:?} ask {:?}",
+                told.calls, told.scenes, told.question
+            ));
         }
     }
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
@@ -132,31 +163,86 @@ fn what_no_scene_serves_calls_no_tool_and_says_what_can_be_done() {
 fn joined_requests_are_split_in_order() {
     // Words of the request; scenes in order; whether the second waits for the first.
     let cases: Vec<(&str, &[&str], bool)> = vec![
-        ("Voglio sapere il meteo a Milano e poi richiedere 3 giorni di ferie dal 15 al 17 giugno", &["Weather", "VacationManagement"], true),
-        ("What is the weather in Milan, and then ask for three days off from 15 to 17 June", &["Weather", "VacationManagement"], true),
-        ("Prima dimmi il meteo a Roma, poi prenota un tavolo per due da Gino domani alle 20", &["Weather", "Dining"], true),
-        ("First book a table for two at The Anchor tomorrow at 8pm, then tell me the weather in London", &["Dining", "Weather"], true),
-        ("Apri un ticket: il mouse non funziona. Poi dimmi che tempo fa a Torino", &["ServiceDesk", "Weather"], true),
+        (
+            "Voglio sapere il meteo a Milano e poi richiedere 3 giorni di ferie dal 15 al 17 giugno",
+            &["Weather", "VacationManagement"],
+            true,
+        ),
+        (
+            "What is the weather in Milan, and then ask for three days off from 15 to 17 June",
+            &["Weather", "VacationManagement"],
+            true,
+        ),
+        (
+            "Prima dimmi il meteo a Roma, poi prenota un tavolo per due da Gino domani alle 20",
+            &["Weather", "Dining"],
+            true,
+        ),
+        (
+            "First book a table for two at The Anchor tomorrow at 8pm, then tell me the weather in London",
+            &["Dining", "Weather"],
+            true,
+        ),
+        (
+            "Apri un ticket: il mouse non funziona. Poi dimmi che tempo fa a Torino",
+            &["ServiceDesk", "Weather"],
+            true,
+        ),
         ("Tell me the weather in Rome and also track parcel TRK00012", &["Weather", "Parcels"], false),
         ("Dimmi il meteo a Bari e anche lo stato del ticket INC-5", &["Weather", "ServiceDesk"], false),
-        ("Dov'è il pacco TRK00012? Inoltre vorrei sapere che tempo fa a Lecce", &["Parcels", "Weather"], false),
+        (
+            "Dov'è il pacco TRK00012? Inoltre vorrei sapere che tempo fa a Lecce",
+            &["Parcels", "Weather"],
+            false,
+        ),
         ("Che tempo fa a Pisa e quali sale sono libere domani?", &["Weather", "MeetingRooms"], false),
         ("Il mio username è keysersoze e vorrei sapere il meteo a Milano", &["Identity", "Weather"], false),
-        ("Prima di prenotare la sala Verdi domani dalle 10 alle 11, dimmi il meteo a Milano", &["Weather", "MeetingRooms"], true),
+        (
+            "Prima di prenotare la sala Verdi domani dalle 10 alle 11, dimmi il meteo a Milano",
+            &["Weather", "MeetingRooms"],
+            true,
+        ),
         ("Track parcel TRK00012 after telling me the weather in Oslo", &["Weather", "Parcels"], true),
-        ("Prenota la sala Verdi domani dalle 10 alle 11, ma prima dimmi che tempo fa a Como", &["Weather", "MeetingRooms"], true),
-        ("Meteo a Milano, stato del ticket INC-5 e dov'è il pacco TRK00012", &["Weather", "ServiceDesk", "Parcels"], false),
-        ("Show me the menu of The Anchor; after that book a table there for 2 on Friday at 8pm", &["Dining", "Dining"], true),
-        ("Vorrei sapere il meteo a Roma, dopodiché chiedere ferie dal 3 al 5 luglio e infine sapere chi le approva", &["Weather", "VacationManagement", "VacationManagement"], true),
-        ("Ciao! Mi chiamo con username keysersoze e vorrei sapere il meteo a Milano oggi.", &["Identity", "Weather"], false),
-        ("Lend me \"Dune\" for two weeks as well as telling me the weather in Milan", &["Library", "Weather"], false),
+        (
+            "Prenota la sala Verdi domani dalle 10 alle 11, ma prima dimmi che tempo fa a Como",
+            &["Weather", "MeetingRooms"],
+            true,
+        ),
+        (
+            "Meteo a Milano, stato del ticket INC-5 e dov'è il pacco TRK00012",
+            &["Weather", "ServiceDesk", "Parcels"],
+            false,
+        ),
+        (
+            "Show me the menu of The Anchor; after that book a table there for 2 on Friday at 8pm",
+            &["Dining", "Dining"],
+            true,
+        ),
+        (
+            "Vorrei sapere il meteo a Roma, dopodiché chiedere ferie dal 3 al 5 luglio e infine sapere chi le approva",
+            &["Weather", "VacationManagement", "VacationManagement"],
+            true,
+        ),
+        (
+            "Ciao! Mi chiamo con username keysersoze e vorrei sapere il meteo a Milano oggi.",
+            &["Identity", "Weather"],
+            false,
+        ),
+        (
+            "Lend me \"Dune\" for two weeks as well as telling me the weather in Milan",
+            &["Library", "Weather"],
+            false,
+        ),
     ];
     let mut wrong = Vec::new();
     for (request, scenes, waits) in &cases {
         let told = World::all().told(request);
         let second = told.depends.get(1).is_some_and(|d| d.contains(&1));
         if told.scenes != *scenes || (scenes.len() > 1 && second != *waits) || told.question.is_some() {
-            wrong.push(format!("{request}\n   want {scenes:?} {waits}\n   got {:?} {:?} {:?}\n   {:?} {:?}", told.scenes, told.depends, told.purposes, told.calls, told.question));
+            wrong.push(format!(
+                "{request}\n   want {scenes:?} {waits}\n   got {:?} {:?} {:?}\n   {:?} {:?}",
+                told.scenes, told.depends, told.purposes, told.calls, told.question
+            ));
         }
     }
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
@@ -172,7 +258,11 @@ fn what_belongs_together_is_not_torn_apart() {
         ("Apri un ticket: la stampante e il monitor sono rotti", "open_ticket", 1),
         ("Prenota un tavolo per due adulti e due bambini da Gino e figli domani alle 20", "reserve_table", 1),
         ("Vorrei ferie da lunedì a mercoledì", "MakeRequest", 1),
-        ("Prenota la sala Verdi domani dalle 10 alle 12. Siamo in otto e serve il proiettore.", "book_room", 1),
+        (
+            "Prenota la sala Verdi domani dalle 10 alle 12. Siamo in otto e serve il proiettore.",
+            "book_room",
+            1,
+        ),
         ("Avete libri di Fruttero e Lucentini?", "search_books", 1),
         ("Open a ticket saying \"first the screen flickers, then it dies\"", "open_ticket", 1),
     ] {
@@ -194,7 +284,10 @@ fn what_is_missing_is_asked_for_in_the_users_language_and_the_reply_carries_on()
     assert!(question["question"].as_str().unwrap().contains("l'ora"), "{question}");
     assert!(told.answer.contains("l'ora"));
     let told = world.told("alle 20:30");
-    assert_eq!(told.call("reserve_table"), &json!({"restaurant": "Gino", "date": "2026-05-05", "time": "20:30", "party_size": 4}));
+    assert_eq!(
+        told.call("reserve_table"),
+        &json!({"restaurant": "Gino", "date": "2026-05-05", "time": "20:30", "party_size": 4})
+    );
 
     let mut world = World::all();
     let told = world.told("I'd like to book a table at The Anchor for tomorrow at 8pm");

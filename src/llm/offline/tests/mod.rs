@@ -1,7 +1,9 @@
 //! The embedded model against a catalogue of strangers' scenes, through prompts as they are built.
 
+mod contract;
 mod domains;
 mod flow;
+mod more;
 mod readers;
 mod robust;
 mod scenarios;

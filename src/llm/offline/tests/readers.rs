@@ -71,7 +71,21 @@ fn single_days_are_the_next_such_day() {
 
 #[test]
 fn what_is_no_date_is_not_read_as_one() {
-    for words in ["3 giorni di ferie", "per 4 persone", "room 12", "sala 3", "three days off", "it may rain", "5 euro", "ticket 15", "la radice di 144", "4 giorni", "marzo", "i 5 libri", "il 5% di sconto"] {
+    for words in [
+        "3 giorni di ferie",
+        "per 4 persone",
+        "room 12",
+        "sala 3",
+        "three days off",
+        "it may rain",
+        "5 euro",
+        "ticket 15",
+        "la radice di 144",
+        "4 giorni",
+        "marzo",
+        "i 5 libri",
+        "il 5% di sconto",
+    ] {
         assert_eq!(days(words), [], "{words}");
     }
 }
@@ -105,7 +119,10 @@ fn times_are_read_with_their_part_of_the_day() {
     }
     let tokens = text::tokens("domani dalle 10 alle 12:30");
     let found = Entities::of(&tokens, date(2026, 5, 4));
-    assert_eq!(found.hours.iter().map(|h| (h.role, h.time.hour())).collect::<Vec<_>>(), [(Role::From, 10), (Role::To, 12)]);
+    assert_eq!(
+        found.hours.iter().map(|h| (h.role, h.time.hour())).collect::<Vec<_>>(),
+        [(Role::From, 10), (Role::To, 12)]
+    );
     assert_eq!(found.days.len(), 1);
 }
 

@@ -11,8 +11,12 @@ fn office() -> impl FnMut(&str, &Value) -> Value {
         "WeatherForecast_Get" => {
             json!({"outcome": "ok", "result": {"city": arguments["city"]}, "say": format!("A {}: sole.", arguments["city"].as_str().unwrap())})
         }
-        "get_user_name" => json!({"outcome": "ok", "result": {"name": "Alessandro Rapiti"}, "say": "Alessandro Rapiti"}),
-        "GetBalance" => json!({"outcome": "ok", "result": {"left": left}, "say": format!("Ti restano {left} giorni.")}),
+        "get_user_name" => {
+            json!({"outcome": "ok", "result": {"name": "Alessandro Rapiti"}, "say": "Alessandro Rapiti"})
+        }
+        "GetBalance" => {
+            json!({"outcome": "ok", "result": {"left": left}, "say": format!("Ti restano {left} giorni.")})
+        }
         "MakeRequest" => {
             left -= 3;
             json!({"outcome": "ok", "result": {"request_id": 1}, "say": "Richiesta inviata."})
@@ -23,7 +27,10 @@ fn office() -> impl FnMut(&str, &Value) -> Value {
 
 #[test]
 fn a_write_changes_what_is_read_after_it() {
-    let told = World::all().ask("Quanti giorni di ferie ho? Poi chiedi ferie dal 15 al 17 giugno e dimmi quanti me ne restano", &mut office());
+    let told = World::all().ask(
+        "Quanti giorni di ferie ho? Poi chiedi ferie dal 15 al 17 giugno e dimmi quanti me ne restano",
+        &mut office(),
+    );
     assert_eq!(told.tools(), ["GetBalance", "MakeRequest", "GetBalance"], "{:?}", told.purposes);
     assert_eq!(told.depends, [vec![], vec![1], vec![2]]);
     assert!(told.answer.contains("26") && told.answer.contains("23"), "{}", told.answer);
@@ -57,9 +64,11 @@ fn nothing_is_invented() {
 fn who_approves_after_a_greeting_and_a_request() {
     let mut world = World::all();
     let mut office = office();
-    let told = world.ask("Ciao! Mi chiamo con username keysersoze e vorrei sapere il meteo a Milano oggi.", &mut office);
+    let told = world
+        .ask("Ciao! Mi chiamo con username keysersoze e vorrei sapere il meteo a Milano oggi.", &mut office);
     assert_eq!(told.scenes, ["Identity", "Weather"]);
-    let told = world.ask("Perfetto! Ora vorrei richiedere 5 giorni di ferie dal 15 giugno al 19 giugno.", &mut office);
+    let told = world
+        .ask("Perfetto! Ora vorrei richiedere 5 giorni di ferie dal 15 giugno al 19 giugno.", &mut office);
     assert_eq!(told.call("MakeRequest"), &json!({"from": "2026-06-15", "to": "2026-06-19"}));
     let told = world.ask("Chi deve approvare la mia richiesta?", &mut office);
     assert_eq!(told.tools(), ["GetApprovers"]);
@@ -67,8 +76,12 @@ fn who_approves_after_a_greeting_and_a_request() {
 
 #[test]
 fn for_somebody_else_the_name_is_passed_on() {
-    let told = World::all().ask("Sono mrossi. Chiedi 5 giorni di ferie per me dal 15 al 19 giugno", &mut office());
-    assert_eq!(told.call("MakeRequest"), &json!({"from": "2026-06-15", "to": "2026-06-19", "employee": "mrossi"}));
+    let told =
+        World::all().ask("Sono mrossi. Chiedi 5 giorni di ferie per me dal 15 al 19 giugno", &mut office());
+    assert_eq!(
+        told.call("MakeRequest"),
+        &json!({"from": "2026-06-15", "to": "2026-06-19", "employee": "mrossi"})
+    );
     assert_eq!(told.calls.len(), 1, "{:?}", told.calls);
 }
 

@@ -19,10 +19,22 @@ fn the_shipped_scenes_are_routed_planned_and_filled() {
     let Some(_) = world() else { return };
     let mut wrong = Vec::new();
     for (request, want) in [
-        ("Che tempo fa oggi a Milano?", json!([["WeatherForecast_Get", {"city": "Milano", "date": "2026-05-04"}]])),
-        ("Il mio username è keysersoze e vorrei sapere il meteo a Milano", json!([["get_user_name", {"username": "keysersoze"}], ["WeatherForecast_Get", {"city": "Milano"}]])),
-        ("Vorrei richiedere 3 giorni di ferie dal 15 al 17 giugno", json!([["MakeRequest", {"from": "2026-06-15", "to": "2026-06-17"}]])),
-        ("Voglio prendere ferie dal 10 giugno al 20 giugno", json!([["MakeRequest", {"from": "2026-06-10", "to": "2026-06-20"}]])),
+        (
+            "Che tempo fa oggi a Milano?",
+            json!([["WeatherForecast_Get", {"city": "Milano", "date": "2026-05-04"}]]),
+        ),
+        (
+            "Il mio username è keysersoze e vorrei sapere il meteo a Milano",
+            json!([["get_user_name", {"username": "keysersoze"}], ["WeatherForecast_Get", {"city": "Milano"}]]),
+        ),
+        (
+            "Vorrei richiedere 3 giorni di ferie dal 15 al 17 giugno",
+            json!([["MakeRequest", {"from": "2026-06-15", "to": "2026-06-17"}]]),
+        ),
+        (
+            "Voglio prendere ferie dal 10 giugno al 20 giugno",
+            json!([["MakeRequest", {"from": "2026-06-10", "to": "2026-06-20"}]]),
+        ),
         ("Qual è il mio nome completo?", json!([["get_user_name", {}]])),
         (
             "What is the weather in Milan, and then ask for three days off from 15 to 17 June",
@@ -33,33 +45,66 @@ fn the_shipped_scenes_are_routed_planned_and_filled() {
             "Ciao! Mi chiamo con username keysersoze e vorrei sapere il meteo a Milano oggi.",
             json!([["get_user_name", {"username": "keysersoze"}], ["WeatherForecast_Get", {"city": "Milano", "date": "2026-05-04"}]]),
         ),
-        ("Perfetto! Ora vorrei richiedere 5 giorni di ferie dal 15 giugno al 19 giugno.", json!([["MakeRequest", {"from": "2026-06-15", "to": "2026-06-19"}]])),
+        (
+            "Perfetto! Ora vorrei richiedere 5 giorni di ferie dal 15 giugno al 19 giugno.",
+            json!([["MakeRequest", {"from": "2026-06-15", "to": "2026-06-19"}]]),
+        ),
         ("Chi deve approvare la mia richiesta?", json!([["GetApprovers", {}]])),
         ("Riassumimi quello che abbiamo discusso finora", json!([])),
-        ("What is the weather in Milan, and then ask for three days off", json!([["WeatherForecast_Get", {"city": "Milan"}]])),
+        (
+            "What is the weather in Milan, and then ask for three days off",
+            json!([["WeatherForecast_Get", {"city": "Milan"}]]),
+        ),
         (
             "Quanti giorni di ferie ho? Poi chiedi ferie dal 15 al 17 giugno e dimmi quanti me ne restano",
             json!([["GetBalance", {}], ["MakeRequest", {"from": "2026-06-15", "to": "2026-06-17"}], ["GetBalance", {}]]),
         ),
-        ("Sono mrossi. Chiedi 5 giorni di ferie per me dal 15 al 19 giugno", json!([["MakeRequest", {"from": "2026-06-15", "to": "2026-06-19", "employee": "mrossi"}]])),
+        (
+            "Sono mrossi. Chiedi 5 giorni di ferie per me dal 15 al 19 giugno",
+            // Who mrossi is, is public; for whom a vacation is asked, the tool decides by who asks.
+            json!([
+                ["get_user_name", {"username": "mrossi"}],
+                ["MakeRequest", {"from": "2026-06-15", "to": "2026-06-19", "employee": "mrossi"}]
+            ]),
+        ),
         ("Quali sono le festività del 2027?", json!([["GetHolidays", {"year": 2027}]])),
         ("Annulla la richiesta di ferie numero 3", json!([["CancelRequest", {"request_id": 3}]])),
         ("Cancel my vacation from 15 June", json!([["CancelRequest", {"from": "2026-06-15"}]])),
         ("Chi è mrossi?", json!([["get_user_name", {"username": "mrossi"}]])),
-        ("Aggiungi la città di Cuneo, latitudine 44.39, longitudine 7.55", json!([["AddCity", {"name": "Cuneo", "latitude": 44.39, "longitude": 7.55}]])),
-        ("Previsioni per Firenze nei prossimi 3 giorni", json!([["WeatherForecast_Get", {"city": "Firenze", "days": 3}]])),
+        (
+            "Aggiungi la città di Cuneo, latitudine 44.39, longitudine 7.55",
+            json!([["AddCity", {"name": "Cuneo", "latitude": 44.39, "longitude": 7.55}]]),
+        ),
+        (
+            "Previsioni per Firenze nei prossimi 3 giorni",
+            json!([["WeatherForecast_Get", {"city": "Firenze", "days": 3}]]),
+        ),
         ("Cerca un collega che si chiama Weber", json!([["find_user", {"name": "Weber"}]])),
-        ("Che tempo fa a Milano e a Roma?", json!([["WeatherForecast_Get", {"city": "Milano"}], ["WeatherForecast_Get", {"city": "Roma"}]])),
+        (
+            "Che tempo fa a Milano e a Roma?",
+            json!([["WeatherForecast_Get", {"city": "Milano"}], ["WeatherForecast_Get", {"city": "Roma"}]]),
+        ),
         ("Write a poem about the sea", json!([])),
         ("What is the capital of Mongolia?", json!([])),
-        ("Will I need an umbrella in Dublin tomorrow? What's the forecast?", json!([["WeatherForecast_Get", {"city": "Dublin", "date": "2026-05-05"}]])),
-        ("Vorrei due giorni di ferie, il 3 e il 4 agosto, perché mi trasferisco", json!([["MakeRequest", {"from": "2026-08-03", "to": "2026-08-04", "note": "mi trasferisco"}]])),
+        (
+            "Will I need an umbrella in Dublin tomorrow? What's the forecast?",
+            json!([["WeatherForecast_Get", {"city": "Dublin", "date": "2026-05-05"}]]),
+        ),
+        (
+            "Vorrei due giorni di ferie, il 3 e il 4 agosto, perché mi trasferisco",
+            json!([["MakeRequest", {"from": "2026-08-03", "to": "2026-08-04", "note": "mi trasferisco"}]]),
+        ),
     ] {
         let mut world = world().unwrap();
         let told = world.told(request);
         let calls: Vec<_> = told.calls.iter().map(|c| json!([c.0, c.1])).collect();
         if json!(calls) != want {
-            wrong.push(format!("{request}\n   want {want}\n   got  {} ask {:?}\n   {:?}", json!(calls), told.question, told.purposes));
+            wrong.push(format!(
+                "{request}\n   want {want}\n   got  {} ask {:?}\n   {:?}",
+                json!(calls),
+                told.question,
+                told.purposes
+            ));
         }
     }
     assert!(wrong.is_empty(), "{}:\n{}", wrong.len(), wrong.join("\n"));

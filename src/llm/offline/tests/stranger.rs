@@ -200,30 +200,11 @@ additionalProperties = false
 properties = { item = { type = "string", description = "Item" } }
 "#;
 
-#[test]
-fn probe() {
-    let mut world = World::all();
-    world.scenes.extend(World::of(&[GYM, EXPENSES, CARS, CLINIC, SHOP]).scenes);
-    let text = world.scenes.iter().map(|s| s.to_string()).collect::<Vec<_>>().join("\n");
-    let index = crate::llm::offline::index::Index::of(&text, || text.lines().map(|l| serde_json::from_str(l).unwrap()).collect());
-    let Ok(words) = std::fs::read_to_string("/tmp/probe.txt") else { return };
-    let mut out = Vec::new();
-    for words in words.lines() {
-        let mut hits = index.hits(words, jiff::civil::date(2026, 5, 4), None);
-        hits.sort_by(|a, b| b.score.total_cmp(&a.score));
-        let scores: Vec<(String, f64)> = hits.iter().map(|h| (index.scenes[h.scene].tools[h.tool].name.clone(), h.score)).collect();
-        let top: Vec<String> = scores.iter().take(3).map(|(n, s)| format!("{n} {s:.2}")).collect();
-        out.push((scores.first().map_or(0.0, |s| s.1), format!("{} | {words} | {}", scores.first().map_or("0".into(), |s| format!("{:.2}", s.1)), top.join(", "))));
-    }
-    for (_, line) in out {
-        eprintln!("{line}");
-    }
-}
-
 fn check(cases: Vec<(&str, &str, Value)>) {
     let mut wrong = Vec::new();
     for (scene, request, want) in &cases {
-        let mut world = World::of(&[super::domains::WEATHER, super::domains::IDENTITY, super::domains::VACATION, scene]);
+        let mut world =
+            World::of(&[super::domains::WEATHER, super::domains::IDENTITY, super::domains::VACATION, scene]);
         let told = world.told(request);
         let calls: Vec<Value> = told.calls.iter().map(|c| json!([c.0, c.1])).collect();
         let missing = told.question.as_ref().map(|q| q["missing"].clone());
@@ -232,7 +213,11 @@ fn check(cases: Vec<(&str, &str, Value)>) {
             None => json!(calls),
         };
         if got != *want {
-            wrong.push(format!("{request}\n   want {want}\n   got  {got}\n   {:?} known {:?}", told.purposes, told.question.map(|q| q["known"].clone())));
+            wrong.push(format!(
+                "{request}\n   want {want}\n   got  {got}\n   {:?} known {:?}",
+                told.purposes,
+                told.question.map(|q| q["known"].clone())
+            ));
         }
     }
     assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
@@ -241,26 +226,86 @@ fn check(cases: Vec<(&str, &str, Value)>) {
 #[test]
 fn a_strangers_scene_is_served_alone() {
     check(vec![
-        (GYM, "Iscrivimi al corso di nuoto per venerdì, livello avanzato", json!([["enroll", {"class": "swimming", "day": "2026-05-08", "level": "advanced"}]])),
-        (GYM, "I want to join the pilates class tomorrow with two friends", json!([["enroll", {"class": "pilates", "day": "2026-05-05", "level": "beginner", "guests": 2}]])),
-        (GYM, "A che ora è la lezione di yoga sabato?", json!([["class_timetable", {"class": "yoga", "day": "2026-05-09"}]])),
-        (GYM, "What time does spinning start on Thursday?", json!([["class_timetable", {"class": "spinning", "day": "2026-05-07"}]])),
-        (EXPENSES, "Ieri ho speso 62,50 euro per una cena con il cliente, registrala", json!([["add_expense", {"amount": 62.5, "currency": "EUR", "category": "meals", "date": "2026-05-03"}]])),
-        (EXPENSES, "Please log a 120 dollar flight from yesterday on project PRJ-77", json!([["add_expense", {"amount": 120, "currency": "USD", "category": "travel", "date": "2026-05-03", "project": "PRJ-77"}]])),
-        (EXPENSES, "Aggiungi una spesa di €18 per il treno del 2 maggio 2026 con la nota \"biglietto smarrito\"", json!([["add_expense", {"amount": 18, "currency": "EUR", "category": "travel", "date": "2026-05-02", "note": "biglietto smarrito"}]])),
+        (
+            GYM,
+            "Iscrivimi al corso di nuoto per venerdì, livello avanzato",
+            json!([["enroll", {"class": "swimming", "day": "2026-05-08", "level": "advanced"}]]),
+        ),
+        (
+            GYM,
+            "I want to join the pilates class tomorrow with two friends",
+            json!([["enroll", {"class": "pilates", "day": "2026-05-05", "level": "beginner", "guests": 2}]]),
+        ),
+        (
+            GYM,
+            "A che ora è la lezione di yoga sabato?",
+            json!([["class_timetable", {"class": "yoga", "day": "2026-05-09"}]]),
+        ),
+        (
+            GYM,
+            "What time does spinning start on Thursday?",
+            json!([["class_timetable", {"class": "spinning", "day": "2026-05-07"}]]),
+        ),
+        (
+            EXPENSES,
+            "Ieri ho speso 62,50 euro per una cena con il cliente, registrala",
+            json!([["add_expense", {"amount": 62.5, "currency": "EUR", "category": "meals", "date": "2026-05-03"}]]),
+        ),
+        (
+            EXPENSES,
+            "Please log a 120 dollar flight from yesterday on project PRJ-77",
+            json!([["add_expense", {"amount": 120, "currency": "USD", "category": "travel", "date": "2026-05-03", "project": "PRJ-77"}]]),
+        ),
+        (
+            EXPENSES,
+            "Aggiungi una spesa di €18 per il treno del 2 maggio 2026 con la nota \"biglietto smarrito\"",
+            json!([["add_expense", {"amount": 18, "currency": "EUR", "category": "travel", "date": "2026-05-02", "note": "biglietto smarrito"}]]),
+        ),
         (EXPENSES, "Quanto ho speso in viaggi?", json!([["expense_total", {"category": "travel"}]])),
         (EXPENSES, "What are my total expenses?", json!([["expense_total", {}]])),
         (EXPENSES, "Inserisci una spesa di 30 euro per il taxi", json!([[], ["date"]])),
-        (CARS, "Mi serve una macchina elettrica dal 15 al 17 giugno per Torino, siamo in 3", json!([["book_car", {"start_date": "2026-06-15", "end_date": "2026-06-17", "fuel": "electric", "destination": "Torino", "passengers": 3}]])),
-        (CARS, "Reserve a petrol car from June 1st to June 3rd to go to Genoa for 2 people because we visit a customer", json!([["book_car", {"start_date": "2026-06-01", "end_date": "2026-06-03", "fuel": "petrol", "destination": "Genoa", "passengers": 2, "purpose": "we visit a customer"}]])),
-        (CARS, "Ci sono macchine libere da lunedì a mercoledì?", json!([["available_cars", {"start_date": "2026-05-11", "end_date": "2026-05-13"}]])),
-        (CARS, "Any cars available between 3 and 5 July?", json!([["available_cars", {"start_date": "2026-07-03", "end_date": "2026-07-05"}]])),
+        (
+            CARS,
+            "Mi serve una macchina elettrica dal 15 al 17 giugno per Torino, siamo in 3",
+            json!([["book_car", {"start_date": "2026-06-15", "end_date": "2026-06-17", "fuel": "electric", "destination": "Torino", "passengers": 3}]]),
+        ),
+        (
+            CARS,
+            "Reserve a petrol car from June 1st to June 3rd to go to Genoa for 2 people because we visit a customer",
+            json!([["book_car", {"start_date": "2026-06-01", "end_date": "2026-06-03", "fuel": "petrol", "destination": "Genoa", "passengers": 2, "purpose": "we visit a customer"}]]),
+        ),
+        (
+            CARS,
+            "Ci sono macchine libere da lunedì a mercoledì?",
+            json!([["available_cars", {"start_date": "2026-05-11", "end_date": "2026-05-13"}]]),
+        ),
+        (
+            CARS,
+            "Any cars available between 3 and 5 July?",
+            json!([["available_cars", {"start_date": "2026-07-03", "end_date": "2026-07-05"}]]),
+        ),
         (CARS, "Prenota un'auto diesel per Parma", json!([[], ["start_date", "end_date"]])),
-        (CLINIC, "Prenota una visita dermatologica il 12 giugno alle 9:30 per Anna Bianchi", json!([["schedule_visit", {"specialty": "dermatology", "when": "2026-06-12T09:30:00+02:00", "patient_name": "Anna Bianchi"}]])),
-        (CLINIC, "Book me an appointment with the orthopedist on Friday at 4pm, the patient is John Doe", json!([["schedule_visit", {"specialty": "orthopedics", "when": "2026-05-08T16:00:00+02:00", "patient_name": "John Doe"}]])),
+        (
+            CLINIC,
+            "Prenota una visita dermatologica il 12 giugno alle 9:30 per Anna Bianchi",
+            json!([["schedule_visit", {"specialty": "dermatology", "when": "2026-06-12T09:30:00+02:00", "patient_name": "Anna Bianchi"}]]),
+        ),
+        (
+            CLINIC,
+            "Book me an appointment with the orthopedist on Friday at 4pm, the patient is John Doe",
+            json!([["schedule_visit", {"specialty": "orthopedics", "when": "2026-05-08T16:00:00+02:00", "patient_name": "John Doe"}]]),
+        ),
         (CLINIC, "Quali visite ho?", json!([["my_visits", {}]])),
-        (SHOP, "Ordina 12 evidenziatori entro il 20 maggio", json!([["order_supplies", {"item": "evidenziatori", "quantity": 12, "deliver_by": "2026-05-20"}]])),
-        (SHOP, "Order 3 boxes of markers by June 10, it is urgent, contact anna@example.com", json!([["order_supplies", {"item": "boxes of markers", "quantity": 3, "deliver_by": "2026-06-10", "urgent": true, "contact_email": "anna@example.com"}]])),
+        (
+            SHOP,
+            "Ordina 12 evidenziatori entro il 20 maggio",
+            json!([["order_supplies", {"item": "evidenziatori", "quantity": 12, "deliver_by": "2026-05-20"}]]),
+        ),
+        (
+            SHOP,
+            "Order 3 boxes of markers by June 10, it is urgent, contact anna@example.com",
+            json!([["order_supplies", {"item": "markers", "quantity": 3, "deliver_by": "2026-06-10", "urgent": true, "contact_email": "anna@example.com"}]]),
+        ),
         (SHOP, "Quante penne ci sono in magazzino?", json!([["stock_level", {"item": "penne"}]])),
         (SHOP, "How many notebooks do we have in stock?", json!([["stock_level", {"item": "notebooks"}]])),
         (SHOP, "Quanto fa 12 per 8?", json!([])),
@@ -276,20 +321,45 @@ fn a_strangers_scene_is_served_beside_weather() {
     let rome = json!(["WeatherForecast_Get", {"city": "Rome"}]);
     let enroll = json!(["enroll", {"class": "yoga", "day": "2026-05-08", "level": "beginner"}]);
     let car = json!(["book_car", {"start_date": "2026-06-15", "end_date": "2026-06-17", "fuel": "electric", "destination": "Torino"}]);
-    let expense = json!(["add_expense", {"amount": 20, "currency": "EUR", "category": "travel", "date": "2026-05-03"}]);
+    let expense =
+        json!(["add_expense", {"amount": 20, "currency": "EUR", "category": "travel", "date": "2026-05-03"}]);
     let pens = json!(["order_supplies", {"item": "penne", "quantity": 10, "deliver_by": "2026-05-20"}]);
     check(vec![
         (GYM, "Dimmi che tempo fa a Milano, e poi iscrivimi a yoga venerdì", json!([milan, enroll])),
         (GYM, "First sign me up for yoga on Friday, then tell me the weather in Rome", json!([enroll, rome])),
         (GYM, "Sign me up for yoga on Friday and also tell me the weather in Rome", json!([enroll, rome])),
         (GYM, "Iscrivimi a yoga venerdì e dimmi il meteo a Milano", json!([enroll, milan])),
-        (CARS, "Prenota un'auto elettrica dal 15 al 17 giugno per Torino, e poi dimmi il meteo a Milano", json!([car, milan])),
-        (CARS, "First tell me the weather in Rome, then book an electric car from 15 to 17 June to Torino", json!([rome, car])),
-        (EXPENSES, "Che tempo fa a Milano? Inoltre registra una spesa di 20 euro per il taxi di ieri", json!([milan, expense])),
-        (EXPENSES, "Add an expense of 20 euros for yesterday's taxi and then give me the forecast for Rome", json!([expense, rome])),
+        (
+            CARS,
+            "Prenota un'auto elettrica dal 15 al 17 giugno per Torino, e poi dimmi il meteo a Milano",
+            json!([car, milan]),
+        ),
+        (
+            CARS,
+            "First tell me the weather in Rome, then book an electric car from 15 to 17 June to Torino",
+            json!([rome, car]),
+        ),
+        (
+            EXPENSES,
+            "Che tempo fa a Milano? Inoltre registra una spesa di 20 euro per il taxi di ieri",
+            json!([milan, expense]),
+        ),
+        (
+            EXPENSES,
+            "Add an expense of 20 euros for yesterday's taxi and then give me the forecast for Rome",
+            json!([expense, rome]),
+        ),
         (EXPENSES, "Meteo a Milano e quanto ho speso?", json!([milan, ["expense_total", {}]])),
-        (SHOP, "Voglio sapere il meteo a Milano, e poi ordinare 10 penne entro il 20 maggio", json!([milan, pens])),
-        (SHOP, "What's the weather in Rome and how many pens are in stock?", json!([rome, ["stock_level", {"item": "pens"}]])),
+        (
+            SHOP,
+            "Voglio sapere il meteo a Milano, e poi ordinare 10 penne entro il 20 maggio",
+            json!([milan, pens]),
+        ),
+        (
+            SHOP,
+            "What's the weather in Rome and how many pens are in stock?",
+            json!([rome, ["stock_level", {"item": "pens"}]]),
+        ),
         (CLINIC, "Prima dimmi che visite ho, poi il meteo a Milano", json!([["my_visits", {}], milan])),
         (CLINIC, "Quali visite ho in programma e che tempo fa a Milano?", json!([["my_visits", {}], milan])),
     ]);

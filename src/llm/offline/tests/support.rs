@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::llm::signature::{self, SceneLine, ToolLine};
 use crate::llm::offline::Offline;
+use crate::llm::signature::{self, SceneLine, ToolLine};
 use crate::llm::{Choice, Message, Purpose, Request, ToolSpec, sections};
 use crate::plan::{Known, Limits, Plan, validate};
 
@@ -86,7 +86,7 @@ impl World {
     }
 
     pub fn plan(&self, request: &str) -> Value {
-        let lines: Vec<String> = self.scenes.iter().map(line).collect();
+        let lines: Vec<String> = self.scenes.iter().map(scene_line).collect();
         let mut text = String::new();
         sections::push(&mut text, "now", NOW);
         if let Some(language) = crate::llm::language::detect(request) {
@@ -99,7 +99,12 @@ impl World {
         }
         sections::push(&mut text, "request", request);
         let tool = spec("CreateExecutionPlan", json!({"type": "object"}));
-        let reply = send(Purpose::Plan, vec![Message::User { text }], vec![tool], Choice::Forced("CreateExecutionPlan".into()));
+        let reply = send(
+            Purpose::Plan,
+            vec![Message::User { text }],
+            vec![tool],
+            Choice::Forced("CreateExecutionPlan".into()),
+        );
         let plan: Value = serde_json::from_str(&reply.calls[0].arguments).unwrap();
         let read: Plan = serde_json::from_value(plan.clone()).unwrap();
         let known = Known {
@@ -107,7 +112,8 @@ impl World {
                 .scenes
                 .iter()
                 .map(|s| {
-                    let tools = s["tools"].as_array().unwrap().iter().map(|t| t["name"].as_str().unwrap().to_owned());
+                    let tools =
+                        s["tools"].as_array().unwrap().iter().map(|t| t["name"].as_str().unwrap().to_owned());
                     (s["scene"].as_str().unwrap().to_owned(), tools.collect())
                 })
                 .collect(),
@@ -119,9 +125,16 @@ impl World {
 
     /// One step's loop; returns its calls, its result and its question.
     #[expect(clippy::type_complexity, reason = "a test helper's three results")]
-    fn step(&self, request: &str, step: &Value, earlier: &[Value], tool: Tool) -> (Vec<Value>, Option<String>, Option<Value>) {
+    fn step(
+        &self,
+        request: &str,
+        step: &Value,
+        earlier: &[Value],
+        tool: Tool,
+    ) -> (Vec<Value>, Option<String>, Option<Value>) {
         let scene = step["scene_name"].as_str().unwrap();
-        let expected: Vec<&str> = step["expected_tools"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+        let expected: Vec<&str> =
+            step["expected_tools"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
         let mut text = String::new();
         sections::push(&mut text, "scene", scene);
         sections::push(&mut text, "now", NOW);
@@ -132,7 +145,11 @@ impl World {
         sections::push(&mut text, "purpose", step["purpose"].as_str().unwrap());
         sections::push(&mut text, "expected_tools", &expected.join("\n"));
         sections::push(&mut text, "request", request);
-        sections::push(&mut text, "earlier", &earlier.iter().map(Value::to_string).collect::<Vec<_>>().join("\n"));
+        sections::push(
+            &mut text,
+            "earlier",
+            &earlier.iter().map(Value::to_string).collect::<Vec<_>>().join("\n"),
+        );
         sections::push(&mut text, "conversation", &self.conversation());
         if let Some(pending) = &self.pending {
             sections::push(&mut text, "pending", &pending.to_string());
@@ -185,13 +202,15 @@ impl World {
                 Value::Array(list) => list.iter().filter_map(Value::as_u64).collect(),
                 _ => Vec::new(),
             };
-            let earlier: Vec<Value> = executed.iter().filter(|e| on.contains(&e["step"].as_u64().unwrap())).cloned().collect();
+            let earlier: Vec<Value> =
+                executed.iter().filter(|e| on.contains(&e["step"].as_u64().unwrap())).cloned().collect();
             let (calls, result, question) = self.step(request, step, &earlier, tool);
             let status = if question.is_some() { "needs_input" } else { "completed" };
             told.scenes.push(step["scene_name"].as_str().unwrap().to_owned());
             told.purposes.push(step["purpose"].as_str().unwrap().to_owned());
             told.depends.push(on);
-            let mut keys: Vec<String> = calls.iter().map(|c| format!("{} {}", c["tool"], c["arguments"])).collect();
+            let mut keys: Vec<String> =
+                calls.iter().map(|c| format!("{} {}", c["tool"], c["arguments"])).collect();
             keys.sort();
             let count = keys.len();
             keys.dedup();
@@ -205,7 +224,11 @@ impl World {
                 told.question = Some(question.clone());
             }
         }
-        told.answer = if executed.is_empty() { self.out_of_scope(request) } else { self.verdict(request, &plan, &executed) };
+        told.answer = if executed.is_empty() {
+            self.out_of_scope(request)
+        } else {
+            self.verdict(request, &plan, &executed)
+        };
         let pending_scene = executed.iter().find(|e| e["status"] == "needs_input").cloned();
         self.pending = pending_scene.map(|e| {
             let q = told.question.clone().unwrap();
@@ -216,13 +239,17 @@ impl World {
             .iter()
             .flat_map(|e| e["calls"].as_array().unwrap().iter().map(|c| json!({"scene": e["scene"], "tool": c["tool"], "arguments": c["arguments"], "result": c["result"]})))
             .collect();
-        self.turns.push(json!({"request": request, "answer": told.answer, "status": "completed", "calls": calls}));
+        self.turns
+            .push(json!({"request": request, "answer": told.answer, "status": "completed", "calls": calls}));
         told
     }
 
     /// A request with tools that say yes to everything.
     pub fn told(&mut self, request: &str) -> Told {
-        self.ask(request, &mut |tool, arguments| json!({"outcome": "ok", "result": {"done_by": tool, "with": arguments}}))
+        self.ask(
+            request,
+            &mut |tool, arguments| json!({"outcome": "ok", "result": {"done_by": tool, "with": arguments}}),
+        )
     }
 
     fn verdict(&self, request: &str, plan: &Value, executed: &[Value]) -> String {
@@ -234,9 +261,21 @@ impl World {
         sections::push(&mut text, "request", request);
         sections::push(&mut text, "conversation", &self.conversation());
         sections::push(&mut text, "plan", &plan.to_string());
-        sections::push(&mut text, "executed", &executed.iter().map(Value::to_string).collect::<Vec<_>>().join("\n"));
-        let tool = spec("CheckContinuation", json!({"type": "object", "properties": {"answer": {"type": ["string", "null"]}}}));
-        let reply = send(Purpose::Continuation, vec![Message::User { text }], vec![tool], Choice::Forced("CheckContinuation".into()));
+        sections::push(
+            &mut text,
+            "executed",
+            &executed.iter().map(Value::to_string).collect::<Vec<_>>().join("\n"),
+        );
+        let tool = spec(
+            "CheckContinuation",
+            json!({"type": "object", "properties": {"answer": {"type": ["string", "null"]}}}),
+        );
+        let reply = send(
+            Purpose::Continuation,
+            vec![Message::User { text }],
+            vec![tool],
+            Choice::Forced("CheckContinuation".into()),
+        );
         let verdict: crate::run::Verdict = serde_json::from_str(&reply.calls[0].arguments).unwrap();
         assert!(!verdict.should_continue);
         verdict.answer.unwrap()
@@ -250,7 +289,11 @@ impl World {
         sections::push(&mut text, "mode", "decline");
         sections::push(&mut text, "request", request);
         sections::push(&mut text, "conversation", &self.conversation());
-        let lines: Vec<String> = self.scenes.iter().map(|s| json!({"scene": s["scene"], "description": s["description"]}).to_string()).collect();
+        let lines: Vec<String> = self
+            .scenes
+            .iter()
+            .map(|s| json!({"scene": s["scene"], "description": s["description"]}).to_string())
+            .collect();
         sections::push(&mut text, "capabilities", &lines.join("\n"));
         send(Purpose::Answer, vec![Message::User { text }], Vec::new(), Choice::None).text
     }
@@ -260,12 +303,19 @@ fn spec(name: &str, parameters: Value) -> ToolSpec {
     ToolSpec { name: name.into(), description: String::new(), parameters, strict: true }
 }
 
-pub(super) fn send(purpose: Purpose, messages: Vec<Message>, tools: Vec<ToolSpec>, choice: Choice) -> crate::run::Reply {
-    Offline.complete(&Request { purpose, messages, tools, choice, temperature: None, max_output_tokens: None }).reply
+pub(super) fn send(
+    purpose: Purpose,
+    messages: Vec<Message>,
+    tools: Vec<ToolSpec>,
+    choice: Choice,
+) -> crate::run::Reply {
+    Offline
+        .complete(&Request { purpose, messages, tools, choice, temperature: None, max_output_tokens: None })
+        .reply
 }
 
 /// A scene as the planner's prompt tells of it.
-fn line(scene: &Value) -> String {
+pub fn scene_line(scene: &Value) -> String {
     let says = |tool: Option<&str>| -> Vec<String> {
         let all = scene["examples"].as_array().into_iter().flatten();
         all.filter(|e| e["tool"].as_str() == tool).map(|e| e["say"].as_str().unwrap().to_owned()).collect()

@@ -1,0 +1,297 @@
+//! A circuit breaker for each model: one that fails again and again is left alone for a while, and the
+//! next model serves at once. The rules are pure: the time is told.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
+
+use super::error::{Error, Kind};
+
+/// When a model is left alone (`llm.breaker`).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Options {
+    /// Failures in a row after which it is; 0 for never.
+    pub failures: u32,
+    /// Milliseconds until one attempt may find out whether it works again.
+    pub pause_ms: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { failures: 10, pause_ms: 15_000 }
+    }
+}
+
+/// What is known of a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    /// It works, as far as is known.
+    Closed,
+    /// It is left alone.
+    Open,
+    /// One attempt is finding out whether it works again.
+    HalfOpen,
+}
+
+/// What is remembered of one model.
+#[derive(Debug)]
+pub(super) struct Breaker {
+    options: Options,
+    failures: u32,
+    /// Until when it is left alone.
+    until: Option<Instant>,
+    /// An attempt is finding out.
+    probing: bool,
+}
+
+/// An attempt that may be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Pass {
+    /// It is the one that finds out.
+    probe: bool,
+}
+
+/// What an attempt says of its model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Said {
+    /// It answered, well or with a refusal.
+    Works,
+    /// It does not work.
+    Fails,
+    /// Nothing: the attempt was given up.
+    Nothing,
+}
+
+impl Said {
+    /// What a failed attempt says.
+    pub(super) fn by(error: &Error) -> Self {
+        match error.kind() {
+            Kind::Connect { .. }
+            | Kind::Silence { .. }
+            | Kind::Timeout { .. }
+            | Kind::Quota { .. }
+            | Kind::Unauthorized { .. }
+            | Kind::Malformed { .. }
+            | Kind::EmptyStream
+            | Kind::CutStream => Said::Fails,
+            Kind::Status { status, .. } if *status >= 500 => Said::Fails,
+            // Busy, but there: the wait it asks for is the retries' matter.
+            Kind::RateLimited { .. }
+            | Kind::Status { .. }
+            | Kind::ContextOverflow { .. }
+            | Kind::TooLarge { .. } => Said::Works,
+            _ => Said::Nothing,
+        }
+    }
+}
+
+/// The breaker of one model, shared by all its attempts.
+#[derive(Debug, Clone)]
+pub(super) struct Shared(Arc<Mutex<Breaker>>);
+
+/// An attempt under way. Dropped without a word it says nothing of its model.
+pub(super) struct Trial {
+    breaker: Shared,
+    pass: Option<Pass>,
+}
+
+impl Shared {
+    pub(super) fn new(options: &Options) -> Self {
+        Self(Arc::new(Mutex::new(Breaker::new(options.clone()))))
+    }
+
+    /// An attempt that may be made; otherwise after how long to ask again.
+    pub(super) fn admit(&self) -> Result<Trial, Duration> {
+        let pass = self.lock().admit(Instant::now())?;
+        Ok(Trial { breaker: self.clone(), pass: Some(pass) })
+    }
+
+    pub(super) fn state(&self) -> State {
+        self.lock().state()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Breaker> {
+        // A few plain fields; no change of them can panic halfway.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Trial {
+    pub(super) fn report(mut self, said: Said) {
+        self.end(said);
+    }
+
+    fn end(&mut self, said: Said) {
+        if let Some(pass) = self.pass.take() {
+            self.breaker.lock().report(pass, said, Instant::now());
+        }
+    }
+}
+
+impl Drop for Trial {
+    fn drop(&mut self) {
+        self.end(Said::Nothing);
+    }
+}
+
+impl Breaker {
+    pub(super) fn new(options: Options) -> Self {
+        Self { options, failures: 0, until: None, probing: false }
+    }
+
+    /// Whether an attempt may be made; otherwise after how long to ask again.
+    pub(super) fn admit(&mut self, now: Instant) -> Result<Pass, Duration> {
+        let Some(until) = self.until else { return Ok(Pass { probe: false }) };
+        if now < until {
+            return Err(until - now);
+        }
+        if self.probing {
+            return Err(self.pause());
+        }
+        self.probing = true;
+        Ok(Pass { probe: true })
+    }
+
+    /// What came of an attempt. Each pass is reported exactly once.
+    pub(super) fn report(&mut self, pass: Pass, said: Said, now: Instant) {
+        if pass.probe {
+            self.probing = false;
+        }
+        match said {
+            Said::Works => {
+                // An attempt from before it opened says nothing of how it is now.
+                if pass.probe || self.until.is_none() {
+                    (self.failures, self.until) = (0, None);
+                }
+            }
+            Said::Fails => {
+                self.failures = self.failures.saturating_add(1);
+                let opens = pass.probe || (self.until.is_none() && self.failures >= self.options.failures);
+                if self.options.failures > 0 && opens {
+                    self.until = Some(now + self.pause());
+                }
+            }
+            // The next attempt finds out.
+            Said::Nothing => {}
+        }
+    }
+
+    pub(super) fn state(&self) -> State {
+        match (self.until, self.probing) {
+            (None, _) => State::Closed,
+            (Some(_), false) => State::Open,
+            (Some(_), true) => State::HalfOpen,
+        }
+    }
+
+    fn pause(&self) -> Duration {
+        Duration::from_millis(self.options.pause_ms)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn breaker(failures: u32) -> Breaker {
+        Breaker::new(Options { failures, pause_ms: 1_000 })
+    }
+
+    fn fail(breaker: &mut Breaker, now: Instant) {
+        let pass = breaker.admit(now).unwrap();
+        breaker.report(pass, Said::Fails, now);
+    }
+
+    #[test]
+    fn it_opens_after_failures_in_a_row_and_a_success_between_them_counts_anew() {
+        let (mut breaker, now) = (breaker(3), Instant::now());
+        fail(&mut breaker, now);
+        fail(&mut breaker, now);
+        let pass = breaker.admit(now).unwrap();
+        breaker.report(pass, Said::Works, now);
+        fail(&mut breaker, now);
+        fail(&mut breaker, now);
+        assert_eq!(breaker.state(), State::Closed);
+        fail(&mut breaker, now);
+        assert_eq!(breaker.state(), State::Open);
+        assert_eq!(breaker.admit(now + Duration::from_millis(400)), Err(Duration::from_millis(600)));
+    }
+
+    #[test]
+    fn after_the_pause_one_attempt_finds_out_and_closes_it_or_opens_it_again() {
+        let (mut breaker, now) = (breaker(1), Instant::now());
+        fail(&mut breaker, now);
+        let later = now + Duration::from_millis(1_000);
+        let probe = breaker.admit(later).unwrap();
+        assert_eq!(breaker.state(), State::HalfOpen);
+        assert!(breaker.admit(later).is_err(), "one at a time");
+        breaker.report(probe, Said::Fails, later);
+        assert_eq!(breaker.state(), State::Open);
+        assert!(breaker.admit(later + Duration::from_millis(999)).is_err());
+        let later = later + Duration::from_millis(1_000);
+        let probe = breaker.admit(later).unwrap();
+        // Given up: the next one finds out.
+        breaker.report(probe, Said::Nothing, later);
+        let probe = breaker.admit(later).unwrap();
+        breaker.report(probe, Said::Works, later);
+        assert_eq!(breaker.state(), State::Closed);
+        fail(&mut breaker, later);
+        assert_eq!(breaker.state(), State::Open);
+    }
+
+    #[test]
+    fn an_answer_from_before_it_opened_does_not_close_it() {
+        let (mut breaker, now) = (breaker(1), Instant::now());
+        let early = breaker.admit(now).unwrap();
+        fail(&mut breaker, now);
+        breaker.report(early, Said::Works, now);
+        assert_eq!(breaker.state(), State::Open);
+    }
+
+    #[test]
+    fn with_zero_failures_it_never_opens() {
+        let (mut breaker, now) = (breaker(0), Instant::now());
+        for _ in 0..100 {
+            fail(&mut breaker, now);
+        }
+        assert_eq!(breaker.state(), State::Closed);
+    }
+
+    proptest! {
+        /// Whatever happens: never two attempts that find out, and it never stays shut for ever.
+        #[test]
+        fn there_is_one_probe_at_a_time_and_always_a_way_back(
+            events in prop::collection::vec((0_u8..4, 0_u64..1_500), 1..80),
+        ) {
+            let mut breaker = breaker(2);
+            let mut now = Instant::now();
+            let mut open: Vec<Pass> = Vec::new();
+            for (what, wait) in events {
+                now += Duration::from_millis(wait);
+                match (what, open.pop()) {
+                    (0, last) => {
+                        open.extend(last);
+                        open.extend(breaker.admit(now));
+                    }
+                    (1, Some(pass)) => breaker.report(pass, Said::Works, now),
+                    (2, Some(pass)) => breaker.report(pass, Said::Fails, now),
+                    (_, Some(pass)) => breaker.report(pass, Said::Nothing, now),
+                    _ => {}
+                }
+                prop_assert!(open.iter().filter(|pass| pass.probe).count() <= 1);
+            }
+            for pass in open {
+                breaker.report(pass, Said::Nothing, now);
+            }
+            now += Duration::from_millis(1_000);
+            let pass = breaker.admit(now).unwrap();
+            breaker.report(pass, Said::Works, now);
+            prop_assert_eq!(breaker.state(), State::Closed);
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! The accounts and their rules. Pure: the day is told, never looked up.
+
+use std::collections::HashMap;
+
+use jiff::civil::Date;
+use jiff::{ToSpan, Zoned};
+
+use super::Options;
+use crate::llm::Caller;
+use crate::run::{RunId, SessionId, TenantId};
+
+/// Which budget.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Scope {
+    /// Of one run.
+    Run,
+    /// Of one conversation.
+    Session,
+    /// Of one tenant, ever.
+    Tenant,
+    /// Of one tenant, today.
+    Day,
+}
+
+impl Scope {
+    fn key(self) -> &'static str {
+        match self {
+            Scope::Run => "budget.run_usd",
+            Scope::Session => "budget.session_usd",
+            Scope::Tenant => "budget.tenant_usd",
+            Scope::Day => "budget.day_usd",
+        }
+    }
+}
+
+impl std::fmt::Display for Scope {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Scope::Run => "run",
+            Scope::Session => "session",
+            Scope::Tenant => "tenant",
+            Scope::Day => "day",
+        })
+    }
+}
+
+/// Why money was not set aside. Amounts in nano-USD.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// The budget that has not so much left.
+    pub scope: Scope,
+    /// Whose: the id of the run, conversation or tenant.
+    pub of: String,
+    /// Its limit.
+    pub limit: u64,
+    /// What is spent.
+    pub spent: u64,
+    /// What calls under way may cost.
+    pub reserved: u64,
+    /// What this call may cost.
+    pub wanted: u64,
+    /// When it begins anew; absent where it does not.
+    pub renews: Option<Zoned>,
+}
+
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let whose = match self.scope {
+            Scope::Day => "day's budget of tenant".to_owned(),
+            other => format!("budget of {other}"),
+        };
+        write!(
+            f,
+            "the {whose} {:?} is {} USD, of which {} USD are spent and {} USD reserved, and this call may cost {} \
+             USD; ",
+            self.of,
+            usd(self.limit),
+            usd(self.spent),
+            usd(self.reserved),
+            usd(self.wanted),
+        )?;
+        match &self.renews {
+            Some(at) => write!(f, "it renews at {at}; "),
+            None => write!(f, "it does not renew; "),
+        }?;
+        write!(f, "`{}` sets it", self.scope.key())
+    }
+}
+
+/// Nano-USD as dollars, exactly.
+fn usd(nano: u64) -> String {
+    let text = format!("{}.{:09}", nano / 1_000_000_000, nano % 1_000_000_000);
+    let kept = text.trim_end_matches('0');
+    kept.trim_end_matches('.').to_owned()
+}
+
+/// An account's figures in nano-USD.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// What was spent.
+    pub spent: u64,
+    /// What calls under way may cost.
+    pub reserved: u64,
+}
+
+/// What happened since the start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Attempts that were refused.
+    pub refused: u64,
+    /// Attempts that cost more than was reserved for them.
+    pub overruns: u64,
+    /// By how many nano-USD together.
+    pub overrun_nano_usd: u64,
+}
+
+/// The name of an account.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Key {
+    Run(TenantId, RunId),
+    Session(TenantId, SessionId),
+    Tenant(TenantId),
+    Day(TenantId),
+}
+
+impl Key {
+    /// The accounts that a caller's attempts are charged to, in the order in which they are checked.
+    pub(super) fn of(caller: &Caller) -> Vec<Self> {
+        let tenant = || caller.tenant.clone();
+        let run = caller.run.map(|run| Key::Run(tenant(), run));
+        let others =
+            [Key::Session(tenant(), caller.session.clone()), Key::Tenant(tenant()), Key::Day(tenant())];
+        run.into_iter().chain(others).collect()
+    }
+
+    fn scope(&self) -> Scope {
+        match self {
+            Key::Run(..) => Scope::Run,
+            Key::Session(..) => Scope::Session,
+            Key::Tenant(_) => Scope::Tenant,
+            Key::Day(_) => Scope::Day,
+        }
+    }
+
+    fn of_whom(&self) -> String {
+        match self {
+            Key::Run(_, run) => run.to_string(),
+            Key::Session(_, session) => session.to_string(),
+            Key::Tenant(tenant) | Key::Day(tenant) => tenant.to_string(),
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Account {
+    spent: u64,
+    reserved: u64,
+    /// How many keep it. Those of tenants are kept for ever: tenants are few.
+    holders: u32,
+}
+
+/// All accounts: of the tenants, of what is held, and of what is under way.
+#[derive(Debug)]
+pub(super) struct Ledger {
+    limits: [Option<u64>; 4],
+    accounts: HashMap<Key, Account>,
+    today: Date,
+    stats: Stats,
+}
+
+impl Ledger {
+    pub(super) fn new(options: &Options, today: Date) -> Self {
+        // A float's cast to an integer saturates, and NaN becomes 0.
+        let nano = |usd: Option<f64>| usd.map(|usd| (usd * 1e9).round() as u64);
+        let limits = [options.run_usd, options.session_usd, options.tenant_usd, options.day_usd].map(nano);
+        Self { limits, accounts: HashMap::new(), today, stats: Stats::default() }
+    }
+
+    pub(super) fn limit(&self, scope: Scope) -> Option<u64> {
+        let [run, session, tenant, day] = self.limits;
+        match scope {
+            Scope::Run => run,
+            Scope::Session => session,
+            Scope::Tenant => tenant,
+            Scope::Day => day,
+        }
+    }
+
+    /// It is `today`: on a later day the days' accounts begin anew. What is under way stays reserved,
+    /// and is charged to the day on which it ends.
+    pub(super) fn turn(&mut self, today: Date) {
+        if today > self.today {
+            self.today = today;
+            for (key, account) in &mut self.accounts {
+                if matches!(key, Key::Day(_)) {
+                    account.spent = 0;
+                }
+            }
+        }
+    }
+
+    pub(super) fn seed(&mut self, tenant: &TenantId, total: u64, today: u64) {
+        self.accounts.entry(Key::Tenant(tenant.clone())).or_default().spent = total;
+        self.accounts.entry(Key::Day(tenant.clone())).or_default().spent = today;
+    }
+
+    pub(super) fn hold(&mut self, key: Key, spent: u64) {
+        let account = self.accounts.entry(key).or_default();
+        account.holders += 1;
+        // One that is still there knows of calls that ended just now.
+        account.spent = account.spent.max(spent);
+    }
+
+    pub(super) fn release(&mut self, key: &Key) {
+        if let Some(account) = self.accounts.get_mut(key) {
+            account.holders = account.holders.saturating_sub(1);
+        }
+        self.forget_if_idle(key);
+    }
+
+    fn forget_if_idle(&mut self, key: &Key) {
+        let kept = matches!(key, Key::Tenant(_) | Key::Day(_));
+        if !kept && self.accounts.get(key).is_some_and(|a| a.holders == 0 && a.reserved == 0) {
+            self.accounts.remove(key);
+        }
+    }
+
+    pub(super) fn reserve(&mut self, keys: &[Key], amount: u64, now: &Zoned) -> Result<(), Refusal> {
+        for key in keys {
+            let scope = key.scope();
+            let Some(limit) = self.limit(scope) else { continue };
+            let Figures { spent, reserved } = self.figures(key);
+            let taken = spent.saturating_add(reserved).saturating_add(amount);
+            // What costs nothing is never refused.
+            if amount > 0 && taken > limit {
+                self.stats.refused += 1;
+                let renews = (scope == Scope::Day).then(|| next_midnight(now)).flatten();
+                return Err(Refusal {
+                    scope,
+                    of: key.of_whom(),
+                    limit,
+                    spent,
+                    reserved,
+                    wanted: amount,
+                    renews,
+                });
+            }
+        }
+        for key in keys {
+            let account = self.accounts.entry(key.clone()).or_default();
+            account.reserved = account.reserved.saturating_add(amount);
+        }
+        Ok(())
+    }
+
+    pub(super) fn settle(&mut self, keys: &[Key], reserved: u64, actual: u64) {
+        for key in keys {
+            if let Some(account) = self.accounts.get_mut(key) {
+                account.reserved = account.reserved.saturating_sub(reserved);
+                account.spent = account.spent.saturating_add(actual);
+            }
+            self.forget_if_idle(key);
+        }
+        if actual > reserved {
+            self.stats.overruns += 1;
+            self.stats.overrun_nano_usd = self.stats.overrun_nano_usd.saturating_add(actual - reserved);
+        }
+    }
+
+    pub(super) fn figures(&self, key: &Key) -> Figures {
+        let account = self.accounts.get(key);
+        account.map_or_else(Figures::default, |a| Figures { spent: a.spent, reserved: a.reserved })
+    }
+
+    #[cfg(test)]
+    pub(super) fn accounts(&self) -> usize {
+        self.accounts.len()
+    }
+
+    pub(super) fn stats(&self) -> Stats {
+        self.stats
+    }
+}
+
+fn next_midnight(now: &Zoned) -> Option<Zoned> {
+    now.start_of_day().and_then(|day| day.checked_add(1.day())).and_then(|day| day.start_of_day()).ok()
+}

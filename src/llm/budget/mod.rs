@@ -1,0 +1,191 @@
+//! Money: reserved before an attempt at a model, settled after it, so that calls under way at the same
+//! time cannot overshoot a budget together.
+//!
+//! A [`Budget`] is a handle on one ledger behind a short lock and not an actor: a reservation is one
+//! check over four accounts that nobody may come between, takes less time than a message, and has to
+//! be given back also where a call is dropped in the middle.
+
+mod ledger;
+mod options;
+#[cfg(test)]
+mod tests;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use jiff::Zoned;
+use jiff::tz::TimeZone;
+
+use super::Caller;
+use crate::run::{RunId, SessionId, TenantId};
+use ledger::{Key, Ledger};
+
+pub use ledger::{Figures, Refusal, Scope, Stats};
+pub use options::Options;
+
+type Now = dyn Fn() -> Zoned + Send + Sync;
+
+/// The money that may be spent and was; clones share it.
+#[derive(Clone)]
+pub struct Budget {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    ledger: Mutex<Ledger>,
+    now: Box<Now>,
+}
+
+impl Budget {
+    /// A budget whose days begin at midnight in `zone`.
+    pub fn new(options: &Options, zone: TimeZone) -> Self {
+        Self::with_clock(options, move || Zoned::now().with_time_zone(zone.clone()))
+    }
+
+    /// A budget with a clock of its own.
+    pub fn with_clock(options: &Options, now: impl Fn() -> Zoned + Send + Sync + 'static) -> Self {
+        let ledger = Mutex::new(Ledger::new(options, now().date()));
+        Self { inner: Arc::new(Inner { ledger, now: Box::new(now) }) }
+    }
+
+    /// What was spent before this process began, in nano-USD: `total` ever, `today` of it today.
+    pub fn seed(&self, tenant: &TenantId, total: u64, today: u64) {
+        let (mut ledger, _) = self.ledger();
+        ledger.seed(tenant, total, today);
+    }
+
+    /// Keeps the account of a run, which has spent `spent` nano-USD so far, until the hold is dropped.
+    /// What nobody holds is forgotten when nothing of it is under way any more.
+    pub fn hold_run(&self, tenant: &TenantId, run: RunId, spent: u64) -> Hold {
+        self.hold(Key::Run(tenant.clone(), run), spent)
+    }
+
+    /// As [`hold_run`](Self::hold_run) for a conversation.
+    pub fn hold_session(&self, tenant: &TenantId, session: &SessionId, spent: u64) -> Hold {
+        self.hold(Key::Session(tenant.clone(), session.clone()), spent)
+    }
+
+    fn hold(&self, key: Key, spent: u64) -> Hold {
+        self.ledger().0.hold(key.clone(), spent);
+        Hold { budget: self.clone(), key }
+    }
+
+    /// Sets `amount` nano-USD aside in every account of the caller, or in none.
+    ///
+    /// # Errors
+    /// The first account that has not so much left: run, session, tenant, day.
+    pub fn reserve(&self, caller: &Caller, amount: u64) -> Result<Reservation, Refusal> {
+        let keys = Key::of(caller);
+        let (mut ledger, now) = self.ledger();
+        ledger.reserve(&keys, amount, &now)?;
+        drop(ledger);
+        Ok(Reservation { budget: self.clone(), keys, amount, due: 0, open: true })
+    }
+
+    /// What a tenant has spent and reserved.
+    pub fn tenant(&self, tenant: &TenantId) -> Figures {
+        self.ledger().0.figures(&Key::Tenant(tenant.clone()))
+    }
+
+    /// What a tenant has spent today, and reserved.
+    pub fn day(&self, tenant: &TenantId) -> Figures {
+        self.ledger().0.figures(&Key::Day(tenant.clone()))
+    }
+
+    /// What a run has spent and reserved; nothing where nobody holds its account.
+    pub fn run(&self, tenant: &TenantId, run: RunId) -> Figures {
+        self.ledger().0.figures(&Key::Run(tenant.clone(), run))
+    }
+
+    /// What a conversation has spent and reserved; nothing where nobody holds its account.
+    pub fn session(&self, tenant: &TenantId, session: &SessionId) -> Figures {
+        self.ledger().0.figures(&Key::Session(tenant.clone(), session.clone()))
+    }
+
+    /// What happened since the start.
+    pub fn stats(&self) -> Stats {
+        self.ledger().0.stats()
+    }
+
+    /// The limit of a scope in nano-USD, where there is one.
+    pub fn limit(&self, scope: Scope) -> Option<u64> {
+        self.ledger().0.limit(scope)
+    }
+
+    /// The ledger, with its day turned if it is time.
+    fn ledger(&self) -> (MutexGuard<'_, Ledger>, Zoned) {
+        let now = (self.inner.now)();
+        // A poisoned ledger is a consistent one: no change of it can panic halfway.
+        let mut ledger = self.inner.ledger.lock().unwrap_or_else(PoisonError::into_inner);
+        ledger.turn(now.date());
+        (ledger, now)
+    }
+}
+
+impl Default for Budget {
+    /// No limits, in UTC.
+    fn default() -> Self {
+        Self::new(&Options::default(), TimeZone::UTC)
+    }
+}
+
+impl std::fmt::Debug for Budget {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Budget").field("stats", &self.stats()).finish_non_exhaustive()
+    }
+}
+
+/// Money set aside for one attempt. Dropped before the model is asked it costs nothing, dropped while
+/// the model is asked all of it: nobody knows what the model did.
+#[derive(Debug)]
+pub struct Reservation {
+    budget: Budget,
+    keys: Vec<Key>,
+    amount: u64,
+    /// What it costs if it is dropped now.
+    due: u64,
+    open: bool,
+}
+
+impl Reservation {
+    /// The model is asked from here on.
+    pub fn sent(&mut self) {
+        self.due = self.amount;
+    }
+
+    /// The attempt cost `actual` nano-USD.
+    pub fn settle(mut self, actual: u64) {
+        self.close(actual);
+    }
+
+    fn close(&mut self, actual: u64) {
+        if std::mem::take(&mut self.open) {
+            self.budget.ledger().0.settle(&self.keys, self.amount, actual);
+            if actual > self.amount {
+                tracing::warn!(
+                    reserved = self.amount,
+                    actual,
+                    "a call to a model cost more nano-USD than reserved"
+                );
+            }
+        }
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        self.close(self.due);
+    }
+}
+
+/// Keeps the account of a run or a conversation.
+#[derive(Debug)]
+pub struct Hold {
+    budget: Budget,
+    key: Key,
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.budget.ledger().0.release(&self.key);
+    }
+}

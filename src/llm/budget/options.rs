@@ -1,0 +1,35 @@
+//! The configuration's section `budget`.
+
+use serde::{Deserialize, Serialize};
+
+use crate::setting::{Review, Wrong};
+
+/// The most US dollars that may be spent on models. What is absent is not limited.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Options {
+    /// For one run.
+    pub run_usd: Option<f64>,
+    /// For one conversation, with all its runs and summaries.
+    pub session_usd: Option<f64>,
+    /// For one tenant, ever.
+    pub tenant_usd: Option<f64>,
+    /// For one tenant on one day.
+    pub day_usd: Option<f64>,
+}
+
+impl Options {
+    /// Everything that is wrong with these values.
+    pub fn problems(&self) -> Vec<Wrong> {
+        let mut review = Review::default();
+        for (key, usd) in [
+            ("budget.run_usd", self.run_usd),
+            ("budget.session_usd", self.session_usd),
+            ("budget.tenant_usd", self.tenant_usd),
+            ("budget.day_usd", self.day_usd),
+        ] {
+            review.range(key, usd.unwrap_or_default(), 0.0..=1_000_000_000.0);
+        }
+        review.end()
+    }
+}

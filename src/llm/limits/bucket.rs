@@ -1,0 +1,162 @@
+//! One rate: so many a minute, with what was taken and not used kept as a credit in front of it.
+
+use std::num::NonZeroU32;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use governor::clock::Clock;
+use governor::middleware::NoOpMiddleware;
+use governor::nanos::Nanos;
+use governor::state::{InMemoryState, NotKeyed};
+use governor::{Quota, RateLimiter};
+
+use crate::llm::ticks::Ticks;
+
+/// After so long without a gift the rate itself has filled up again, and the credit is void: both
+/// together are never more than was given up.
+const FILLED: Duration = Duration::from_secs(60);
+
+/// A rate a minute; all of it may be taken at once.
+#[derive(Debug, Clone)]
+pub(super) struct Bucket {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    most: NonZeroU32,
+    clock: Ticks,
+    rate: RateLimiter<NotKeyed, InMemoryState, Ticks, NoOpMiddleware<Nanos>>,
+    credit: Mutex<Credit>,
+}
+
+/// What calls took and did not use; below zero, what they used and had not taken. At most `most`
+/// either way.
+#[derive(Debug)]
+struct Credit {
+    amount: i64,
+    /// When, by the clock.
+    given: Duration,
+}
+
+/// What stands in the way of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Blocked {
+    /// Ask again after this long.
+    For(Duration),
+    /// It is more than can ever be taken: this much.
+    Forever(u32),
+}
+
+impl Bucket {
+    pub(super) fn new(most: NonZeroU32, clock: Ticks) -> Self {
+        let rate = RateLimiter::direct_with_clock(Quota::per_minute(most), clock.clone());
+        let credit = Mutex::new(Credit { amount: 0, given: clock.elapsed() });
+        Self { inner: Arc::new(Inner { most, clock, rate, credit }) }
+    }
+
+    /// Whether `amount` can ever be taken.
+    pub(super) fn possible(&self, amount: u64) -> Result<(), Blocked> {
+        let most = self.inner.most.get();
+        if amount > u64::from(most) { Err(Blocked::Forever(most)) } else { Ok(()) }
+    }
+
+    /// Takes `amount`, or nothing.
+    pub(super) fn take(&self, amount: u64) -> Result<(), Blocked> {
+        self.possible(amount)?;
+        let mut credit = self.credit();
+        let amount = i64::try_from(amount).unwrap_or(i64::MAX);
+        let most = i64::from(self.inner.most.get());
+        // A debt is paid by the next call, as far as one call can.
+        let wanted = amount.saturating_sub(credit.amount).clamp(0, most);
+        if let Some(wanted) = u32::try_from(wanted).ok().and_then(NonZeroU32::new) {
+            match self.inner.rate.check_n(wanted) {
+                Ok(Ok(())) => {}
+                Ok(Err(not_until)) => {
+                    return Err(Blocked::For(not_until.wait_time_from(self.inner.clock.now())));
+                }
+                Err(_) => return Err(Blocked::Forever(self.inner.most.get())),
+            }
+        }
+        credit.amount = (credit.amount + wanted - amount).clamp(-most, most);
+        Ok(())
+    }
+
+    /// `taken` turned out to be `used`.
+    pub(super) fn settle(&self, taken: u64, used: u64) {
+        let signed = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+        let most = i64::from(self.inner.most.get());
+        let mut credit = self.credit();
+        let change = signed(taken).saturating_sub(signed(used));
+        credit.amount = credit.amount.saturating_add(change).clamp(-most, most);
+        credit.given = self.inner.clock.elapsed();
+    }
+
+    fn credit(&self) -> MutexGuard<'_, Credit> {
+        // Two numbers; no change of them can panic halfway.
+        let mut credit = self.inner.credit.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.inner.clock.elapsed().saturating_sub(credit.given) >= FILLED {
+            credit.amount = credit.amount.min(0);
+        }
+        credit
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bucket(most: u32) -> Bucket {
+        Bucket::new(NonZeroU32::new(most).unwrap(), Ticks::new())
+    }
+
+    #[test]
+    fn a_minutes_worth_passes_at_once_and_then_at_the_rate() {
+        let bucket = bucket(60);
+        bucket.take(60).unwrap();
+        let Err(Blocked::For(wait)) = bucket.take(2) else { panic!("two more passed") };
+        assert!(wait > Duration::from_secs(1) && wait <= Duration::from_secs(2), "{wait:?}");
+        bucket.inner.clock.advance(wait);
+        bucket.take(2).unwrap();
+        assert!(bucket.take(1).is_err());
+    }
+
+    #[test]
+    fn what_was_not_used_can_be_taken_again_and_no_more() {
+        let bucket = bucket(1_000);
+        bucket.take(1_000).unwrap();
+        bucket.settle(1_000, 100);
+        bucket.take(900).unwrap();
+        assert!(bucket.take(1).is_err());
+        bucket.settle(900, 0);
+        bucket.settle(1_000, 0);
+        bucket.settle(1_000, 0);
+        bucket.take(1_000).unwrap();
+        assert!(bucket.take(1).is_err(), "the credit is bounded");
+    }
+
+    #[test]
+    fn a_credit_does_not_come_on_top_of_a_rate_that_has_filled_up() {
+        let bucket = bucket(1_000);
+        bucket.take(1_000).unwrap();
+        bucket.settle(1_000, 0);
+        bucket.inner.clock.advance(Duration::from_secs(60));
+        bucket.take(1_000).unwrap();
+        assert!(bucket.take(1).is_err());
+    }
+
+    #[test]
+    fn more_used_than_taken_is_a_debt_that_the_next_call_pays() {
+        let bucket = bucket(1_000);
+        bucket.take(500).unwrap();
+        bucket.settle(500, 800);
+        assert!(bucket.take(201).is_err());
+        bucket.take(200).unwrap();
+    }
+
+    #[test]
+    fn what_is_more_than_the_rate_can_never_pass() {
+        assert_eq!(bucket(10).take(11), Err(Blocked::Forever(10)));
+        bucket(10).take(10).unwrap();
+    }
+}

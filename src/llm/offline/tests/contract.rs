@@ -1,0 +1,200 @@
+//! What the other models of a deployment leave to the rules: paraphrased purposes, later rounds,
+//! answers and summaries.
+
+use serde_json::{Value, json};
+
+use super::support::{NOW, send};
+use crate::llm::{Choice, Message, Purpose, ToolSpec, sections};
+use crate::run::ReplyCall;
+
+fn make_request() -> ToolSpec {
+    ToolSpec {
+        name: "MakeRequest".into(),
+        description: "Submit a vacation request.".into(),
+        parameters: json!({"type": "object", "required": ["from", "to"], "properties": {
+            "from": {"type": "string", "format": "date", "description": "First day"},
+            "to": {"type": "string", "format": "date", "description": "Last day"}}}),
+        strict: false,
+    }
+}
+
+fn ask_user() -> ToolSpec {
+    ToolSpec {
+        name: "AskUser".into(),
+        description: String::new(),
+        parameters: json!({"type": "object"}),
+        strict: false,
+    }
+}
+
+fn prompt(parts: &[(&str, &str)]) -> Message {
+    let mut text = String::new();
+    sections::push(&mut text, "now", NOW);
+    for (name, body) in parts {
+        sections::push(&mut text, name, body);
+    }
+    Message::User { text }
+}
+
+#[test]
+fn a_purpose_in_a_planners_words_takes_its_values_from_the_request() {
+    let user = prompt(&[
+        ("scene", "VacationManagement"),
+        ("purpose", "Submit vacation request"),
+        ("expected_tools", "GetApprovers\nMakeRequest"),
+        ("request", "Voglio sapere il meteo a Milano e poi richiedere 3 giorni di ferie dal 15 al 17 giugno"),
+    ]);
+    let reply = send(Purpose::Scene, vec![user], vec![make_request(), ask_user()], Choice::Auto);
+    assert_eq!(reply.calls[0].name, "MakeRequest");
+    let arguments: Value = serde_json::from_str(&reply.calls[0].arguments).unwrap();
+    assert_eq!(arguments, json!({"from": "2026-06-15", "to": "2026-06-17"}));
+    assert_eq!(reply.model, "offline");
+}
+
+#[test]
+fn days_that_are_pointed_back_to_come_from_an_earlier_step() {
+    let user = prompt(&[
+        ("scene", "VacationManagement"),
+        ("purpose", "chiedi le ferie per quei giorni"),
+        ("expected_tools", "MakeRequest"),
+        ("request", "Dimmi che tempo fa a Roma dal 15 al 17 giugno, poi chiedi le ferie per quei giorni"),
+    ]);
+    let reply = send(Purpose::Scene, vec![user], vec![make_request(), ask_user()], Choice::Auto);
+    let arguments: Value = serde_json::from_str(&reply.calls[0].arguments).unwrap();
+    assert_eq!(arguments, json!({"from": "2026-06-15", "to": "2026-06-17"}));
+}
+
+#[test]
+fn values_of_another_part_of_the_request_are_not_taken_for_a_write() {
+    let user = prompt(&[
+        ("scene", "VacationManagement"),
+        ("purpose", "chiedi tre giorni di ferie"),
+        ("expected_tools", "MakeRequest"),
+        ("request", "Dimmi che tempo fa a Roma dal 15 al 17 giugno, poi chiedi tre giorni di ferie"),
+    ]);
+    let reply = send(Purpose::Scene, vec![user], vec![make_request(), ask_user()], Choice::Auto);
+    assert_eq!(reply.calls[0].name, "AskUser");
+    let arguments: Value = serde_json::from_str(&reply.calls[0].arguments).unwrap();
+    assert_eq!(arguments["missing"], json!(["from", "to"]));
+}
+
+#[test]
+fn the_last_round_without_tools_tells_what_was_found() {
+    let user = prompt(&[
+        ("scene", "VacationManagement"),
+        ("purpose", "chiedi ferie"),
+        ("language", "it"),
+        ("request", "chiedi ferie"),
+    ]);
+    let call = ReplyCall { id: "a".into(), name: "MakeRequest".into(), arguments: "{}".into() };
+    let messages = vec![
+        user,
+        Message::Assistant { text: String::new(), calls: vec![call] },
+        Message::Tool { call_id: "a".into(), text: json!({"outcome": "skipped", "reason": "fatto", "result": {"days_left": 23, "approvers": ["Sara", "Ugo"], "items": [{"a": 1, "b": true}]}}).to_string() },
+    ];
+    let reply = send(Purpose::Scene, messages, Vec::new(), Choice::None);
+    assert!(reply.calls.is_empty());
+    assert_eq!(reply.text, "approvers: Sara, Ugo\ndays left: 23\nitems:\n  - a: 1, b: sì");
+}
+
+#[test]
+fn failures_blocks_and_questions_are_told_and_the_question_comes_last() {
+    let executed = [
+        json!({"step": 1, "scene": "A", "purpose": "uno", "status": "needs_input", "question": "Quale data?", "calls": []}),
+        json!({"step": 2, "scene": "A", "purpose": "due", "status": "failed", "error": "timeout", "calls": []}),
+        json!({"step": 3, "scene": "A", "purpose": "tre", "status": "blocked", "calls": []}),
+        json!({"step": 4, "scene": "A", "purpose": "quattro", "status": "completed", "result": "Fatto quattro.", "calls": []}),
+    ];
+    let lines = executed.iter().map(Value::to_string).collect::<Vec<_>>().join("\n");
+    let user = prompt(&[("language", "it"), ("request", "uno due tre quattro"), ("executed", &lines)]);
+    let tool = ToolSpec {
+        name: "CheckContinuation".into(),
+        description: String::new(),
+        parameters: json!({"properties": {"answer": {}}}),
+        strict: true,
+    };
+    let reply = send(
+        Purpose::Continuation,
+        vec![user.clone()],
+        vec![tool],
+        Choice::Forced("CheckContinuation".into()),
+    );
+    let verdict: Value = serde_json::from_str(&reply.calls[0].arguments).unwrap();
+    assert_eq!(verdict["should_continue"], json!(false));
+    assert_eq!(verdict["can_answer_now"], json!(false));
+    let answer = verdict["answer"].as_str().unwrap();
+    for part in ["due", "timeout", "tre", "Fatto quattro."] {
+        assert!(answer.contains(part), "{answer}");
+    }
+    assert!(answer.ends_with("Quale data?"), "{answer}");
+    let reply = send(Purpose::Answer, vec![user], Vec::new(), Choice::None);
+    assert_eq!(reply.text, answer);
+}
+
+#[test]
+fn a_re_plan_numbers_on_and_does_not_repeat_a_write() {
+    let world = super::support::World::all();
+    let scenes = world.scenes.iter().map(super::support::scene_line).collect::<Vec<_>>().join("\n");
+    let executed = json!({"step": 1, "scene": "VacationManagement", "purpose": "x", "status": "completed",
+        "calls": [{"tool": "MakeRequest", "arguments": {}, "outcome": "ok"}]})
+    .to_string();
+    let user = prompt(&[
+        ("scenes", &scenes),
+        ("executed", &executed),
+        ("missing", "Che tempo fa a Roma? Poi chiedi ferie dal 15 al 17 giugno"),
+        ("number_from", "2"),
+        ("request", "qualcosa"),
+    ]);
+    let tool = ToolSpec {
+        name: "CreateExecutionPlan".into(),
+        description: String::new(),
+        parameters: json!({}),
+        strict: true,
+    };
+    let reply = send(Purpose::Plan, vec![user], vec![tool], Choice::Forced("CreateExecutionPlan".into()));
+    let plan: Value = serde_json::from_str(&reply.calls[0].arguments).unwrap();
+    assert_eq!(plan["steps"].as_array().unwrap().len(), 1);
+    assert_eq!(plan["steps"][0]["step_number"], json!(2));
+    assert_eq!(plan["steps"][0]["scene_name"], json!("Weather"));
+}
+
+#[test]
+fn summaries_keep_places_and_days_within_bounds() {
+    let mut summary = String::new();
+    for round in 0..4 {
+        let turns: Vec<String> = (1..=15)
+            .map(|day| {
+                let day = day + round * 15;
+                json!({"request": format!("Che tempo fa a Milano il giorno {day}?"), "answer": format!("A Milano il {day}: da 12 a 24 gradi, soleggiato con qualche nuvola nel pomeriggio (valori medi).")}).to_string()
+            })
+            .collect();
+        let user = prompt(&[("language", "it"), ("summary", &summary), ("turns", &turns.join("\n"))]);
+        summary = send(Purpose::Summary, vec![user], Vec::new(), Choice::None).text;
+        assert!(summary.chars().count() <= 1700, "{}", summary.len());
+    }
+    assert!(summary.contains("Milano"));
+    for day in 1..=60 {
+        assert!(summary.contains(&format!(" {day}")), "{day} is lost: {summary}");
+    }
+}
+
+#[test]
+fn answers_are_framed_in_the_users_language() {
+    for (language, sorry) in [
+        ("it", "Mi dispiace"),
+        ("en", "I am sorry"),
+        ("fr", "Désolé"),
+        ("de", "Es tut mir leid"),
+        ("es", "Lo siento"),
+        ("pt", "I am sorry"),
+    ] {
+        let user = prompt(&[
+            ("language", language),
+            ("mode", "out_of_scope"),
+            ("request", "xyz"),
+            ("capabilities", &json!({"scene": "Weather", "description": "Forecasts"}).to_string()),
+        ]);
+        let text = send(Purpose::Answer, vec![user], Vec::new(), Choice::None).text;
+        assert!(text.contains(sorry) && text.contains("Weather: Forecasts"), "{text}");
+    }
+}

@@ -1,0 +1,250 @@
+//! Whatever a model says, its meaning is one event that the run can take.
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::{ASK_USER, CREATE_PLAN, prompt_hash, read, request};
+use crate::llm::{Choice, Message, sections};
+use crate::plan::{self, TaskId};
+use crate::run::{
+    Cause, Context, Effect, Event, Maker, PlanMade, Reply, ReplyCall, RunId, RunQueued, RunStarted, RunState,
+    Settings, Subject, Usage, Verdict,
+};
+use crate::scene::{Catalogue, Scene, SceneTool};
+use crate::tools::{ToolContext, native};
+
+fn catalogue() -> Catalogue {
+    let tool = |name: &str, effect| {
+        let schema = json!({"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}});
+        SceneTool::dynamic(
+            name,
+            "Does it.",
+            effect,
+            schema,
+            native(|_: Value, _: ToolContext| async { Ok(Value::Null) }),
+        )
+    };
+    let scene = |name: &str| {
+        let scene = Scene::builder(name)
+            .description(name)
+            .instructions("Do it.")
+            .example("do", &format!("{name}Read"));
+        let scene = scene.tool(tool(&format!("{name}Read"), Effect::Read));
+        scene.tool(tool(&format!("{name}Write"), Effect::Write)).build().unwrap()
+    };
+    Catalogue::new(vec![scene("A"), scene("B")])
+}
+
+fn apply(state: &mut RunState, event: Event) {
+    state.apply(&event).unwrap();
+}
+
+/// A run that waits for its first plan.
+fn planning(words: &str) -> RunState {
+    let mut state = RunState::new(RunId(uuid::Uuid::from_u128(1)));
+    let task = TaskId(uuid::Uuid::from_u128(2));
+    let user = "keysersoze".to_owned();
+    apply(
+        &mut state,
+        Event::RunQueued(RunQueued { request: words.to_owned(), user, task, plan_only: false }),
+    );
+    let started = RunStarted {
+        now: "2026-05-04T09:00:00+02:00[Europe/Rome]".parse().unwrap(),
+        language: None,
+        settings: Settings::default(),
+        catalogue: String::new(),
+        context: Context::default(),
+    };
+    apply(&mut state, Event::RunStarted(started));
+    apply(&mut state, Event::Planning { version: 1, cause: Cause::Request });
+    state
+}
+
+fn replied(state: &mut RunState, subject: Subject, reply: Reply) -> u32 {
+    let call = state.next_ask();
+    let asked = Event::ModelAsked { call, subject, attempt: 0, fallback: false, prompt_hash: String::new() };
+    apply(state, asked);
+    apply(state, Event::ModelReplied { call, reply, usage: Usage::default(), millis: 0 });
+    call
+}
+
+fn good_plan() -> Value {
+    json!({"needs_execution": true, "reasoning": "", "steps": [
+        {"step_number": 1, "scene_name": "A", "purpose": "x", "expected_tools": ["ARead"], "depends_on_step": null},
+        {"step_number": 2, "scene_name": "B", "purpose": "y", "expected_tools": ["BWrite"], "depends_on_step": 1}]})
+}
+
+/// A run whose first step is at work.
+fn at_work() -> RunState {
+    let mut state = planning("do");
+    let call = replied(
+        &mut state,
+        Subject::Plan { version: 1 },
+        Reply { text: good_plan().to_string(), ..Reply::default() },
+    );
+    let made = read(&state, &catalogue(), call, Subject::Plan { version: 1 });
+    apply(&mut state, made);
+    apply(&mut state, Event::StepStarted { step: 1 });
+    state
+}
+
+fn user_text(state: &RunState, subject: Subject) -> String {
+    let asked = request(state, &catalogue(), subject);
+    let Some(Message::User { text }) = asked.messages.get(1) else { panic!("{asked:?}") };
+    text.clone()
+}
+
+/// A good plan with one place overwritten, or any text at all.
+fn anything() -> impl Strategy<Value = Reply> {
+    let value = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::Bool),
+        (-2_i64..5).prop_map(|n| json!(n)),
+        Just(json!(u32::MAX)),
+        "[a-zA-B(){}\\[\\]\", ]{0,8}".prop_map(Value::String),
+        prop::collection::vec(0_u32..4, 0..3).prop_map(|list| json!(list)),
+    ];
+    let places = prop::sample::select(vec![
+        "/needs_execution",
+        "/reasoning",
+        "/steps",
+        "/steps/0",
+        "/steps/0/step_number",
+        "/steps/1/step_number",
+        "/steps/0/scene_name",
+        "/steps/1/purpose",
+        "/steps/1/expected_tools",
+        "/steps/0/depends_on_step",
+        "/steps/1/depends_on_step",
+    ]);
+    let changed = prop::collection::vec((places, value), 0..4).prop_map(|changes| {
+        let mut plan = good_plan();
+        for (place, value) in changes {
+            if let Some(at) = plan.pointer_mut(place) {
+                *at = value;
+            }
+        }
+        plan.to_string()
+    });
+    let arguments = prop_oneof![3 => changed, 1 => ".{0,40}", 1 => "[{}\\[\\]\":,n1 ]{0,30}"];
+    let names = prop::sample::select(vec![
+        CREATE_PLAN,
+        ASK_USER,
+        "ARead",
+        "AWrite",
+        "BRead",
+        "aread(n)",
+        "",
+        "no such tool",
+    ]);
+    let calls = prop::collection::vec((names, arguments.clone()), 0..4);
+    (prop_oneof![Just(String::new()), arguments], calls).prop_map(|(text, calls)| {
+        let call = |(name, arguments): (&str, String)| ReplyCall {
+            id: "same".into(),
+            name: name.to_owned(),
+            arguments,
+        };
+        Reply { text, calls: calls.into_iter().map(call).collect(), ..Reply::default() }
+    })
+}
+
+proptest! {
+    #[test]
+    fn whatever_a_planner_says_means_a_valid_plan_or_a_rejection(reply in anything()) {
+        let mut state = planning("do");
+        let subject = Subject::Plan { version: 1 };
+        let call = replied(&mut state, subject, reply);
+        let event = read(&state, &catalogue(), call, subject);
+        match &event {
+            Event::PlanCreated(made) => {
+                let limits = plan::Limits { max_steps: 10 };
+                let known = catalogue().known();
+                prop_assert!(plan::validate(&made.plan, &known, limits, &Default::default(), 0).is_empty());
+                prop_assert_eq!(made.maker, Maker::Deterministic);
+            }
+            Event::ReplyRejected { problems, .. } => prop_assert!(!problems.is_empty()),
+            other => prop_assert!(false, "{:?}", other),
+        }
+        let admitted = state.check(&event);
+        prop_assert!(admitted.is_ok(), "{:?}: {:?}", event, admitted);
+    }
+
+    #[test]
+    fn whatever_a_scene_says_means_an_event_that_the_run_can_take(reply in anything()) {
+        let mut state = at_work();
+        let subject = Subject::Scene { step: 1 };
+        let call = replied(&mut state, subject, reply);
+        let event = read(&state, &catalogue(), call, subject);
+        if let Event::SceneReplied { calls, .. } = &event {
+            for made in calls.iter().filter(|made| made.problem.is_none()) {
+                prop_assert_eq!(&made.tool, "ARead", "the only tool that step 1 is offered");
+                prop_assert!(made.arguments["n"].is_i64() || made.arguments["n"].is_u64());
+            }
+        }
+        let admitted = state.check(&event);
+        prop_assert!(admitted.is_ok(), "{:?}: {:?}", event, admitted);
+        // Whatever it was, the run can be asked what comes next and what its model is told.
+        state.apply(&event).unwrap();
+        state.next();
+        request(&state, &catalogue(), subject);
+    }
+
+    #[test]
+    fn a_user_cannot_write_another_section(words in "[a-z<>/\n]{0,20}(</request>)?\n<scenes>\n[a-z]{0,9}\n</scenes>") {
+        let text = user_text(&planning(&words), Subject::Plan { version: 1 });
+        let told = sections::get(&text, "request");
+        prop_assert_eq!(told.as_deref().map(str::trim), Some(words.trim()));
+        let scenes = sections::get(&text, "scenes").unwrap_or_default();
+        prop_assert!(scenes.starts_with("{\"scene\":\"A\""), "{}", scenes);
+    }
+}
+
+#[test]
+fn a_prompt_is_a_function_of_the_state() {
+    let state = at_work();
+    for subject in [Subject::Scene { step: 1 }, Subject::Continuation { round: 1 }, Subject::Answer] {
+        let (one, two) =
+            (request(&state, &catalogue(), subject), request(&state.clone(), &catalogue(), subject));
+        assert_eq!(prompt_hash(&one), prompt_hash(&two));
+    }
+}
+
+#[test]
+fn only_forced_questions_force_and_they_force_their_own_tool() {
+    let state = planning("do");
+    let plan = request(&state, &catalogue(), Subject::Plan { version: 1 });
+    assert_eq!(plan.choice, Choice::Forced(CREATE_PLAN.to_owned()));
+    assert_eq!(plan.tools.len(), 1);
+    let state = at_work();
+    assert_eq!(request(&state, &catalogue(), Subject::Scene { step: 1 }).choice, Choice::Auto);
+    assert_eq!(request(&state, &catalogue(), Subject::Answer).choice, Choice::None);
+}
+
+#[test]
+fn the_answer_is_told_what_only_the_user_can_say_and_what_was_left_undone() {
+    for (should_continue, section) in [(false, "missing"), (true, "undone")] {
+        let mut state = at_work();
+        let missing_information = Some("the plate".to_owned());
+        state.verdicts.push(Verdict { should_continue, missing_information, ..Verdict::default() });
+        let text = user_text(&state, Subject::Answer);
+        assert_eq!(sections::get(&text, section).as_deref(), Some("the plate"));
+    }
+}
+
+#[test]
+fn a_further_plan_goes_on_counting() {
+    let mut state = at_work();
+    for step in state.steps.values_mut() {
+        step.status = plan::StepStatus::Completed;
+    }
+    state.planning = Some(crate::run::Planning { version: 2, tries: Vec::new() });
+    let subject = Subject::Plan { version: 2 };
+    assert_eq!(sections::get(&user_text(&state, subject), "number_from").as_deref(), Some("3"));
+    let call = replied(&mut state, subject, Reply { text: good_plan().to_string(), ..Reply::default() });
+    let Event::Replanned(PlanMade { plan, cause, .. }) = read(&state, &catalogue(), call, subject) else {
+        panic!("no plan");
+    };
+    let numbers: Vec<u32> = plan.steps.iter().map(|step| step.step_number).collect();
+    assert_eq!((numbers, cause), (vec![3, 4], Cause::Continuation));
+    assert!(plan.steps[1].depends_on_step.contains(3));
+}

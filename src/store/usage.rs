@@ -1,0 +1,91 @@
+//! What models cost, added up from the journal.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use sqlx::Row as _;
+use sqlx::sqlite::SqliteRow;
+
+use super::Store;
+use super::error::Error;
+use crate::run::{SessionId, TenantId, Usage};
+
+// The events that tell what questions to models cost: those of runs, and a conversation's own. A turn's
+// usage is that of its run once more, so it is not among them. An event's JSON begins with its type,
+// so that no other event has to be read as JSON.
+const SUMS: &str = "\
+SUM(json_extract(body, '$.usage.calls')) AS calls, \
+SUM(json_extract(body, '$.usage.input_tokens')) AS input_tokens, \
+SUM(json_extract(body, '$.usage.cached_input_tokens')) AS cached_input_tokens, \
+SUM(json_extract(body, '$.usage.output_tokens')) AS output_tokens, \
+SUM(json_extract(body, '$.usage.cost_nano_usd')) AS cost_nano_usd";
+const TELL: &str = "\
+(body GLOB '{\"type\":\"model_replied\"*' OR body GLOB '{\"type\":\"model_failed\"*' OR \
+body GLOB '{\"type\":\"summarised\"*' OR body GLOB '{\"type\":\"summary_failed\"*')";
+
+impl Store {
+    /// What models cost each tenant with events appended from `from` until before `to`; without bounds,
+    /// ever. Reads the whole journal: for the start and for reports.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn usage(
+        &self,
+        from: Option<Timestamp>,
+        to: Option<Timestamp>,
+    ) -> Result<BTreeMap<TenantId, Usage>, Error> {
+        let failed = |e| Error::database(self.path(), "add up what models cost", &e);
+        // A time that 64 bits cannot hold is far outside any journal.
+        let bound = |at: Option<Timestamp>, none: i64| {
+            at.map_or(none, |at| i64::try_from(at.as_nanosecond()).unwrap_or(none))
+        };
+        let sql = format!(
+            "SELECT tenant, {SUMS} FROM journal WHERE at >= ?1 AND at < ?2 AND {TELL} GROUP BY tenant"
+        );
+        let rows = sqlx::query(sqlx::AssertSqlSafe(sql))
+            .bind(bound(from, i64::MIN))
+            .bind(bound(to, i64::MAX))
+            .fetch_all(self.pool())
+            .await
+            .map_err(failed)?;
+        let read = |row: &SqliteRow| {
+            let tenant =
+                TenantId::new(row.try_get("tenant")?).map_err(|e| sqlx::Error::Decode(Box::new(e)))?;
+            Ok((tenant, sums(row)?))
+        };
+        rows.iter().map(read).collect::<Result<_, _>>().map_err(failed)
+    }
+
+    /// What models cost in a conversation so far: in its runs, and for itself.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn session_usage(&self, tenant: &TenantId, session: &SessionId) -> Result<Usage, Error> {
+        let failed = |e| Error::database(self.path(), "add up what models cost", &e);
+        let sql = format!(
+            "SELECT {SUMS} FROM journal WHERE {TELL} AND stream IN (SELECT 'run:' || run FROM runs \
+             WHERE tenant = ?1 AND session = ?2 UNION ALL SELECT 'session:' || ?1 || '/' || ?2)"
+        );
+        let row = sqlx::query(sqlx::AssertSqlSafe(sql))
+            .bind(tenant.as_str())
+            .bind(session.as_str())
+            .fetch_one(self.pool())
+            .await
+            .map_err(failed)?;
+        sums(&row).map_err(failed)
+    }
+}
+
+fn sums(row: &SqliteRow) -> Result<Usage, sqlx::Error> {
+    let sum = |column: &str| {
+        let sum: Option<i64> = row.try_get(column)?;
+        Ok::<_, sqlx::Error>(u64::try_from(sum.unwrap_or(0)).unwrap_or(0))
+    };
+    Ok(Usage {
+        calls: u32::try_from(sum("calls")?).unwrap_or(u32::MAX),
+        input_tokens: sum("input_tokens")?,
+        cached_input_tokens: sum("cached_input_tokens")?,
+        output_tokens: sum("output_tokens")?,
+        cost_nano_usd: sum("cost_nano_usd")?,
+    })
+}

@@ -1,0 +1,382 @@
+//! What stands between a caller and a model: cache, budgets and limits, over the wire and over a restart.
+
+use std::sync::Arc;
+
+use futures::future::join_all;
+use proscenium::config::Config;
+use proscenium::llm::breaker::{self, State};
+use proscenium::llm::budget::{self, Budget};
+use proscenium::llm::cache::{self, Cache, Mode};
+use proscenium::llm::limits::{self, Limits, Rates};
+use proscenium::llm::{Caller, Choice, Gateway, Guards, Message, Options, Purpose, Request};
+use proscenium::run::{RunId, SessionId, TenantId};
+use proscenium::{ChatRequest, Engine};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::support::{NoModel, Scripted, ScriptedLlm};
+
+fn caller(session: &str, run: u128) -> Caller {
+    Caller {
+        tenant: TenantId::new("acme").unwrap(),
+        session: SessionId::new(session).unwrap(),
+        run: Some(RunId(Uuid::from_u128(run))),
+        cache: None,
+    }
+}
+
+fn question(words: &str) -> Request {
+    Request {
+        purpose: Purpose::Plan,
+        messages: vec![Message::User { text: words.into() }],
+        tools: vec![],
+        choice: Choice::None,
+        temperature: Some(0.3),
+        max_output_tokens: Some(100),
+    }
+}
+
+/// One model at 1 USD for a million prompt tokens and 10 for a million others.
+fn priced(llm: &ScriptedLlm) -> Options {
+    let mut options = llm.options();
+    options.models[0].input_usd_per_million = 1.0;
+    options.models[0].output_usd_per_million = 10.0;
+    options
+}
+
+fn gateway(options: Options, guards: Guards) -> Gateway {
+    Gateway::new(options, Arc::new(NoModel)).unwrap().guarded(guards)
+}
+
+fn within(options: &budget::Options) -> Guards {
+    Guards { budget: Budget::new(options, jiff::tz::TimeZone::UTC), ..Guards::default() }
+}
+
+/// What a question of these words may cost, in nano-USD: the prompt and a hundred tokens of reply.
+fn most(words: &str) -> u64 {
+    proscenium::llm::tokens::request(&question(words)) * 1_000 + 100 * 10_000
+}
+
+fn usd(nano: u64) -> Option<f64> {
+    Some(nano as f64 / 1e9)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_thousand_concurrent_requests_at_the_edge_of_a_budget_do_not_overshoot_it_by_one_call() {
+    // Tokens are not told, so each call costs what it may cost.
+    let llm = ScriptedLlm::sequence([Scripted::Text("yes".into()).unmetered()]);
+    let room = most("hello") * 25;
+    let guards = within(&budget::Options { day_usd: usd(room + most("hello") - 1), ..Default::default() });
+    let gateway = gateway(priced(&llm), guards.clone());
+    let never = CancellationToken::new();
+    let asked = (0..1_000).map(|n| {
+        let (gateway, never) = (gateway.clone(), never.clone());
+        async move { gateway.complete(&caller("s", n), &question("hello"), false, &never).await }
+    });
+    let mut codes = std::collections::BTreeMap::new();
+    let mut told = 0;
+    for result in join_all(asked).await {
+        let (code, usage) = match &result {
+            Ok(done) => ("ok", done.usage),
+            Err(error) => (error.code(), error.usage()),
+        };
+        *codes.entry(code).or_insert(0) += 1;
+        told += usage.cost_nano_usd;
+    }
+    assert_eq!((codes["ok"], codes["budget.exceeded"], llm.count()), (25, 975, 25), "{codes:?}");
+    let day = guards.budget.day(&caller("s", 0).tenant);
+    assert_eq!((day.spent, day.reserved, told), (room, 0, room));
+}
+
+#[tokio::test]
+async fn refused_connections_and_error_statuses_are_free_and_a_cut_stream_costs_its_reservation() {
+    let statuses = [Scripted::status(503), Scripted::status(429), Scripted::status(400)];
+    for answer in statuses {
+        let llm = ScriptedLlm::sequence([answer]);
+        let guards = within(&Default::default());
+        let gateway = gateway(priced(&llm), guards.clone());
+        let who = caller("s", 1);
+        gateway.complete(&who, &question("hello"), false, &CancellationToken::new()).await.unwrap_err();
+        assert_eq!(guards.budget.tenant(&who.tenant), budget::Figures::default());
+    }
+    let llm = ScriptedLlm::sequence([Scripted::Stream(
+        vec![crate::support::chunk(serde_json::json!({"delta": {"content": "Hel"}}))],
+        crate::support::End::Cut,
+    )]);
+    let mut options = priced(&llm);
+    (options.models[0].stream, options.max_attempts) = (true, 2);
+    let guards = within(&Default::default());
+    let gateway = gateway(options, guards.clone());
+    let who = caller("s", 1);
+    let error =
+        gateway.complete(&who, &question("hello"), false, &CancellationToken::new()).await.unwrap_err();
+    let spent = guards.budget.tenant(&who.tenant).spent;
+    assert_eq!(
+        (error.code(), spent, error.usage().cost_nano_usd),
+        ("llm.cut_stream", 2 * most("hello"), spent)
+    );
+}
+
+#[tokio::test]
+async fn a_question_that_is_cancelled_or_dropped_while_the_model_is_silent_costs_its_reservation() {
+    let llm = ScriptedLlm::sequence([Scripted::Silence]);
+    let guards = within(&Default::default());
+    let gateway = gateway(priced(&llm), guards.clone());
+    let who = caller("s", 1);
+    let stop = CancellationToken::new();
+    let asked = question("hello");
+    let ask = gateway.complete(&who, &asked, false, &stop);
+    tokio::pin!(ask);
+    while llm.count() == 0 {
+        tokio::select! {
+            biased;
+            _ = &mut ask => panic!("a silent model replied"),
+            () = tokio::task::yield_now() => {}
+        }
+    }
+    stop.cancel();
+    let error = ask.await.unwrap_err();
+    assert_eq!((error.code(), error.usage().cost_nano_usd), ("llm.cancelled", most("hello")));
+    assert_eq!(guards.budget.tenant(&who.tenant).spent, most("hello"));
+}
+
+#[tokio::test]
+async fn a_cheaper_model_serves_where_the_budget_has_too_little_left_for_the_first() {
+    let llm = ScriptedLlm::sequence([Scripted::Text("yes".into())]);
+    let mut options = priced(&llm);
+    options.models.push(llm.model("cheap"));
+    let guards = within(&budget::Options { run_usd: Some(0.0), ..Default::default() });
+    let gateway = gateway(options, guards.clone());
+    let reply = gateway.complete(&caller("s", 1), &question("hello"), false, &CancellationToken::new()).await;
+    assert_eq!(reply.unwrap().reply.model, "cheap");
+    assert_eq!((llm.count(), guards.budget.stats().refused), (1, 1));
+}
+
+async fn engine(llm: &ScriptedLlm, dir: &std::path::Path, budget: budget::Options) -> Engine {
+    let mut config = Config::default();
+    config.store.data_dir = dir.to_owned();
+    config.llm = priced(llm);
+    config.planning.fallback_enabled = false;
+    config.budget = budget;
+    Engine::builder(config).start().await.unwrap()
+}
+
+fn ask(engine: &Engine, words: &str) -> ChatRequest {
+    engine.request(words, Some(SessionId::new("talk").unwrap()))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn after_a_restart_the_budget_has_what_the_journal_adds_up_to() {
+    let llm = ScriptedLlm::start(|request, nth| match crate::support::forced_tool(request) {
+        Some(_) if nth == 1 => Scripted::status(500),
+        Some(_) if nth == 3 => Scripted::Text("no plan at all".into()),
+        Some("CreateExecutionPlan") => Scripted::forced(
+            request,
+            serde_json::json!({"needs_execution": false, "reasoning": "small talk", "steps": []}),
+        ),
+        _ => Scripted::Text("Good morning!".into()).unmetered(),
+    });
+    let dir = tempfile::tempdir().unwrap();
+    let options = || budget::Options {
+        tenant_usd: Some(10.0),
+        day_usd: Some(10.0),
+        session_usd: Some(10.0),
+        ..Default::default()
+    };
+    let first = engine(&llm, dir.path(), options()).await;
+    for words in ["Good morning", "How are you?", "Good night"] {
+        first.chat(ask(&first, words)).await.unwrap();
+    }
+    let tenant = first.request("", None).tenant;
+    let budget = &first.gateway().guards().budget;
+    let before = (budget.tenant(&tenant), budget.day(&tenant));
+    assert!(before.0.spent > 0 && before.0 == before.1, "{before:?}");
+    let talk = SessionId::new("talk").unwrap();
+    assert_eq!(budget.session(&tenant, &talk), before.0);
+    first.stop().await.unwrap();
+
+    let again = engine(&llm, dir.path(), options()).await;
+    let budget = &again.gateway().guards().budget;
+    assert_eq!((budget.tenant(&tenant), budget.day(&tenant)), before);
+    let sum = again.store().usage(None, None).await.unwrap()[&tenant];
+    assert_eq!(sum.cost_nano_usd, before.0.spent);
+    assert_eq!(again.store().session_usage(&tenant, &talk).await.unwrap(), sum);
+    again.stop().await.unwrap();
+
+    let tight = engine(&llm, dir.path(), budget::Options { day_usd: usd(before.0.spent), ..options() }).await;
+    let asked = llm.count();
+    let answer = tight.chat(ask(&tight, "And once more")).await.unwrap();
+    assert_eq!(llm.count(), asked, "nothing was sent");
+    let run = tight.run(&tenant, answer.run_id).await.unwrap();
+    assert_eq!(run.error.unwrap().code, "budget.exceeded");
+    tight.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_kept_reply_costs_nothing_passes_no_budget_and_is_kept_from_other_tenants() {
+    let llm = ScriptedLlm::sequence([Scripted::Text("yes".into()).metered(10, 0, 5)]);
+    // What is spent once, and one more call of this length.
+    let budget = budget::Options { tenant_usd: usd(60_000 + most("hello")), ..Default::default() };
+    let cache = Cache::new(&cache::Options::default());
+    let guards = Guards { cache: cache.clone(), ..within(&budget) };
+    let gateway = gateway(priced(&llm), guards.clone());
+    let never = CancellationToken::new();
+    let hello = question("hello");
+    let first = gateway.complete(&caller("s", 1), &hello, false, &never).await.unwrap();
+    assert!(!first.cached && first.usage.calls == 1);
+    first.confirm.accepted().await;
+    let spent = guards.budget.tenant(&caller("s", 1).tenant);
+    assert_eq!(spent.spent, 60_000);
+    let error =
+        gateway.complete(&caller("s", 1), &question("something longer"), false, &never).await.unwrap_err();
+    assert_eq!(error.code(), "budget.exceeded");
+    let again = gateway.complete(&caller("t", 2), &hello, false, &never).await.unwrap();
+    assert_eq!((again.cached, again.usage, again.reply.text.as_str()), (true, Default::default(), "yes"));
+    assert_eq!((llm.count(), guards.budget.tenant(&caller("s", 1).tenant)), (1, spent));
+
+    let stranger = Caller { tenant: TenantId::new("other").unwrap(), ..caller("s", 1) };
+    assert!(!gateway.complete(&stranger, &hello, false, &never).await.unwrap().cached);
+    let anew = Caller { cache: Some(Mode::WriteOnly), ..stranger };
+    assert!(!gateway.complete(&anew, &hello, false, &never).await.unwrap().cached);
+    assert_eq!((llm.count(), cache.stats().hits), (3, 1));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_plan_that_was_found_valid_is_made_once_and_one_that_was_not_is_asked_for_again() {
+    let llm = ScriptedLlm::start(|request, nth| match crate::support::forced_tool(request) {
+        Some(_) if nth == 0 => Scripted::Text("no plan at all".into()),
+        Some(_) => Scripted::forced(
+            request,
+            serde_json::json!({"needs_execution": false, "reasoning": "small talk", "steps": []}),
+        ),
+        None => Scripted::Text("Good morning!".into()),
+    });
+    let dir = tempfile::tempdir().unwrap();
+    let mut config = Config::default();
+    config.store.data_dir = dir.path().to_owned();
+    config.llm = priced(&llm);
+    config.execution.fixed_now = Some("2026-05-04T09:00:00+02:00".parse().unwrap());
+    let engine = Engine::builder(config).start().await.unwrap();
+    let plans =
+        || llm.requests().iter().filter(|request| crate::support::forced_tool(request).is_some()).count();
+    // A conversation of its own each time, so that the question is the same.
+    engine.chat(engine.request("Good morning", None)).await.unwrap();
+    assert_eq!(plans(), 2, "the first was of no use");
+    let second = engine.chat(engine.request("Good morning", None)).await.unwrap();
+    // The first question was never answered well; its repair was, which is another question.
+    assert_eq!(plans(), 3);
+    let third = engine.chat(engine.request("Good morning", None)).await.unwrap();
+    assert_eq!(plans(), 3);
+    assert_eq!((second.usage.llm_calls, third.usage.llm_calls), (2, 1), "the plan of the third was there");
+    engine.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_limit_refuses_with_the_time_to_come_again_and_a_models_limit_hands_over() {
+    let llm = ScriptedLlm::sequence([Scripted::Text("yes".into())]);
+    let once = Rates { requests_per_minute: Some(1), ..Rates::default() };
+    let never = CancellationToken::new();
+    let (who, hello) = (caller("s", 1), question("hello"));
+
+    let tenants = limits::Options { max_wait_ms: 0, tenant: once.clone(), ..Default::default() };
+    let mut two = llm.options();
+    two.models.push(llm.model("spare"));
+    let limited = gateway(two.clone(), Guards { limits: Limits::new(&tenants), ..Guards::default() });
+    limited.complete(&who, &hello, false, &never).await.unwrap();
+    let error = limited.complete(&who, &hello, false, &never).await.unwrap_err();
+    assert_eq!((error.code(), llm.count()), ("limits.exceeded", 1));
+    assert!(error.retry_after().is_some_and(|after| !after.is_zero()), "{error}");
+    let other = Caller { tenant: TenantId::new("other").unwrap(), ..who.clone() };
+    limited.complete(&other, &hello, false, &never).await.unwrap();
+
+    let models =
+        limits::Options { max_wait_ms: 0, models: [("scripted".into(), once)].into(), ..Default::default() };
+    let limited = gateway(two, Guards { limits: Limits::new(&models), ..Guards::default() });
+    let first = limited.complete(&who, &hello, false, &never).await.unwrap();
+    let second = limited.complete(&who, &hello, false, &never).await.unwrap();
+    assert_eq!((first.reply.model.as_str(), second.reply.model.as_str()), ("scripted", "spare"));
+}
+
+#[tokio::test]
+async fn a_call_that_a_limit_can_never_let_pass_is_refused_by_name_and_costs_nothing() {
+    let llm = ScriptedLlm::sequence([Scripted::Text("yes".into())]);
+    let few = Rates { tokens_per_minute: Some(50), ..Rates::default() };
+    let options = limits::Options { tenant: few, ..Default::default() };
+    let guards = Guards { limits: Limits::new(&options), ..within(&Default::default()) };
+    let limited = gateway(priced(&llm), guards.clone());
+    let who = caller("s", 1);
+    let error =
+        limited.complete(&who, &question("hello"), false, &CancellationToken::new()).await.unwrap_err();
+    assert_eq!((error.code(), error.retry_after(), llm.count()), ("limits.exceeded", None, 0));
+    assert!(error.to_string().contains("`limits.tenant.tokens_per_minute` = 50"), "{error}");
+    assert_eq!(guards.budget.tenant(&who.tenant), budget::Figures::default());
+}
+
+#[tokio::test]
+async fn a_model_that_fails_again_and_again_is_left_alone_and_the_next_one_serves_at_once() {
+    let out = ScriptedLlm::sequence([Scripted::status(500)]);
+    let spare = ScriptedLlm::sequence([Scripted::Text("yes".into())]);
+    let mut options = out.options();
+    options.models.push(spare.model("spare"));
+    options.max_attempts = 2;
+    options.breaker = breaker::Options { failures: 3, pause_ms: 3_600_000 };
+    let gateway = gateway(options, Guards::default());
+    let never = CancellationToken::new();
+    for _ in 0..5 {
+        let done = gateway.complete(&caller("s", 1), &question("hello"), false, &never).await.unwrap();
+        assert_eq!(done.reply.model, "spare");
+    }
+    assert_eq!((out.count(), spare.count()), (3, 5));
+    let states = [("scripted".to_owned(), State::Open), ("spare".to_owned(), State::Closed)];
+    assert_eq!(gateway.breakers(), states);
+}
+
+#[tokio::test]
+async fn a_model_that_works_again_after_the_pause_serves_again() {
+    let llm = ScriptedLlm::sequence([
+        Scripted::status(500),
+        Scripted::status(500),
+        Scripted::status(500),
+        Scripted::Text("yes".into()),
+    ]);
+    let ask = async |gateway: &Gateway| {
+        let never = CancellationToken::new();
+        gateway.complete(&caller("s", 1), &question("hello"), false, &never).await.map_err(|e| e.code())
+    };
+    let mut options = llm.options();
+    options.max_attempts = 1;
+    options.breaker = breaker::Options { failures: 2, pause_ms: 3_600_000 };
+    let left_alone = gateway(options.clone(), Guards::default());
+    for expected in ["llm.status", "llm.status", "llm.breaker_open", "llm.breaker_open"] {
+        assert_eq!(ask(&left_alone).await.unwrap_err(), expected);
+    }
+    assert_eq!(llm.count(), 2);
+    // Without a pause, each attempt finds out.
+    options.breaker.pause_ms = 0;
+    options.breaker.failures = 1;
+    let tried = gateway(options, Guards::default());
+    assert_eq!(ask(&tried).await.unwrap_err(), "llm.status");
+    assert_eq!(tried.breakers()[0].1, State::Open);
+    ask(&tried).await.unwrap();
+    assert_eq!(tried.breakers()[0].1, State::Closed);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_run_that_is_cancelled_while_a_model_is_asked_has_what_that_costs_in_its_journal() {
+    let llm = ScriptedLlm::sequence([Scripted::Silence]);
+    let dir = tempfile::tempdir().unwrap();
+    let engine = engine(&llm, dir.path(), budget::Options { day_usd: Some(1.0), ..Default::default() }).await;
+    let tenant = engine.request("", None).tenant;
+    let ticket = engine.submit(ask(&engine, "Good morning")).await.unwrap();
+    while llm.count() == 0 {
+        tokio::task::yield_now().await;
+    }
+    let run = ticket.run;
+    ticket.cancel("somebody").await;
+    // However it is told, the run has ended.
+    let _ = ticket.answer().await;
+    let spent = engine.gateway().guards().budget.day(&tenant).spent;
+    let told = engine.run(&tenant, run).await.unwrap().usage.cost_nano_usd;
+    assert!(spent > 0 && told == spent, "{told} told, {spent} spent");
+    engine.stop().await.unwrap();
+}
