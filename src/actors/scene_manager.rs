@@ -66,12 +66,21 @@ struct Waiting {
     answer: oneshot::Sender<Result<Answer, Fault>>,
 }
 
+/// A request on its way into the queue.
+struct Place {
+    waiting: Waiting,
+    accepted: Accepted,
+    reply: oneshot::Sender<Result<Accepted, Fault>>,
+}
+
 /// One conversation.
 pub(crate) struct SceneManager {
     tenant: TenantId,
     session: SessionId,
     options: Options,
     registry: session_registry::Address,
+    /// Which of the actors that the registry started this is.
+    life: usize,
     /// `None` until it was read from the store.
     memory: Option<Memory>,
     /// The last number of the session's own stream.
@@ -94,12 +103,14 @@ impl SceneManager {
         session: SessionId,
         options: Options,
         registry: session_registry::Address,
+        life: usize,
     ) -> Addr<Self> {
         let manager = Self {
             tenant,
             session,
             options,
             registry,
+            life,
             memory: None,
             seq: 0,
             early: VecDeque::new(),
@@ -134,10 +145,8 @@ impl SceneManager {
                     manager.seq = event.seq;
                 }
                 manager.memory = Some(memory);
-                for submit in std::mem::take(&mut manager.early) {
-                    manager.accept(submit, ctx);
-                }
-                manager.proceed(ctx);
+                let early = std::mem::take(&mut manager.early);
+                manager.accept(early, ctx);
             }
             Err(error) => {
                 for submit in std::mem::take(&mut manager.early) {
@@ -148,16 +157,48 @@ impl SceneManager {
         }));
     }
 
-    /// Puts a request into the journal; only then it is accepted.
-    fn accept(&mut self, submit: Submit, ctx: &mut Context<Self>) {
-        if self.queue.len() >= self.options.max_queued {
-            let message = format!(
-                "{} requests of this conversation are waiting already; wait for an answer before sending more",
-                self.options.max_queued
-            );
-            let _ = submit.reply.send(Err(Fault::new("session.queue_full", message)));
+    /// Puts requests into the journal, in the order they came; only then they are accepted.
+    fn accept(&mut self, submits: impl IntoIterator<Item = Submit>, ctx: &mut Context<Self>) {
+        let mut records = Vec::new();
+        let mut places = Vec::new();
+        for submit in submits {
+            if self.queue.len() + places.len() >= self.options.max_queued {
+                let message = format!(
+                    "{} requests of this conversation are waiting already; wait for an answer before sending more",
+                    self.options.max_queued
+                );
+                let _ = submit.reply.send(Err(Fault::new("session.queue_full", message)));
+                continue;
+            }
+            let (record, place) = self.place(submit);
+            records.push(record);
+            places.push(place);
+        }
+        if places.is_empty() {
+            self.proceed(ctx);
             return;
         }
+        let journal = self.options.shared.journal.clone();
+        let append = async move { journal.append(records, true).await };
+        // The next message is read when these are on disk. One wait for all of them: of several, the
+        // actor would end the newest first.
+        ctx.wait(append.into_actor(self).map(move |result, manager, ctx| {
+            for Place { waiting, accepted, reply } in places {
+                // Whoever asked may have gone; the request is carried out all the same.
+                let _ = reply.send(match &result {
+                    Ok(()) => {
+                        manager.queue.push_back(waiting);
+                        Ok(accepted)
+                    }
+                    Err(error) => Err(store_fault(error)),
+                });
+            }
+            manager.proceed(ctx);
+        }));
+    }
+
+    /// A request's first record, and its place in the queue.
+    fn place(&self, submit: Submit) -> (Record, Place) {
         let run = RunId(Uuid::now_v7());
         let queued = RunQueued {
             request: submit.message,
@@ -178,27 +219,17 @@ impl SceneManager {
         let (listeners, events) = broadcast::channel(EVENTS_KEPT);
         let (cancel, wishes) = mpsc::channel(4);
         let (answer, answered) = oneshot::channel();
-        let accepted = Accepted { run, events, answer: answered, cancel };
-        let waiting = Waiting {
-            run: driver::Accepted { run, queued, listeners, wishes },
-            history: submit.history,
-            received: submit.received,
-            answer,
+        let place = Place {
+            waiting: Waiting {
+                run: driver::Accepted { run, queued, listeners, wishes },
+                history: submit.history,
+                received: submit.received,
+                answer,
+            },
+            accepted: Accepted { run, events, answer: answered, cancel },
+            reply: submit.reply,
         };
-        let journal = self.options.shared.journal.clone();
-        let append = async move { journal.append(vec![Record::Run(envelope)], true).await };
-        // In the order they came: the next message is read when this one is on disk.
-        ctx.wait(append.into_actor(self).map(move |result, manager, ctx| match result {
-            Ok(()) => {
-                manager.queue.push_back(waiting);
-                // Whoever asked may have gone; the request is carried out all the same.
-                let _ = submit.reply.send(Ok(accepted));
-                manager.proceed(ctx);
-            }
-            Err(error) => {
-                let _ = submit.reply.send(Err(store_fault(&error)));
-            }
-        }));
+        (Record::Run(envelope), place)
     }
 
     /// Starts the next request, makes a summary that is due, or thinks of sleep.
@@ -363,8 +394,16 @@ impl SceneManager {
 
     /// Asks the registry to be forgotten; it agrees if no request is on its way here.
     fn sleep(&mut self, ctx: &mut Context<Self>) {
-        let wish =
-            Asleep { tenant: self.tenant.clone(), session: self.session.clone(), received: self.received };
+        // The timer may have fired just as a request came; whatever is at work proceeds afterwards.
+        if self.busy || !self.queue.is_empty() {
+            return;
+        }
+        let wish = Asleep {
+            tenant: self.tenant.clone(),
+            session: self.session.clone(),
+            life: self.life,
+            received: self.received,
+        };
         let registry = self.registry.clone();
         let ask = async move { registry.may_sleep(wish).await };
         ctx.spawn(ask.into_actor(self).map(|agreed, manager, ctx| {
@@ -391,7 +430,7 @@ impl Handler<Submit> for SceneManager {
     fn handle(&mut self, submit: Submit, ctx: &mut Context<Self>) {
         self.received += 1;
         if self.memory.is_some() {
-            self.accept(submit, ctx);
+            self.accept([submit], ctx);
         } else if self.early.len() < self.options.max_queued {
             self.early.push_back(submit);
         } else {

@@ -63,11 +63,14 @@ struct ToSession {
 pub(crate) struct Asleep {
     pub(crate) tenant: TenantId,
     pub(crate) session: SessionId,
+    /// Which of the actors of this conversation it is that wants to.
+    pub(crate) life: usize,
     pub(crate) received: u64,
 }
 
 struct Awake {
     address: Addr<SceneManager>,
+    life: usize,
     sent: u64,
 }
 
@@ -104,7 +107,8 @@ impl Handler<ToSession> for SessionRegistry {
             return;
         }
         let awake = self.awake.entry(key).or_insert_with_key(|(tenant, session)| {
-            let arbiter = &self.arbiters[self.started % self.arbiters.len()];
+            let life = self.started;
+            let arbiter = &self.arbiters[life % self.arbiters.len()];
             self.started = self.started.wrapping_add(1);
             let address = SceneManager::launch(
                 arbiter,
@@ -112,8 +116,9 @@ impl Handler<ToSession> for SessionRegistry {
                 session.clone(),
                 self.options.clone(),
                 Address(ctx.address()),
+                life,
             );
-            Awake { address, sent: 0 }
+            Awake { address, life, sent: 0 }
         });
         match awake.address.try_send(submit) {
             Ok(()) => awake.sent += 1,
@@ -131,11 +136,17 @@ impl Handler<Asleep> for SessionRegistry {
 
     fn handle(&mut self, wish: Asleep, _: &mut Context<Self>) -> bool {
         let key = (wish.tenant, wish.session);
-        let agreed = self.awake.get(&key).is_none_or(|a| a.sent == wish.received);
-        if agreed {
-            self.awake.remove(&key);
+        match self.awake.get(&key) {
+            Some(awake) if awake.life == wish.life => {
+                let agreed = awake.sent == wish.received;
+                if agreed {
+                    self.awake.remove(&key);
+                }
+                agreed
+            }
+            // Forgotten already: nothing more comes to it, and what is awake by its name is another.
+            _ => true,
         }
-        agreed
     }
 }
 

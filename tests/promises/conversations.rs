@@ -137,6 +137,20 @@ async fn requests_of_one_conversation_run_in_the_order_they_came() {
 }
 
 #[tokio::test]
+async fn requests_that_wake_a_conversation_together_keep_their_order() {
+    let Held { llm, .. } = held();
+    let house = at_the_desk(&llm).start().await;
+    let words = ["look", "look again", "break", "wait", "look"];
+    // Polled in this order, so that all are on their way before the conversation has woken.
+    let tickets = futures::future::join_all(words.map(|say| house.submit("s-1", say))).await;
+    for (number, ticket) in tickets.into_iter().enumerate() {
+        let told = house.end(ticket.unwrap()).await;
+        assert_eq!(told.state.request(), words[number]);
+        assert_eq!(remembered(&told), words[..number]);
+    }
+}
+
+#[tokio::test]
 async fn a_conversation_is_served_while_another_waits_for_its_model() {
     let Held { llm, arrived, gate } = held();
     let house = at_the_desk(&llm).start().await;
