@@ -9,7 +9,8 @@ mod read;
 #[cfg(test)]
 mod tests;
 mod tools;
+mod wanted;
 
 pub use prompt::{offered, prompt_hash, request};
 pub use read::read;
-pub use tools::{ASK_USER, CHECK_CONTINUATION, CREATE_PLAN};
+pub use tools::{ASK_USER, CHECK_CONTINUATION, CREATE_PLAN, NEXT_CALL};
