@@ -2,6 +2,10 @@
 //!
 //! It owns an actix system on a thread of its own, so it can be started from any async runtime.
 
+mod once;
+mod past;
+mod sessions;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -20,10 +24,12 @@ use crate::answer::Answer;
 use crate::config::Config;
 use crate::llm::budget::Scope;
 use crate::llm::{Budget, Cache, Gateway, Guards, Limits};
-use crate::run::{Envelope, Event, Fault, RunId, RunState, SessionId, TenantId, Turn};
+use crate::run::{Envelope, Event, Fault, Idempotency, RunId, RunState, SessionId, TenantId, Turn};
 use crate::scene::{self, Catalogue, Folder, Scene};
 use crate::store::{self, DataDir, Store};
 use crate::tools::{NativeTools, SceneStore};
+
+pub use once::Submitted;
 
 /// Most characters of one request.
 const MAX_REQUEST_CHARS: usize = 32_000;
@@ -144,7 +150,7 @@ impl Builder {
                 return Err(error);
             }
         };
-        Ok(Engine { parts, system, workers: Some(workers) })
+        Ok(Engine { parts, system, workers: Some(workers), once: once::Locks::default() })
     }
 }
 
@@ -193,6 +199,9 @@ pub struct ChatRequest {
     pub history: Option<Vec<Turn>>,
     /// Only make a plan.
     pub plan_only: bool,
+    /// The client's name for this request, so that it can be sent again without being carried out
+    /// again: 1 to 255 printable ASCII characters. See [`Engine::submit_once`].
+    pub idempotency: Option<String>,
 }
 
 /// A request that was accepted: it will end in exactly one way, whether anybody waits or not.
@@ -244,6 +253,7 @@ pub struct Engine {
     parts: Parts,
     system: System,
     workers: Option<tokio::runtime::Runtime>,
+    once: once::Locks,
 }
 
 impl Engine {
@@ -255,8 +265,23 @@ impl Engine {
     /// Submits a request: when this returns, it is in the journal.
     ///
     /// # Errors
-    /// `request.empty`, `request.too_long`, a full queue, or the store's reason.
+    /// `request.empty`, `request.too_long`, a full queue, or the store's reason. `request.duplicate`
+    /// where it has an idempotency key and was accepted before; [`Engine::submit_once`] gives the run.
     pub async fn submit(&self, request: ChatRequest) -> Result<Ticket, Fault> {
+        match self.submit_once(request).await? {
+            Submitted::New(ticket) => Ok(ticket),
+            Submitted::Before { run, .. } => Err(Fault::new(
+                "request.duplicate",
+                format!("this request was accepted before, as run {run}; ask for that run"),
+            )),
+        }
+    }
+
+    async fn accept(
+        registry: &session_registry::Address,
+        request: ChatRequest,
+        idempotency: Option<Idempotency>,
+    ) -> Result<Ticket, Fault> {
         let received = Instant::now();
         let length = request.message.chars().count();
         if request.message.trim().is_empty() {
@@ -276,12 +301,12 @@ impl Engine {
             message: request.message,
             user: request.user,
             plan_only: request.plan_only,
-            idempotency: None,
+            idempotency,
             history: request.history,
             received,
             reply,
         };
-        self.system.registry.submit(request.tenant, session.clone(), submit)?;
+        registry.submit(request.tenant, session.clone(), submit)?;
         let accepted = accepted.await.map_err(|_| {
             Fault::new("engine.stopped", "the engine stopped before the request was accepted")
         })??;
@@ -311,6 +336,7 @@ impl Engine {
             user: self.parts.config.auth.default_user.clone(),
             history: None,
             plan_only: false,
+            idempotency: None,
         }
     }
 
@@ -421,6 +447,12 @@ impl System {
         Ok(Self { registry, journal, actix, thread: Some(thread) })
     }
 
+    /// Begins work that goes on whoever waits for it, as a task of the actors' thread. Where that has
+    /// ended, the work is dropped.
+    fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.actix.arbiter().spawn_fn(|| drop(tokio::spawn(work)));
+    }
+
     fn end(&mut self) {
         self.actix.stop();
         // The thread ends by itself; joining it here could block an async caller.
@@ -476,6 +508,9 @@ async fn cast(parts: &Parts) -> Result<(session_registry::Address, journal::Hand
         MAX_AWAKE,
         REGISTRY_MAILBOX,
     );
+    let days = parts.config.store.keep_sessions_days;
+    let janitor = sessions::Janitor { store: parts.store.clone(), registry: registry.clone(), days };
+    tokio::spawn(janitor.work());
     Ok((registry, journal))
 }
 

@@ -25,4 +25,4 @@ pub mod tools;
 
 pub use answer::{Answer, AnswerCall, AnswerStep, AnswerUsage, CallOutcome, Metadata, Timings};
 pub use config::Config;
-pub use engine::{Builder, ChatRequest, Engine, StartError, Ticket, fold};
+pub use engine::{Builder, ChatRequest, Engine, StartError, Submitted, Ticket, fold};
