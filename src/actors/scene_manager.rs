@@ -98,6 +98,8 @@ pub(crate) struct SceneManager {
     erasing: Vec<Erase>,
     queue: VecDeque<Waiting>,
     busy: bool,
+    /// Ends the summary that is being made.
+    summary: Option<CancellationToken>,
     /// Submissions received: by it the registry knows whether one is still on its way.
     received: u64,
     timer: Option<SpawnHandle>,
@@ -126,6 +128,7 @@ impl SceneManager {
             erasing: Vec::new(),
             queue: VecDeque::new(),
             busy: false,
+            summary: None,
             received: 0,
             timer: None,
             account: None,
@@ -347,9 +350,11 @@ impl SceneManager {
         let journal = self.options.shared.journal.clone();
         let (session, tenant, seq) = (self.session.clone(), self.tenant.clone(), self.seq);
         let caller = Caller { tenant: tenant.clone(), session: session.clone(), run: None, cache: None };
+        let stop = CancellationToken::new();
+        self.summary = Some(stop.clone());
         let work = async move {
             let mut events = Vec::new();
-            match gateway.complete(&caller, &request, false, &CancellationToken::new()).await {
+            match gateway.complete(&caller, &request, false, &stop).await {
                 Ok(done) if !done.reply.text.trim().is_empty() => {
                     done.confirm.accepted().await;
                     events.push(SessionEvent::Summarised {
@@ -396,6 +401,7 @@ impl SceneManager {
             journal.append(records, true).await.map(|()| events)
         };
         ctx.spawn(work.into_actor(self).map(|result, manager, ctx| {
+            manager.summary = None;
             match result {
                 Ok(events) => {
                     for event in &events {
@@ -405,7 +411,7 @@ impl SceneManager {
                         }
                     }
                     manager.busy = false;
-                    manager.proceed(ctx);
+                    manager.summarised(ctx);
                 }
                 // The stream refuses further events until it is read anew.
                 Err(error) => {

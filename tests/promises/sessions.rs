@@ -216,30 +216,27 @@ async fn requests_and_erasures_at_the_same_time_leave_a_whole_conversation() {
     let Held { llm, .. } = held();
     for idle in [std::time::Duration::ZERO, std::time::Duration::from_secs(3600)] {
         let house = at_the_desk(&llm).idle(idle).start().await;
-        let talk = async {
-            for _ in 0..20 {
-                assert_eq!(house.say("s-1", "look").await.answer.status, RunStatus::Completed);
-            }
-        };
-        let mut erased = 0;
         let rub = async {
             for _ in 0..60 {
                 match erase(&house, "s-1").await {
-                    Ok(done) => erased += usize::from(done),
+                    Ok(_) => {}
                     Err(fault) => assert_eq!(fault.code, "store.session_busy"),
                 }
                 tokio::task::yield_now().await;
             }
         };
-        // A run's journal may be erased before it is looked at: its answer counts here.
-        let talk_only = async {
-            for _ in 0..20 {
+        // A run's events may be erased before they are looked at: its answer counts here.
+        let talk = async {
+            for _ in 0..30 {
                 let answer = house.submit("s-1", "look").await.unwrap().answer().await.unwrap();
                 assert_eq!(answer.status, RunStatus::Completed);
             }
         };
-        tokio::join!(talk_only, rub);
-        talk.await;
+        tokio::join!(talk, rub);
+        // Many turns later a summary may be under way, which is in nobody's way.
+        for _ in 0..21 {
+            house.say("s-1", "look").await;
+        }
         assert!(erase(&house, "s-1").await.unwrap());
         let told = house.say("s-1", "look").await;
         assert!(remembered(&told).is_empty());
