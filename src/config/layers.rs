@@ -21,6 +21,8 @@ pub struct Flags {
     pub data_dir: Option<PathBuf>,
     /// `--user NAME`: `auth.default_user`.
     pub user: Option<String>,
+    /// `--addr HOST:PORT`: `server.addr`.
+    pub addr: Option<String>,
 }
 
 /// The path of a key: `["llm", "models", "0", "name"]`.

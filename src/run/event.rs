@@ -348,12 +348,15 @@ impl std::ops::AddAssign for Usage {
 }
 
 /// Why something did not work: a stable code, and words that name what, where and what to do.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Fault {
     /// Stable, such as `tool.timeout`.
     pub code: String,
     /// For people and models.
     pub message: String,
+    /// Milliseconds after which the same may work, where somebody said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after_ms: Option<u64>,
 }
 
 impl std::fmt::Display for Fault {
@@ -367,7 +370,14 @@ impl std::error::Error for Fault {}
 impl Fault {
     /// A fault with its stable code and its message.
     pub fn new(code: &str, message: impl Into<String>) -> Self {
-        Self { code: code.to_owned(), message: message.into() }
+        Self { code: code.to_owned(), message: message.into(), retry_after_ms: None }
+    }
+
+    /// The same fault, which may be gone after this time.
+    #[must_use]
+    pub fn after(mut self, wait: Option<std::time::Duration>) -> Self {
+        self.retry_after_ms = wait.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
+        self
     }
 }
 
@@ -475,7 +485,7 @@ pub struct Verdict {
 }
 
 /// Where a run stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RunStatus {
     /// Accepted; earlier requests of its conversation come first.
