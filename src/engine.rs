@@ -276,6 +276,7 @@ impl Engine {
             message: request.message,
             user: request.user,
             plan_only: request.plan_only,
+            idempotency: None,
             history: request.history,
             received,
             reply,

@@ -20,8 +20,8 @@ use crate::llm::{Caller, Purpose};
 use crate::memory::{self, Memory};
 use crate::plan::TaskId;
 use crate::run::{
-    Context as Remembered, Envelope, Event, Fault, RunId, RunQueued, SCHEMA, SessionEvent, SessionId,
-    TenantId, Turn, Usage,
+    Context as Remembered, Envelope, Event, Fault, Idempotency, RunId, RunQueued, SCHEMA, SessionEvent,
+    SessionId, TenantId, Turn, Usage,
 };
 use crate::store::{self, Record, Store};
 
@@ -44,6 +44,8 @@ pub(crate) struct Submit {
     pub(crate) message: String,
     pub(crate) user: String,
     pub(crate) plan_only: bool,
+    /// Its client's name for it; the journal takes each once.
+    pub(crate) idempotency: Option<Idempotency>,
     /// The conversation as the client tells it, where it is not kept here.
     pub(crate) history: Option<Vec<Turn>>,
     pub(crate) received: Instant,
@@ -205,6 +207,7 @@ impl SceneManager {
             user: submit.user,
             task: TaskId(Uuid::now_v7()),
             plan_only: submit.plan_only,
+            idempotency: submit.idempotency,
         };
         let envelope = Envelope {
             seq: 1,

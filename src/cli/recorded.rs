@@ -67,6 +67,7 @@ fn queued_with(request: &str, settings: Settings) -> Vec<Event> {
             user: "keysersoze".to_owned(),
             task: task_id(),
             plan_only: false,
+            idempotency: None,
         }),
         Event::RunStarted(RunStarted {
             now: "2026-05-04T09:00:00+02:00[Europe/Rome]".parse().unwrap(),

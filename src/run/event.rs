@@ -220,6 +220,18 @@ pub struct RunQueued {
     /// Only a plan is wanted: the run ends when there is one, and the plan stays a draft.
     #[serde(default)]
     pub plan_only: bool,
+    /// Its client's name for it, so that it can be sent again without being carried out again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency: Option<Idempotency>,
+}
+
+/// A client's name for a request, and what was asked under it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Idempotency {
+    /// The name: 1 to 255 printable ASCII characters. Within a tenant it is one request's.
+    pub key: String,
+    /// SHA-256 of the canonical request, in hex: another request under the same name is an error.
+    pub hash: String,
 }
 
 /// Everything that the run's decisions depend on, frozen.

@@ -23,8 +23,8 @@ pub use action::Action;
 pub use admit::Illegal;
 pub use context::{Context, Pending, Turn, TurnCall};
 pub use event::{
-    Cause, Effect, Envelope, Event, Fault, Maker, Outcome, PlanMade, Question, Repeat, Reply, ReplyCall,
-    RequestedCall, RunQueued, RunStarted, RunStatus, SCHEMA, Subject, Usage, Verdict,
+    Cause, Effect, Envelope, Event, Fault, Idempotency, Maker, Outcome, PlanMade, Question, Repeat, Reply,
+    ReplyCall, RequestedCall, RunQueued, RunStarted, RunStatus, SCHEMA, Subject, Usage, Verdict,
 };
 pub use ids::{InvalidId, RunId, SessionId, TenantId};
 pub use key::{call_key, idempotency_key};

@@ -39,6 +39,7 @@ impl Store {
         }
         let mut erased = 0;
         for sql in [
+            "DELETE FROM idempotency WHERE run IN (SELECT run FROM runs WHERE tenant = ?1 AND session = ?2)",
             "DELETE FROM journal WHERE stream IN (SELECT 'run:' || run FROM runs WHERE tenant = ?1 AND session = ?2)",
             "DELETE FROM runs WHERE tenant = ?1 AND session = ?2",
             "DELETE FROM sessions WHERE tenant = ?1 AND session = ?2",

@@ -43,6 +43,7 @@ pub(crate) fn event(n: u128, seq: u64) -> Envelope<Event> {
             user: "keysersoze".to_owned(),
             task: TaskId(Uuid::from_u128(n)),
             plan_only: false,
+            idempotency: None,
         }),
         seq => Event::StepStarted { step: u32::try_from(seq).unwrap() },
     };

@@ -19,6 +19,7 @@ pub fn queued(plan_only: bool) -> Event {
         user: "keysersoze".to_owned(),
         task: TaskId(uuid::Uuid::from_u128(7)),
         plan_only,
+        idempotency: None,
     })
 }
 
