@@ -8,18 +8,20 @@ use std::time::{Duration, Instant};
 
 use actix::{Arbiter, ArbiterHandle};
 use jiff::Zoned;
-use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio::sync::oneshot;
 use uuid::Uuid;
 
 use crate::actors::clock::Clock;
-use crate::actors::driver::{CancelWish, Shared, Told};
+use crate::actors::driver::{Shared, store_fault};
 use crate::actors::journal::{self, Journal};
+use crate::actors::live::{Live, Watch};
 use crate::actors::scene_manager::{self, Submit};
 use crate::actors::{scene as scene_actor, session_registry};
 use crate::answer::Answer;
 use crate::config::Config;
 use crate::llm::budget::Scope;
 use crate::llm::{Budget, Cache, Gateway, Guards, Limits};
+use crate::public::{EventId, PublicStream, Source};
 use crate::run::{Envelope, Event, Fault, RunId, RunState, SessionId, TenantId, Turn};
 use crate::scene::{self, Catalogue, Folder, Scene};
 use crate::store::{self, DataDir, Store};
@@ -135,6 +137,7 @@ impl Builder {
             workers: workers_handle,
             config,
             idle: self.idle,
+            live: Live::default(),
         };
         let system = System::start(parts.clone()).await;
         let system = match system {
@@ -176,6 +179,7 @@ struct Parts {
     workers: tokio::runtime::Handle,
     config: Config,
     idle: Duration,
+    live: Live,
 }
 
 /// A request to the engine.
@@ -201,28 +205,42 @@ pub struct Ticket {
     pub run: RunId,
     /// The conversation.
     pub session: SessionId,
-    events: broadcast::Receiver<Told>,
+    watch: Watch,
+    /// Whether `watch` has been there from the beginning.
+    from_start: bool,
+    source: Source,
     answer: oneshot::Receiver<Result<Answer, Fault>>,
-    cancel: mpsc::Sender<CancelWish>,
 }
 
 impl Ticket {
     /// The next event of the run; `None` when there will be no more. A listener that lags more than
     /// a few hundred events behind loses the oldest; the journal has them.
     pub async fn next(&mut self) -> Option<Arc<Envelope<Event>>> {
-        loop {
-            match self.events.recv().await {
-                Ok(told) => return Some(told),
-                Err(broadcast::error::RecvError::Lagged(_)) => {}
-                Err(broadcast::error::RecvError::Closed) => return None,
-            }
+        self.watch.next().await
+    }
+
+    /// What clients see of the run, from its first event on; it goes on when the ticket is used up by
+    /// [`Ticket::answer`]. Taken right away, it needs nothing of the store; [`Ticket::next`] then gives
+    /// what happens from here on.
+    pub fn stream(&mut self) -> PublicStream {
+        let later = self.watch.again();
+        let watch = std::mem::replace(&mut self.watch, later);
+        if std::mem::take(&mut self.from_start) {
+            PublicStream::fresh(self.source.clone(), watch)
+        } else {
+            PublicStream::resumed(self.source.clone(), Some(watch), EventId::default())
         }
+    }
+
+    /// Another way to follow the run from here on.
+    pub fn watch(&self) -> Watch {
+        self.watch.again()
     }
 
     /// Asks the run to stop at its next safe point.
     pub async fn cancel(&self, by: &str) {
         // A run that has ended has nothing to stop.
-        let _ = self.cancel.send(CancelWish { by: by.to_owned() }).await;
+        self.watch.cancel(by);
     }
 
     /// Waits for the end.
@@ -281,17 +299,66 @@ impl Engine {
             received,
             reply,
         };
+        let tenant = request.tenant.clone();
         self.system.registry.submit(request.tenant, session.clone(), submit)?;
         let accepted = accepted.await.map_err(|_| {
             Fault::new("engine.stopped", "the engine stopped before the request was accepted")
         })??;
+        let run = accepted.watch.run;
         Ok(Ticket {
-            run: accepted.run,
+            run,
             session,
-            events: accepted.events,
+            watch: accepted.watch,
+            from_start: true,
+            source: self.source(tenant, run),
             answer: accepted.answer,
-            cancel: accepted.cancel,
         })
+    }
+
+    /// Follows a tenant's run from now on; `None` where it has none of that id under way here.
+    pub fn watch(&self, tenant: &TenantId, run: RunId) -> Option<Watch> {
+        self.parts.live.watch(tenant, run)
+    }
+
+    /// Asks a tenant's run to stop at its next safe point; `by` says who wants it. False where it has no
+    /// run of that id under way here.
+    pub async fn cancel(&self, tenant: &TenantId, run: RunId, by: &str) -> bool {
+        self.watch(tenant, run).is_some_and(|watch| watch.cancel(by))
+    }
+
+    /// How many runs are under way, those that wait for their turn included.
+    pub fn runs_in_flight(&self) -> usize {
+        self.parts.live.count()
+    }
+
+    /// What clients see of a tenant's run: everything after `last`, or everything. Of a run under way it
+    /// tells what happens until its end; where `last` tells of an answer's words that may not be the
+    /// answer any more, it begins with `answer_reset`.
+    ///
+    /// # Errors
+    /// `run.unknown` where the tenant has no such run; the store's.
+    pub async fn stream(
+        &self,
+        tenant: &TenantId,
+        run: RunId,
+        last: Option<EventId>,
+    ) -> Result<PublicStream, Fault> {
+        // Before the journal is read, so that what happens in between is heard.
+        let watch = self.watch(tenant, run);
+        if watch.is_none() {
+            let stored = self.parts.store.run(tenant, run).await.map_err(|error| store_fault(&error))?;
+            if stored.is_none() {
+                return Err(Fault::new(
+                    "run.unknown",
+                    format!("there is no run {run}; GET /api/runs lists them"),
+                ));
+            }
+        }
+        Ok(PublicStream::resumed(self.source(tenant.clone(), run), watch, last.unwrap_or_default()))
+    }
+
+    fn source(&self, tenant: TenantId, run: RunId) -> Source {
+        Source { store: self.parts.store.clone(), journal: self.system.journal.clone(), tenant, run }
     }
 
     /// Submits a request and waits for its answer.
@@ -339,12 +406,7 @@ impl Engine {
     /// # Errors
     /// The store's, or `run.illegal_event` where the events do not fold.
     pub async fn run(&self, tenant: &TenantId, run: RunId) -> Result<RunState, Fault> {
-        let events = self
-            .parts
-            .store
-            .run_events(tenant, run)
-            .await
-            .map_err(|error| crate::actors::driver::store_fault(&error))?;
+        let events = self.parts.store.run_events(tenant, run).await.map_err(|error| store_fault(&error))?;
         fold(run, &events)
     }
 
@@ -461,6 +523,7 @@ async fn cast(parts: &Parts) -> Result<(session_registry::Address, journal::Hand
         scenes: Arc::new(scenes),
         clock: parts.clock.clone(),
         settings: parts.config.run_settings(),
+        live: parts.live.clone(),
     };
     let options = scene_manager::Options {
         shared,

@@ -6,13 +6,14 @@ use std::time::{Duration, Instant};
 
 use actix::prelude::*;
 use jiff::Timestamp;
-use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::aside::aside;
-use super::driver::{self, CancelWish, Driver, EVENTS_KEPT, Ended, Shared, Told, store_fault};
+use super::driver::{self, Driver, Ended, Shared, store_fault};
 use super::launch;
+use super::live::Watch;
 use super::session_registry::{self, Asleep};
 use crate::answer::Answer;
 use crate::llm::budget::{Hold, Scope};
@@ -54,10 +55,9 @@ pub(crate) struct Submit {
 
 /// A request that is in the journal and will end in exactly one way.
 pub(crate) struct Accepted {
-    pub(crate) run: RunId,
-    pub(crate) events: broadcast::Receiver<Told>,
+    /// From the beginning.
+    pub(crate) watch: Watch,
     pub(crate) answer: oneshot::Receiver<Result<Answer, Fault>>,
-    pub(crate) cancel: mpsc::Sender<CancelWish>,
 }
 
 /// A request that waits for its turn.
@@ -219,17 +219,17 @@ impl SceneManager {
             schema: SCHEMA,
             body: Event::RunQueued(queued.clone()),
         };
-        let (listeners, events) = broadcast::channel(EVENTS_KEPT);
-        let (cancel, wishes) = mpsc::channel(4);
+        let (live, watch, wishes) =
+            self.options.shared.live.enter(run, queued.task, &self.tenant, &self.session);
         let (answer, answered) = oneshot::channel();
         let place = Place {
             waiting: Waiting {
-                run: driver::Accepted { run, queued, listeners, wishes },
+                run: driver::Accepted { run, queued, live, wishes },
                 history: submit.history,
                 received: submit.received,
                 answer,
             },
-            accepted: Accepted { run, events, answer: answered, cancel },
+            accepted: Accepted { watch, answer: answered },
             reply: submit.reply,
         };
         (Record::Run(envelope), place)

@@ -26,7 +26,7 @@ use super::error::{Error, Kind};
 use super::options::{Forcing, ModelOptions, Options};
 use super::prices::Price;
 use super::provider::{CallControl, Provider};
-use super::{Completion, Request, tokens};
+use super::{Completion, Request, Sink, tokens};
 use crate::run::Usage;
 use reply::Read;
 use transport::{Bounds, Once, Watch};
@@ -85,7 +85,7 @@ impl OpenAi {
     }
 
     /// One HTTP exchange; what a stream had said when it failed is in the error's second part.
-    async fn exchange(&self, request: &Request, access: Access) -> Result<Read, (Kind, u64)> {
+    async fn exchange(&self, request: &Request, access: Access, sink: &Sink) -> Result<Read, (Kind, u64)> {
         let body = encode::body(request, &self.model);
         let watch = Watch::default();
         let first = Instant::now() + Duration::from_millis(self.bounds.first_ms);
@@ -121,7 +121,7 @@ impl OpenAi {
             match tokio::time::timeout_at(until, chunks.next()).await {
                 Err(_) => return Err((silence, so_far.tokens())),
                 Ok(None) => break,
-                Ok(Some(Ok(chunk))) => so_far.add(&chunk).map_err(|kind| (kind, so_far.tokens()))?,
+                Ok(Some(Ok(chunk))) => so_far.add(&chunk, sink).map_err(|kind| (kind, so_far.tokens()))?,
                 // The end of the reply was said; that the connection then broke does not matter.
                 Ok(Some(Err(_))) if so_far.is_finished() => break,
                 Ok(Some(Err(error))) => return Err((told(error), so_far.tokens())),
@@ -138,12 +138,12 @@ impl Provider for OpenAi {
         &self.model.name
     }
 
-    async fn complete(&self, request: &Request, _: &CallControl) -> Result<Completion, Error> {
+    async fn complete(&self, request: &Request, ctl: &CallControl) -> Result<Completion, Error> {
         let name = &self.model.name;
         let access =
             self.access.clone().map_err(|detail| Error::new(name, Kind::NotConfigured { detail }))?;
         let key = access.key.clone();
-        match self.exchange(request, access).await {
+        match self.exchange(request, access, &ctl.sink).await {
             Ok(Read { mut reply, usage }) => {
                 reply.model.clone_from(name);
                 let usage = match usage {
