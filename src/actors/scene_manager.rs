@@ -332,24 +332,26 @@ impl SceneManager {
                         through: job.through,
                         summary: done.reply.text.trim().to_owned(),
                         usage: done.usage,
+                        attempts: done.attempts,
                     });
                 }
                 other => {
-                    let (error, usage) = match other {
+                    let (error, usage, attempts) = match other {
                         Ok(done) => {
                             done.confirm.rejected().await;
-                            (Fault::new("summary.empty", "the summary was empty"), done.usage)
+                            (Fault::new("summary.empty", "the summary was empty"), done.usage, done.attempts)
                         }
                         Err(error) => {
                             let failure = super::scene::Failed::from(error);
-                            (failure.fault, failure.usage)
+                            (failure.fault, failure.usage, failure.attempts)
                         }
                     };
-                    events.push(SessionEvent::SummaryFailed { error, usage });
+                    events.push(SessionEvent::SummaryFailed { error, usage, attempts });
                     events.push(SessionEvent::Summarised {
                         through: job.through,
                         summary: job.fallback(),
                         usage: Usage::default(),
+                        attempts: Vec::new(),
                     });
                 }
             }

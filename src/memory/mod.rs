@@ -78,7 +78,7 @@ impl Memory {
                 self.pending.clone_from(pending);
                 self.usage += *usage;
             }
-            SessionEvent::Summarised { through, summary, usage } => {
+            SessionEvent::Summarised { through, summary, usage, .. } => {
                 self.usage += *usage;
                 // A summary that covers less than the one in force came too late.
                 if *through >= self.covered {

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::attempt::Attempt;
 use super::context::Context;
 use super::ids::{RunId, SessionId, TenantId};
 use super::settings::Settings;
@@ -81,6 +82,9 @@ pub enum Event {
         usage: Usage,
         /// How long it took, retries included, in milliseconds.
         millis: u64,
+        /// Each attempt at a model on the way; their usages add up to `usage`.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        attempts: Vec<Attempt>,
     },
     /// No usable reply came; the gateway has done its own retries.
     ModelFailed {
@@ -92,6 +96,9 @@ pub enum Event {
         usage: Usage,
         /// How long it took, retries included, in milliseconds.
         millis: u64,
+        /// Each attempt at a model on the way; their usages add up to `usage`.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        attempts: Vec<Attempt>,
     },
     /// No plan could be made in any of the ways that the settings allow.
     PlanningFailed {
