@@ -195,6 +195,8 @@ pub struct ChatRequest {
     pub user: String,
     /// The conversation so far, where the client keeps it; otherwise it is kept here.
     pub history: Option<Vec<Turn>>,
+    /// The chatbot's own instructions, in words; they are told with what is remembered.
+    pub instructions: Option<String>,
     /// Only make a plan.
     pub plan_only: bool,
 }
@@ -296,6 +298,7 @@ impl Engine {
             plan_only: request.plan_only,
             idempotency: None,
             history: request.history,
+            instructions: request.instructions,
             received,
             reply,
         };
@@ -377,8 +380,30 @@ impl Engine {
             tenant: self.parts.config.auth.default_tenant.clone(),
             user: self.parts.config.auth.default_user.clone(),
             history: None,
+            instructions: None,
             plan_only: false,
         }
+    }
+
+    /// Who asks and who pays, where nobody has to say it.
+    pub fn default_principal(&self) -> (TenantId, String) {
+        let auth = &self.parts.config.auth;
+        (auth.default_tenant.clone(), auth.default_user.clone())
+    }
+
+    /// The time zone of dates and days.
+    pub fn zone(&self) -> jiff::tz::TimeZone {
+        self.parts.clock.zone()
+    }
+
+    /// Whether requests can be taken: the journal is open and the store can be read.
+    ///
+    /// # Errors
+    /// Why not.
+    pub async fn ready(&self) -> Result<(), Fault> {
+        let failed = |error| crate::actors::driver::store_fault(&error);
+        self.system.journal.flush().await.map_err(failed)?;
+        self.parts.store.unfinished_runs().await.map(drop).map_err(failed)
     }
 
     /// How many conversations are awake; those that sleep are in the store only.
@@ -415,12 +440,18 @@ impl Engine {
     ///
     /// # Errors
     /// The store's, where the last events could not be written.
-    pub async fn stop(mut self) -> Result<(), store::Error> {
+    pub async fn stop(self) -> Result<(), store::Error> {
+        self.shut_down().await
+    }
+
+    /// As [`Engine::stop`], for an engine that others still hold: what they ask of it from here on is
+    /// refused.
+    ///
+    /// # Errors
+    /// The store's, where the last events could not be written.
+    pub async fn shut_down(&self) -> Result<(), store::Error> {
         let written = self.system.journal.stop().await;
         self.system.end();
-        if let Some(workers) = self.workers.take() {
-            workers.shutdown_background();
-        }
         self.parts.store.close().await;
         written
     }
@@ -455,13 +486,12 @@ struct System {
     registry: session_registry::Address,
     journal: journal::Handle,
     actix: actix::System,
-    thread: Option<std::thread::JoinHandle<()>>,
 }
 
 impl System {
     async fn start(parts: Parts) -> Result<Self, StartError> {
         let (tell, told) = oneshot::channel();
-        let thread = std::thread::Builder::new()
+        std::thread::Builder::new()
             .name("actors".to_owned())
             .spawn(move || {
                 let runner = actix::System::new();
@@ -480,13 +510,12 @@ impl System {
         let (registry, journal, actix) = told
             .await
             .map_err(|_| start_fault("engine.start", "the actors' thread ended before they had started"))??;
-        Ok(Self { registry, journal, actix, thread: Some(thread) })
+        Ok(Self { registry, journal, actix })
     }
 
-    fn end(&mut self) {
-        self.actix.stop();
+    fn end(&self) {
         // The thread ends by itself; joining it here could block an async caller.
-        drop(self.thread.take());
+        self.actix.stop();
     }
 }
 

@@ -11,9 +11,11 @@
 pub mod actors;
 mod answer;
 pub mod config;
-mod engine;
+pub mod engine;
+pub mod http;
 pub mod llm;
 pub mod memory;
+mod engine_todo;
 mod nearest;
 pub mod plan;
 pub mod planner;

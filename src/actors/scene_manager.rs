@@ -49,6 +49,8 @@ pub(crate) struct Submit {
     pub(crate) idempotency: Option<Idempotency>,
     /// The conversation as the client tells it, where it is not kept here.
     pub(crate) history: Option<Vec<Turn>>,
+    /// The chatbot's own instructions.
+    pub(crate) instructions: Option<String>,
     pub(crate) received: Instant,
     pub(crate) reply: oneshot::Sender<Result<Accepted, Fault>>,
 }
@@ -64,6 +66,7 @@ pub(crate) struct Accepted {
 struct Waiting {
     run: driver::Accepted,
     history: Option<Vec<Turn>>,
+    instructions: Option<String>,
     received: Instant,
     answer: oneshot::Sender<Result<Answer, Fault>>,
 }
@@ -226,6 +229,7 @@ impl SceneManager {
             waiting: Waiting {
                 run: driver::Accepted { run, queued, live, wishes },
                 history: submit.history,
+                instructions: submit.instructions,
                 received: submit.received,
                 answer,
             },
@@ -257,8 +261,8 @@ impl SceneManager {
     }
 
     fn start(&mut self, waiting: Waiting, ctx: &mut Context<Self>) {
-        let Waiting { run, history, received, answer } = waiting;
-        let remembered = self.remembered(history);
+        let Waiting { run, history, instructions, received, answer } = waiting;
+        let remembered = self.remembered(history, instructions.as_deref());
         let driver = Driver::new(
             self.options.shared.clone(),
             self.session.clone(),
@@ -286,10 +290,10 @@ impl SceneManager {
         }));
     }
 
-    fn remembered(&self, history: Option<Vec<Turn>>) -> Remembered {
+    fn remembered(&self, history: Option<Vec<Turn>>, instructions: Option<&str>) -> Remembered {
         let window = self.options.shared.gateway.context_window(Purpose::Plan) as usize;
         let budget = self.options.memory.budget(window);
-        match history {
+        let remembered = match history {
             Some(turns) => {
                 let mut memory = Memory::new(self.options.memory.clone());
                 for turn in turns {
@@ -298,7 +302,8 @@ impl SceneManager {
                 memory.context(budget)
             }
             None => self.memory.as_ref().map(|m| m.context(budget)).unwrap_or_default(),
-        }
+        };
+        memory::with_instructions(remembered, instructions)
     }
 
     fn ended(&mut self, ended: Ended, received: Instant) -> Result<Answer, Fault> {

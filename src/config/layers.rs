@@ -230,6 +230,7 @@ pub(super) fn flag_layer(flags: &Flags) -> Layer {
     set("--scenes", "scenes", "dir", text(&flags.scenes));
     set("--data-dir", "store", "data_dir", text(&flags.data_dir));
     set("--user", "auth", "default_user", flags.user.clone());
+    set("--addr", "server", "addr", flags.addr.clone());
     layer
 }
 

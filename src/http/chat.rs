@@ -12,7 +12,7 @@ use super::messages::{self, Role, Said};
 use super::problem::{Problem, status_of};
 use super::sse;
 use super::who::Who;
-use crate::engine::Submitted;
+use crate::engine_todo::Submitted;
 use crate::run::{Fault, RunId, RunStatus, SessionId, TenantId};
 use crate::{Answer, ChatRequest, Ticket};
 
@@ -124,7 +124,6 @@ impl messages::Chat {
             history,
             instructions: self.instructions,
             plan_only,
-            idempotency,
         }
     }
 }

@@ -6,15 +6,16 @@ use actix_web::HttpResponse;
 use actix_web::web::Bytes;
 use futures::{Stream, StreamExt, stream};
 
+use super::problem::Problem;
 use crate::public::{PublicEvent, PublicStream};
-use crate::run::{RunId, SessionId};
+use crate::run::{Fault, RunId, SessionId};
 
 /// The media type of event streams.
 pub(crate) const MEDIA_TYPE: &str = "text/event-stream";
 
 /// A reply that tells these events until the run ends.
 pub(crate) fn reply(run: RunId, session: &SessionId, events: PublicStream, ping_ms: u64) -> HttpResponse {
-    let lines = alive(events.map(|event| line(&event)), Duration::from_millis(ping_ms), Bytes::from_static(b": ping\n\n"));
+    let lines = alive(events.map(line), Duration::from_millis(ping_ms), Bytes::from_static(b": ping\n\n"));
     HttpResponse::Ok()
         .content_type(MEDIA_TYPE)
         .insert_header(("cache-control", "no-store"))
@@ -25,7 +26,15 @@ pub(crate) fn reply(run: RunId, session: &SessionId, events: PublicStream, ping_
         .streaming(lines.map(Ok::<_, actix_web::Error>))
 }
 
-fn line(event: &PublicEvent) -> Bytes {
+/// One event. What the journal could not tell ends the stream with an event `error`.
+fn line(event: Result<PublicEvent, Fault>) -> Bytes {
+    let event = match event {
+        Ok(event) => event,
+        Err(fault) => {
+            let problem = serde_json::to_string(&Problem::from(fault)).unwrap_or_default();
+            return Bytes::from(format!("event: error\ndata: {problem}\n\n"));
+        }
+    };
     // Plain data, which can always be written.
     let data = serde_json::to_string(&event.data).unwrap_or_default();
     Bytes::from(format!("id: {}\nevent: {}\ndata: {data}\n\n", event.id, event.name))

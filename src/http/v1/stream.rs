@@ -70,7 +70,8 @@ impl Chunks {
                 let line = chunks.chunk(json!({"role": "assistant", "content": ""}));
                 return Some((line, Some(chunks)));
             }
-            while let Some(event) = chunks.events.next().await {
+            // Where the journal cannot be read, the end tells why.
+            while let Some(Ok(event)) = chunks.events.next().await {
                 if let Some(line) = chunks.event(&event) {
                     return Some((line, Some(chunks)));
                 }
