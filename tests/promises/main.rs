@@ -21,5 +21,6 @@ mod scene_faults;
 mod shipped;
 mod store_faults;
 mod stranger;
+mod streaming;
 #[path = "../support/mod.rs"]
 mod support;
