@@ -230,9 +230,12 @@ fn candidate(source: &Source, first: usize, last: usize, quoted: bool) -> Candid
         }
         steps += 1;
         let joins = token.lower == "e" || token.is(&["ed", "and", "or"]);
+        // "… for 7 days for X", "2 seats for X": what is counted speaks of its number alone.
+        let counted = source.found.numbers.iter().any(|n| n.last + 1 == i && tokens[n.last].digit());
         if steps > 5
             || source.found.taken[i]
             || joins
+            || counted
             || (token.capital() && !token.first && token.norm != "i")
         {
             break;
