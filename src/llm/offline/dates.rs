@@ -119,10 +119,7 @@ pub(super) fn find(tokens: &[Token], today: Date, taken: &[bool]) -> Vec<Day> {
     let mut out = Vec::new();
     let mut i = 0;
     while i < tokens.len() {
-        if let Some((mut days, next)) = reader.range(i).or_else(|| reader.single(i)) {
-            if let Some(day) = days.first_mut().filter(|day| day.role == Role::From) {
-                day.first = reader.opened(day.first);
-            }
+        if let Some((days, next)) = reader.range(i).or_else(|| reader.single(i)) {
             out.extend(days);
             i = next.max(i + 1);
         } else {
@@ -145,18 +142,6 @@ impl Reader<'_> {
 
     fn is(&self, i: usize, words: &[&str]) -> bool {
         self.at(i).is_some_and(|t| t.is(words))
-    }
-
-    /// Where a beginning really begins: "a partire dal 12", "starting from Monday".
-    fn opened(&self, first: usize) -> usize {
-        let back = |n: usize, words: &[&str]| first.checked_sub(n).is_some_and(|i| self.is(i, words));
-        if back(1, &["partire", "decorrere", "cominciare", "iniziare"]) && back(2, &["a"]) {
-            first - 2
-        } else if back(1, &["starting", "beginning"]) {
-            first - 1
-        } else {
-            first
-        }
     }
 
     /// Two dates with a beginning and an end.

@@ -27,6 +27,14 @@ pub(super) fn is_suffixed(norm: &str) -> bool {
     })
 }
 
+/// The order at the end of some words that only hands them over to its verb, and where it begins.
+pub(super) fn order(words: &str) -> Option<&str> {
+    let tokens = super::text::tokens(words);
+    let mark = tokens.iter().rposition(|t| matches!(t.raw.as_str(), "," | ":" | ";" | "."))?;
+    let last = tokens.get(mark + 1..).filter(|rest| hands_back(rest))?;
+    words.get(last.first()?.start..)
+}
+
 /// Whether these words are a short order or question whose verb has a pronoun for what it is about.
 pub(super) fn hands_back(tokens: &[Token]) -> bool {
     let words: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();

@@ -1,6 +1,8 @@
 //! Which tool of which scene serves some words: likeness to examples, and how much of the words the
 //! tool's own texts cover.
 
+use std::rc::Rc;
+
 use jiff::civil::Date;
 
 use super::entities::Entities;
@@ -9,7 +11,7 @@ use super::lexicon;
 use super::pronouns;
 use super::schema::{Field, Kind};
 use super::slots as arguments;
-use super::text::{self, Token, features};
+use super::text::{self, Features, Token, features};
 
 /// Below this nothing fits.
 pub(super) const FITS: f64 = 0.42;
@@ -64,6 +66,8 @@ struct Clause {
     wish: bool,
     /// It asks whether or which there is of something: "c'è …", "do you have …".
     stock: bool,
+    /// The thing that it asks the existence of, where it names one: "c'è un …", "are there any …".
+    thing: Option<Rc<Features>>,
     /// What it asks for by "what is …", word by word.
     asked: Vec<Vec<(usize, f64)>>,
 }
@@ -220,7 +224,13 @@ impl Index {
         if !clause.asked.is_empty() && !clause.asked.iter().any(has) && like < 0.93 {
             score -= 0.25;
         }
-        let called = clause.stock && !tool.writes() && subject >= 0.5 && unknown == 0;
+        // "C'è un cineclub a …?" asks for another one, not for what is in it.
+        let itself = clause.thing.as_ref().is_some_and(|thing| {
+            text::name_words(&self.scenes[entry.scene].scene)
+                .iter()
+                .any(|word| features(word).similarity(thing) > 0.8)
+        });
+        let called = clause.stock && !itself && !tool.writes() && subject >= 0.5 && unknown == 0;
         Some((score, called))
     }
 
@@ -259,6 +269,14 @@ impl Index {
             let before = matches.len();
             matches.extend(code(&token.norm).into_iter().flat_map(|c| self.like(&features(&c)).to_vec()));
             let coded = matches.len() > before;
+            // "Marco Villa": behind a first name a capital is a name, whatever else the word means.
+            let named = i > 0
+                && token.capital()
+                && tokens[i - 1].capital()
+                && lexicon::is_first_name(&tokens[i - 1].norm);
+            if named && !coded {
+                matches.clear();
+            }
             if matches.is_empty() && (token.digit() || asking) {
                 continue;
             }
@@ -345,9 +363,9 @@ impl Index {
             ])
         });
         let timed = !entities.hours.is_empty();
-        let stock = asks_for_stock(&tokens);
+        let (stock, thing) = asks_for_stock(&tokens);
         let asked = self.asked(&tokens);
-        Clause { words, slots: there, back, own, lead, tells, wh, timed, wish, stock, asked }
+        Clause { words, slots: there, back, own, lead, tells, wh, timed, wish, stock, thing, asked }
     }
 
     /// "What is the Italian word for …": the words for what a question asks, each with the words of the
@@ -371,18 +389,28 @@ impl Index {
     }
 }
 
-/// Whether the words ask for what there is: "c'è …", "ci sono …", "avete …", "is there …", "do you have …".
-fn asks_for_stock(tokens: &[Token]) -> bool {
+/// Whether the words ask for what there is ("c'è …", "ci sono …", "avete …", "is there …", "have you got
+/// …"), and the thing, where it follows at once.
+fn asks_for_stock(tokens: &[Token]) -> (bool, Option<Rc<Features>>) {
     let words: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
     let then = |i: usize, list: &[&str]| words.get(i + 1).is_some_and(|t| t.is(list));
-    tokens.iter().any(|t| t.raw == "?")
-        && words.iter().enumerate().any(|(i, t)| {
-            t.is(&["avete", "have", "esiste", "esistono"])
-                || (t.is(&["c", "ce"]) && words.get(i + 1).is_some_and(|n| n.lower == "è"))
-                || (t.is(&["ci"]) && then(i, &["sono"]))
-                || (t.is(&["is", "are"]) && then(i, &["there"]))
-                || (t.is(&["there"]) && then(i, &["is", "are"]))
-        })
+    let is_there = |i: usize| {
+        let t = words[i];
+        (t.is(&["c", "ce"]) && words.get(i + 1).is_some_and(|n| n.lower == "è"))
+            || (t.is(&["ci"]) && then(i, &["sono"]))
+            || (t.is(&["is", "are"]) && then(i, &["there"]))
+            || (t.is(&["there"]) && then(i, &["is", "are"]))
+    };
+    if !tokens.iter().any(|t| t.raw == "?") {
+        return (false, None);
+    }
+    if let Some(i) = (0..words.len()).find(|i| is_there(*i)) {
+        let article = |t: &&&Token| t.is(&["un", "una", "uno", "a", "an", "any", "some", "the", "il", "la"]);
+        let thing = words.iter().skip(i + 2).find(|t| !article(t)).map(|t| t.features());
+        return (true, thing);
+    }
+    let has = words.iter().any(|t| t.is(&["avete", "have", "got", "esiste", "esistono"]));
+    (has || words.first().is_some_and(|t| t.is(&["has"])), None)
 }
 
 /// Whether the words give the tool an argument.

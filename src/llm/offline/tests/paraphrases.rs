@@ -266,3 +266,78 @@ fn words_of_a_scene_alone_are_no_request_for_it() {
     ];
     check(nothing.into_iter().map(|request| (request, json!([]))).collect());
 }
+
+#[test]
+fn phrases_that_were_written_after_the_rules_are_understood_too() {
+    let reserve = |arguments| one("ReserveBook", arguments);
+    let books = |author: &str| one("FindBooks", json!({"author": author}));
+    let films = |director: &str| one("FindFilms", json!({"director": director}));
+    let keep = |arguments| one("KeepSeats", arguments);
+    let lend = |arguments| one("lend_tool", arguments);
+    check(vec![
+        (
+            "Prenotami \"Sostiene Pereira\" dal 22 giugno per 5 giorni per Marco Villa",
+            reserve(
+                json!({"title": "Sostiene Pereira", "from": "2026-06-22", "days": 5, "reader": "Marco Villa"}),
+            ),
+        ),
+        ("Avete niente di Dino Buzzati in biblioteca?", books("Dino Buzzati")),
+        (
+            "Are there any audiobooks by Agatha Christie in the library?",
+            one("FindBooks", json!({"author": "Agatha Christie", "format": "audiobook"})),
+        ),
+        ("Cosa avete di Cesare Pavese in biblioteca?", books("Cesare Pavese")),
+        ("Has the library got anything by Doris Lessing?", books("Doris Lessing")),
+        (
+            "Vorrei leggere \"Lessico famigliare\" dal 9 giugno per 12 giorni, lo puoi prenotare?",
+            reserve(json!({"title": "Lessico famigliare", "from": "2026-06-09", "days": 12})),
+        ),
+        (
+            "I'd like \"Stoner\" from 10 June for 14 days. Could you borrow it for me?",
+            reserve(json!({"title": "Stoner", "from": "2026-06-10", "days": 14})),
+        ),
+        (
+            "\"Atonement\", from 15 June, 10 days, reserve it please",
+            reserve(json!({"title": "Atonement", "from": "2026-06-15", "days": 10})),
+        ),
+        (
+            "Ho bisogno di \"Il barone rampante\" per 8 giorni dal 16 giugno, prenotalo per favore",
+            reserve(json!({"title": "Il barone rampante", "from": "2026-06-16", "days": 8})),
+        ),
+        ("Avete qualcosa di Agnès Varda al cineclub?", films("Agnès Varda")),
+        ("Does the film club show anything by Yasujiro Ozu?", films("Yasujiro Ozu")),
+        (
+            "Vorrei 2 posti per \"Solaris\" il 10 giugno, me li tieni?",
+            keep(json!({"film": "Solaris", "day": "2026-06-10", "seats": 2})),
+        ),
+        (
+            "Keep 1 seat for \"Alien\" on 12 June for Tom Baker",
+            keep(json!({"film": "Alien", "day": "2026-06-12", "seats": 1, "spectator": "Tom Baker"})),
+        ),
+        ("In officina ci sono attrezzi per il metallo?", one("list_tools", json!({"trade": "metal"}))),
+        (
+            "TL-204 dal 3 giugno per 2 giorni per Giulia Ferri: puoi prestarglielo?",
+            lend(json!({"code": "TL-204", "from": "2026-06-03", "days": 2, "colleague": "Giulia Ferri"})),
+        ),
+        (
+            "I need TL-309 from 10 June for 3 days, can you lend it to Karen Hill?",
+            lend(json!({"code": "TL-309", "from": "2026-06-10", "days": 3, "colleague": "Karen Hill"})),
+        ),
+    ]);
+}
+
+#[test]
+fn questions_near_a_scene_are_no_request_for_it() {
+    let nothing = [
+        "Do you have any idea who wrote Dracula?",
+        "Is there a library in Rome?",
+        "Ci sono biblioteche a Milano?",
+        "Avete mai letto Primo Levi?",
+        "C'è un cineclub a Bologna?",
+        "Does the workshop open on Sunday?",
+        "Which library is the oldest in Europe?",
+        "Chi ha diretto La dolce vita?",
+        "Write a story about a librarian called Nina Weber",
+    ];
+    check(nothing.into_iter().map(|request| (request, json!([]))).collect());
+}
