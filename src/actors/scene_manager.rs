@@ -9,13 +9,14 @@ use std::time::{Duration, Instant};
 use actix::prelude::*;
 use futures::future::join_all;
 use jiff::Timestamp;
-use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::aside::aside;
-use super::driver::{self, CancelWish, Driver, EVENTS_KEPT, Ended, Shared, Told, store_fault};
+use super::driver::{self, Driver, Ended, Shared, store_fault};
 use super::launch;
+use super::live::Watch;
 use super::session_registry::{self, Asleep};
 use crate::answer::Answer;
 use crate::llm::budget::{Hold, Scope};
@@ -53,22 +54,24 @@ pub(crate) struct Submit {
     pub(crate) idempotency: Option<Idempotency>,
     /// The conversation as the client tells it, where it is not kept here.
     pub(crate) history: Option<Vec<Turn>>,
+    /// The chatbot's own instructions.
+    pub(crate) instructions: Option<String>,
     pub(crate) received: Instant,
     pub(crate) reply: oneshot::Sender<Result<Accepted, Fault>>,
 }
 
 /// A request that is in the journal and will end in exactly one way.
 pub(crate) struct Accepted {
-    pub(crate) run: RunId,
-    pub(crate) events: broadcast::Receiver<Told>,
+    /// From the beginning.
+    pub(crate) watch: Watch,
     pub(crate) answer: oneshot::Receiver<Result<Answer, Fault>>,
-    pub(crate) cancel: mpsc::Sender<CancelWish>,
 }
 
 /// A request that waits for its turn.
 struct Waiting {
     run: driver::Accepted,
     history: Option<Vec<Turn>>,
+    instructions: Option<String>,
     received: Instant,
     answer: oneshot::Sender<Result<Answer, Fault>>,
 }
@@ -246,17 +249,18 @@ impl SceneManager {
             schema: SCHEMA,
             body: Event::RunQueued(queued.clone()),
         };
-        let (listeners, events) = broadcast::channel(EVENTS_KEPT);
-        let (cancel, wishes) = mpsc::channel(4);
+        let (live, watch, wishes) =
+            self.options.shared.live.enter(run, queued.task, &self.tenant, &self.session);
         let (answer, answered) = oneshot::channel();
         let place = Place {
             waiting: Waiting {
-                run: driver::Accepted { run, queued, listeners, wishes },
+                run: driver::Accepted { run, queued, live, wishes },
                 history: submit.history,
+                instructions: submit.instructions,
                 received: submit.received,
                 answer,
             },
-            accepted: Accepted { run, events, answer: answered, cancel },
+            accepted: Accepted { watch, answer: answered },
             reply: submit.reply,
         };
         (Record::Run(envelope), place)
@@ -284,8 +288,8 @@ impl SceneManager {
     }
 
     fn start(&mut self, waiting: Waiting, ctx: &mut Context<Self>) {
-        let Waiting { run, history, received, answer } = waiting;
-        let remembered = self.remembered(history);
+        let Waiting { run, history, instructions, received, answer } = waiting;
+        let remembered = self.remembered(history, instructions.as_deref());
         let driver = Driver::new(
             self.options.shared.clone(),
             self.session.clone(),
@@ -313,10 +317,10 @@ impl SceneManager {
         }));
     }
 
-    fn remembered(&self, history: Option<Vec<Turn>>) -> Remembered {
+    fn remembered(&self, history: Option<Vec<Turn>>, instructions: Option<&str>) -> Remembered {
         let window = self.options.shared.gateway.context_window(Purpose::Plan) as usize;
         let budget = self.options.memory.budget(window);
-        match history {
+        let remembered = match history {
             Some(turns) => {
                 let mut memory = Memory::new(self.options.memory.clone());
                 for turn in turns {
@@ -325,7 +329,8 @@ impl SceneManager {
                 memory.context(budget)
             }
             None => self.memory.as_ref().map(|m| m.context(budget)).unwrap_or_default(),
-        }
+        };
+        memory::with_instructions(remembered, instructions)
     }
 
     fn ended(&mut self, ended: Ended, received: Instant) -> Result<Answer, Fault> {
@@ -361,24 +366,26 @@ impl SceneManager {
                         through: job.through,
                         summary: done.reply.text.trim().to_owned(),
                         usage: done.usage,
+                        attempts: done.attempts,
                     });
                 }
                 other => {
-                    let (error, usage) = match other {
+                    let (error, usage, attempts) = match other {
                         Ok(done) => {
                             done.confirm.rejected().await;
-                            (Fault::new("summary.empty", "the summary was empty"), done.usage)
+                            (Fault::new("summary.empty", "the summary was empty"), done.usage, done.attempts)
                         }
                         Err(error) => {
                             let failure = super::scene::Failed::from(error);
-                            (failure.fault, failure.usage)
+                            (failure.fault, failure.usage, failure.attempts)
                         }
                     };
-                    events.push(SessionEvent::SummaryFailed { error, usage });
+                    events.push(SessionEvent::SummaryFailed { error, usage, attempts });
                     events.push(SessionEvent::Summarised {
                         through: job.through,
                         summary: job.fallback(),
                         usage: Usage::default(),
+                        attempts: Vec::new(),
                     });
                 }
             }

@@ -40,6 +40,8 @@ pub struct Global {
 pub enum Command {
     /// Answers a message; without one, an interactive prompt, or each line of a pipe
     Chat(Chat),
+    /// Serves chatbots over HTTP until it is told to stop
+    Serve(Serve),
     /// Makes a plan and shows it, without carrying it out
     Plan(Plan),
     /// Checks the configuration and the scenes, and tells every fault at once
@@ -65,6 +67,14 @@ pub struct Chat {
     /// Who asks, in place of auth.default_user
     #[arg(long, value_name = "NAME")]
     pub user: Option<String>,
+}
+
+/// `serve`
+#[derive(Debug, Clone, Default, Args)]
+pub struct Serve {
+    /// Where to listen, in place of server.addr; port 0 takes any free one
+    #[arg(long, value_name = "HOST:PORT")]
+    pub addr: Option<String>,
 }
 
 /// `plan`
@@ -219,7 +229,7 @@ mod tests {
             &["proscenium", "chat", "hi", "--session", "no spaces allowed"],
             &["proscenium", "runs", "show", "not-an-id"],
             &["proscenium", "runs", "list", "--limit", "0"],
-            &["proscenium", "serve"],
+            &["proscenium", "serve", "--addr"],
             &["proscenium", "keys"],
             &["proscenium", "keys", "create"],
             &["proscenium", "keys", "create", "--tenant", "a b"],

@@ -33,7 +33,8 @@ impl Engine {
     /// Submits a request; under its idempotency key, where it has one, it is carried out once however
     /// often it is sent, also after a restart, until its conversation is erased. Of equal requests at
     /// the same time one is accepted, and the others hear of its run. Two requests are equal where
-    /// message, user, conversation (as the client named it, if it did), history and `plan_only` are.
+    /// message, user, conversation (as the client named it, if it did), history, instructions and `plan_only`
+    /// are.
     ///
     /// What was begun here goes on when the caller goes away.
     ///
@@ -42,9 +43,9 @@ impl Engine {
     /// `request.idempotency_conflict` where another request was accepted under the key, `engine.busy`
     /// where too many are on their way, and those of [`Engine::submit`].
     pub async fn submit_once(&self, mut request: ChatRequest) -> Result<Submitted, Fault> {
-        let registry = self.system.registry.clone();
+        let intake = self.intake();
         let Some(key) = request.idempotency.take() else {
-            return Self::accept(&registry, request, None).await.map(Submitted::New);
+            return Self::accept(&intake, request, None).await.map(Submitted::New);
         };
         if !(1..=MAX_KEY).contains(&key.len()) || !key.bytes().all(|b| matches!(b, b' '..=b'~')) {
             let message = format!("an idempotency key has 1 to {MAX_KEY} printable ASCII characters");
@@ -62,7 +63,7 @@ impl Engine {
             let before = store.idempotent(&tenant, &asked.key).await;
             let submitted = match before {
                 Err(error) => Err(store_fault(&error)),
-                Ok(None) => Self::accept(&registry, request, Some(asked)).await.map(Submitted::New),
+                Ok(None) => Self::accept(&intake, request, Some(asked)).await.map(Submitted::New),
                 Ok(Some(before)) if before.hash == asked.hash => {
                     Ok(Submitted::Before { run: before.run, session: before.session })
                 }
@@ -88,9 +89,9 @@ impl Engine {
 /// Of what the client gave, not of what was made of it: without a conversation of its own each request
 /// gets a new one. A part that is absent does not count, so that later parts change no hash.
 fn hash(request: &ChatRequest) -> String {
-    let ChatRequest { message, session, tenant: _, user, history, plan_only, idempotency: _ } = request;
+    let ChatRequest { message, session, tenant: _, user, history, instructions, plan_only, idempotency: _ } = request;
     let parts = json!({"message": message, "session": session, "user": user, "history": history,
-        "plan_only": plan_only});
+        "instructions": instructions, "plan_only": plan_only});
     let digest = Sha256::digest(canonical_json(&parts).as_bytes());
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }

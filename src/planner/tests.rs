@@ -70,7 +70,7 @@ fn replied(state: &mut RunState, subject: Subject, reply: Reply) -> u32 {
     let call = state.next_ask();
     let asked = Event::ModelAsked { call, subject, attempt: 0, fallback: false, prompt_hash: String::new() };
     apply(state, asked);
-    apply(state, Event::ModelReplied { call, reply, usage: Usage::default(), millis: 0 });
+    apply(state, Event::ModelReplied { call, reply, usage: Usage::default(), millis: 0, attempts: vec![] });
     call
 }
 

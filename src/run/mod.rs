@@ -6,6 +6,7 @@
 mod action;
 mod admit;
 mod apply;
+mod attempt;
 mod context;
 mod event;
 mod guard;
@@ -21,6 +22,7 @@ mod tests;
 
 pub use action::Action;
 pub use admit::Illegal;
+pub use attempt::Attempt;
 pub use context::{Context, Pending, Turn, TurnCall};
 pub use event::{
     Cause, Effect, Envelope, Event, Fault, Idempotency, Maker, Outcome, PlanMade, Question, Repeat, Reply,

@@ -23,6 +23,7 @@ pub struct KeyRing {
     /// By SHA-256 of the presented text: what is no key may be a secret of something else, and is not
     /// kept in memory.
     found: Cache<[u8; 32], Option<Arc<ApiKey>>>,
+    any: Cache<(), bool>,
 }
 
 impl fmt::Debug for KeyRing {
@@ -38,7 +39,19 @@ impl KeyRing {
     }
 
     fn with_life(store: Store, life: Duration) -> Self {
-        Self { store, found: Cache::builder().max_capacity(MAX_REMEMBERED).time_to_live(life).build() }
+        Self {
+            store,
+            found: Cache::builder().max_capacity(MAX_REMEMBERED).time_to_live(life).build(),
+            any: Cache::builder().max_capacity(1).time_to_live(life).build(),
+        }
+    }
+
+    /// As [`Store::has_keys`].
+    ///
+    /// # Errors
+    /// Those of the database; they are not remembered.
+    pub async fn any(&self) -> Result<bool, Error> {
+        self.any.try_get_with((), self.store.has_keys()).await.map_err(|error| error.as_ref().clone())
     }
 
     /// As [`Store::find_key`]; equal lookups at the same time are made once.

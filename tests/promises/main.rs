@@ -23,5 +23,6 @@ mod sessions;
 mod shipped;
 mod store_faults;
 mod stranger;
+mod streaming;
 #[path = "../support/mod.rs"]
 mod support;

@@ -240,12 +240,14 @@ impl Sim {
                 error: Fault::new("llm.down", "nobody is there"),
                 usage: words::usage(&mut self.dice),
                 millis: 1,
+                attempts: vec![],
             },
             Flight::Ask(call) => Event::ModelReplied {
                 call,
                 reply: Reply { text: format!("reply {call}"), ..Reply::default() },
                 usage: words::usage(&mut self.dice),
                 millis: 1,
+                attempts: vec![],
             },
             Flight::Call(call) => {
                 Event::ToolCompleted { call, outcome: words::outcome(&mut self.dice, trouble), millis: 1 }
