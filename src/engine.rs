@@ -23,6 +23,7 @@ use crate::llm::{Budget, Cache, Gateway, Guards, Limits};
 use crate::run::{Envelope, Event, Fault, RunId, RunState, SessionId, TenantId, Turn};
 use crate::scene::{self, Catalogue, Folder, Scene};
 use crate::store::{self, DataDir, Store};
+use crate::telemetry::{self, Exposition, Kpis, Names, Outside, Subscriber, Watch};
 use crate::tools::{NativeTools, SceneStore};
 
 /// Most characters of one request.
@@ -125,6 +126,10 @@ impl Builder {
             .build()
             .map_err(|error| start_fault("engine.threads", format!("no threads for tools: {error}")))?;
         let catalogue = Arc::new(Catalogue::new(loaded.scenes));
+        let names = Names::new(&catalogue, &gateway.configured());
+        let kpis = if config.telemetry.metrics { Some(Kpis::new(&names)) } else { None };
+        let kpis = kpis.transpose().map(|kpis| kpis.map(Arc::new));
+        let kpis = kpis.map_err(|error| start_fault("engine.metrics", error.to_string()))?;
         let workers_handle = workers.handle().clone();
         let parts = Parts {
             store,
@@ -135,6 +140,9 @@ impl Builder {
             workers: workers_handle,
             config,
             idle: self.idle,
+            names: names.into(),
+            kpis,
+            outside: Outside::default(),
         };
         let system = System::start(parts.clone()).await;
         let system = match system {
@@ -176,6 +184,9 @@ struct Parts {
     workers: tokio::runtime::Handle,
     config: Config,
     idle: Duration,
+    names: Arc<Names>,
+    kpis: Option<Arc<Kpis>>,
+    outside: Outside,
 }
 
 /// A request to the engine.
@@ -279,6 +290,7 @@ impl Engine {
             history: request.history,
             received,
             reply,
+            waiting: None,
         };
         self.system.registry.submit(request.tenant, session.clone(), submit)?;
         let accepted = accepted.await.map_err(|_| {
@@ -321,6 +333,24 @@ impl Engine {
     /// The scenes there are.
     pub fn catalogue(&self) -> &Catalogue {
         &self.parts.catalogue
+    }
+
+    /// Everything that operations see in figures, in Prometheus' text format (version 0.0.4); `None`
+    /// with `telemetry.metrics = false`. Figures of runs are those of what is in the journal; what
+    /// stands in memory is looked up now.
+    pub async fn metrics(&self) -> Option<String> {
+        let outside = &self.parts.outside;
+        let mut text = Exposition::new(self.parts.kpis.as_ref()?, outside);
+        telemetry::gateway(&mut text, &self.parts.gateway).await;
+        telemetry::journal(&mut text, outside, self.system.journal.stats().pending);
+        let stored = self.parts.store.count_sessions().await;
+        telemetry::sessions(&mut text, outside, stored.ok());
+        Some(text.text())
+    }
+
+    /// The place to tell of what happens outside runs: what is refused, what waits.
+    pub fn outside(&self) -> &Outside {
+        &self.parts.outside
     }
 
     /// What lasts: runs, their events, conversations.
@@ -429,7 +459,9 @@ impl System {
 
 /// Starts the whole cast.
 async fn cast(parts: &Parts) -> Result<(session_registry::Address, journal::Handle), StartError> {
-    let journal = Journal::start(parts.store.clone(), &parts.config.store).await?;
+    let subscriber = Subscriber::new(parts.names.clone(), parts.kpis.clone());
+    let watch = Watch { subscriber: Some(subscriber), outside: parts.outside.clone() };
+    let journal = Journal::watched(parts.store.clone(), &parts.config.store, watch).await?;
     let mut handles = Vec::new();
     for _ in 0..threads() {
         let arbiter = Arbiter::try_new()
@@ -448,6 +480,7 @@ async fn cast(parts: &Parts) -> Result<(session_registry::Address, journal::Hand
                 http: parts.http.clone(),
                 workers: parts.workers.clone(),
                 arbiter: arbiters[i % arbiters.len()].clone(),
+                outside: parts.outside.clone(),
             };
             (scene.name.clone(), scene_actor::Handle::start(scene.clone(), options))
         })
@@ -467,6 +500,7 @@ async fn cast(parts: &Parts) -> Result<(session_registry::Address, journal::Hand
         memory: parts.config.memory.clone(),
         max_queued: parts.config.execution.max_queued_requests as usize,
         idle: parts.idle,
+        outside: parts.outside.clone(),
     };
     let registry = session_registry::Address::start(
         &arbiters[0],

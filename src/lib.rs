@@ -21,6 +21,7 @@ pub mod run;
 pub mod scene;
 pub mod setting;
 pub mod store;
+pub mod telemetry;
 pub mod tools;
 
 pub use answer::{Answer, AnswerCall, AnswerStep, AnswerUsage, CallOutcome, Metadata, Timings};

@@ -24,6 +24,7 @@ use crate::run::{
     TenantId, Turn, Usage,
 };
 use crate::store::{self, Record, Store};
+use crate::telemetry::{Outside, Part, Queued};
 
 /// What every conversation works with.
 #[derive(Clone)]
@@ -35,6 +36,8 @@ pub(crate) struct Options {
     pub(crate) max_queued: usize,
     /// How long a conversation stays awake with nothing to do.
     pub(crate) idle: Duration,
+    /// Hears of what waits and of what is refused.
+    pub(crate) outside: Outside,
 }
 
 /// A request to a conversation.
@@ -48,6 +51,8 @@ pub(crate) struct Submit {
     pub(crate) history: Option<Vec<Turn>>,
     pub(crate) received: Instant,
     pub(crate) reply: oneshot::Sender<Result<Accepted, Fault>>,
+    /// From the registry on, until its turn comes.
+    pub(crate) waiting: Option<Queued>,
 }
 
 /// A request that is in the journal and will end in exactly one way.
@@ -64,6 +69,7 @@ struct Waiting {
     history: Option<Vec<Turn>>,
     received: Instant,
     answer: oneshot::Sender<Result<Answer, Fault>>,
+    queued: Option<Queued>,
 }
 
 /// A request on its way into the queue.
@@ -167,6 +173,7 @@ impl SceneManager {
                     "{} requests of this conversation are waiting already; wait for an answer before sending more",
                     self.options.max_queued
                 );
+                self.options.outside.shed(Part::SceneManager);
                 let _ = submit.reply.send(Err(Fault::new("session.queue_full", message)));
                 continue;
             }
@@ -225,6 +232,7 @@ impl SceneManager {
                 history: submit.history,
                 received: submit.received,
                 answer,
+                queued: submit.waiting,
             },
             accepted: Accepted { run, events, answer: answered, cancel },
             reply: submit.reply,
@@ -254,7 +262,8 @@ impl SceneManager {
     }
 
     fn start(&mut self, waiting: Waiting, ctx: &mut Context<Self>) {
-        let Waiting { run, history, received, answer } = waiting;
+        let Waiting { run, history, received, answer, queued } = waiting;
+        drop(queued);
         let remembered = self.remembered(history);
         let driver = Driver::new(
             self.options.shared.clone(),
@@ -436,6 +445,7 @@ impl Handler<Submit> for SceneManager {
         } else if self.early.len() < self.options.max_queued {
             self.early.push_back(submit);
         } else {
+            self.options.outside.shed(Part::SceneManager);
             let _ = submit
                 .reply
                 .send(Err(Fault::new("session.queue_full", "too many requests wait for this conversation")));

@@ -19,7 +19,7 @@ SUM(json_extract(body, '$.usage.input_tokens')) AS input_tokens, \
 SUM(json_extract(body, '$.usage.cached_input_tokens')) AS cached_input_tokens, \
 SUM(json_extract(body, '$.usage.output_tokens')) AS output_tokens, \
 SUM(json_extract(body, '$.usage.cost_nano_usd')) AS cost_nano_usd";
-const TELL: &str = "\
+pub(super) const TELL: &str = "\
 (body GLOB '{\"type\":\"model_replied\"*' OR body GLOB '{\"type\":\"model_failed\"*' OR \
 body GLOB '{\"type\":\"summarised\"*' OR body GLOB '{\"type\":\"summary_failed\"*')";
 
@@ -35,10 +35,6 @@ impl Store {
         to: Option<Timestamp>,
     ) -> Result<BTreeMap<TenantId, Usage>, Error> {
         let failed = |e| Error::database(self.path(), "add up what models cost", &e);
-        // A time that 64 bits cannot hold is far outside any journal.
-        let bound = |at: Option<Timestamp>, none: i64| {
-            at.map_or(none, |at| i64::try_from(at.as_nanosecond()).unwrap_or(none))
-        };
         let sql = format!(
             "SELECT tenant, {SUMS} FROM journal WHERE at >= ?1 AND at < ?2 AND {TELL} GROUP BY tenant"
         );
@@ -74,6 +70,11 @@ impl Store {
             .map_err(failed)?;
         sums(&row).map_err(failed)
     }
+}
+
+/// A bound in the database's numbers. A time that 64 bits cannot hold is far outside any journal.
+pub(super) fn bound(at: Option<Timestamp>, none: i64) -> i64 {
+    at.map_or(none, |at| i64::try_from(at.as_nanosecond()).unwrap_or(none))
 }
 
 fn sums(row: &SqliteRow) -> Result<Usage, sqlx::Error> {
