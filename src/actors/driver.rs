@@ -276,11 +276,12 @@ impl Driver {
             let millis = millis(asked);
             match result {
                 Ok(done) => {
-                    let event = Event::ModelReplied { call, reply: done.reply, usage: done.usage, millis };
+                    let (usage, attempts) = (done.usage, done.attempts);
+                    let event = Event::ModelReplied { call, reply: done.reply, usage, millis, attempts };
                     (event, Some(done.confirm))
                 }
-                Err(failed) => {
-                    (Event::ModelFailed { call, error: failed.fault, usage: failed.usage, millis }, None)
+                Err(scene::Failed { fault: error, usage, attempts }) => {
+                    (Event::ModelFailed { call, error, usage, millis, attempts }, None)
                 }
             }
         }));

@@ -118,7 +118,7 @@ impl Accumulator {
         let mut calls: Vec<ReplyCall> = self.calls.into_iter().map(call).collect();
         make_ids_unique(&mut calls);
         let reply = Reply { text: self.text, calls, finish_reason: self.finish_reason, model: String::new() };
-        Ok(Read { reply, usage: self.usage })
+        Ok(Read { reply, usage: self.usage, first_token: None })
     }
 }
 
