@@ -131,3 +131,81 @@ impl Shown {
         if is_answer { text } else { String::new() }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::run::{ReplyCall, RunId};
+
+    fn shown(request: &str) -> Shown {
+        Shown {
+            source: Source::Call {
+                partial: Partial::new(),
+                called: false,
+                request: request.to_owned(),
+                parroted: bare_words(request),
+                so_far: String::new(),
+            },
+            held: String::new(),
+            begun: false,
+        }
+    }
+
+    fn verdict(answer: &str) -> String {
+        format!(r#"{{"should_continue": false, "answer": {}}}"#, json!(answer))
+    }
+
+    fn reply(text: &str, calls: &[(&str, &str)]) -> Reply {
+        let call = |(name, arguments): &(&str, &str)| ReplyCall {
+            id: String::new(),
+            name: (*name).to_owned(),
+            arguments: (*arguments).to_owned(),
+        };
+        Reply { text: text.to_owned(), calls: calls.iter().map(call).collect(), ..Reply::default() }
+    }
+
+    #[test]
+    fn blanks_around_a_spoken_answer_are_not_shown() {
+        let state = RunState::new(RunId(uuid::Uuid::nil()));
+        let mut shown = Shown::of(&state, Subject::Answer).unwrap();
+        let given: Vec<String> =
+            [" \n", " It", " is ", "\n\n", "so. ", " \n"].iter().map(|p| shown.text(p)).collect();
+        assert_eq!(given, ["", "It", " is", "", " \n\nso.", ""]);
+        assert_eq!(shown.whole(&reply(" It is. \n", &[])), "It is.");
+        assert_eq!(shown.arguments(0, CHECK_CONTINUATION, &verdict("no")), "");
+    }
+
+    #[test]
+    fn an_answer_that_repeats_the_request_is_held_back_until_it_says_something_else() {
+        let mut parrot = shown("What is up?");
+        assert_eq!(parrot.arguments(0, CHECK_CONTINUATION, &verdict("what is UP")), "");
+        assert_eq!(parrot.whole(&reply("", &[(CHECK_CONTINUATION, &verdict("what is UP"))])), "");
+        let mut speaker = shown("What is up?");
+        let text = verdict("What is up there is the sky.");
+        let (before, after) = text.split_at(text.find(" there").unwrap());
+        assert_eq!(speaker.arguments(0, CHECK_CONTINUATION, before), "");
+        assert_eq!(speaker.arguments(0, CHECK_CONTINUATION, after), "What is up there is the sky.");
+    }
+
+    #[test]
+    fn only_the_forced_call_or_json_in_its_place_is_shown() {
+        let text = verdict("Yes.");
+        let mut other = shown("x");
+        assert_eq!(other.arguments(0, "SomethingElse", &text), "");
+        assert_eq!(other.arguments(1, CHECK_CONTINUATION, &text), "");
+        assert_eq!(other.whole(&reply("", &[("SomethingElse", &text)])), "");
+        for name in ["functions.CheckContinuation", "checkcontinuation"] {
+            assert_eq!(shown("x").arguments(0, name, &text), "Yes.");
+        }
+        let mut spoken = shown("x");
+        assert_eq!(spoken.text("Let me see: "), "");
+        assert_eq!(spoken.arguments(0, CHECK_CONTINUATION, &text), "Yes.");
+        assert_eq!(spoken.text(&text), "");
+        assert_eq!(shown("x").text(&text), "Yes.");
+        assert_eq!(shown("x").text(&format!("```json\n{text}\n```")), "");
+        assert_eq!(shown("x").whole(&reply(&text, &[])), "Yes.");
+        assert_eq!(shown("x").whole(&reply(&format!("{text} {text}"), &[])), "");
+    }
+}
