@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::launch;
 use crate::llm::{self, Caller, Gateway, Replied};
-use crate::run::{Effect, Fault, Outcome, RunId, SessionId, Usage};
+use crate::run::{Attempt, Effect, Fault, Outcome, RunId, SessionId, Usage};
 use crate::scene::{Scene, SceneTool};
 use crate::tools::{Principal, SceneStore, ToolContext, ToolErrorKind, bound, phrase};
 
@@ -69,11 +69,20 @@ pub struct Failed {
     pub fault: Fault,
     /// Tokens and money of the attempts.
     pub usage: Usage,
+    /// Each attempt.
+    pub attempts: Vec<Attempt>,
+}
+
+impl Failed {
+    /// No model was asked.
+    fn unasked(fault: Fault) -> Self {
+        Self { fault, usage: Usage::default(), attempts: Vec::new() }
+    }
 }
 
 impl From<llm::Error> for Failed {
     fn from(error: llm::Error) -> Self {
-        Self { usage: error.usage(), fault: error.into() }
+        Self { usage: error.usage(), attempts: error.attempts().to_vec(), fault: error.into() }
     }
 }
 
@@ -106,9 +115,9 @@ impl Handle {
         let (reply, answer) = oneshot::channel();
         let work = Work::Ask { caller, request: Box::new(request), fallback, cancelled, reply };
         if let Err(fault) = self.send(work) {
-            return Err(Failed { fault, usage: Usage::default() });
+            return Err(Failed::unasked(fault));
         }
-        answer.await.unwrap_or_else(|_| Err(Failed { fault: self.lost(), usage: Usage::default() }))
+        answer.await.unwrap_or_else(|_| Err(Failed::unasked(self.lost())))
     }
 
     /// Calls one of the scene's tools. A write that was cut off, or timed out, is `Unknown`.
@@ -171,7 +180,7 @@ impl Work {
         // Whoever asked may have gone; then nobody is to be told.
         match self {
             Work::Ask { reply, .. } => {
-                let _ = reply.send(Err(Failed { fault, usage: Usage::default() }));
+                let _ = reply.send(Err(Failed::unasked(fault)));
             }
             Work::Call { reply, .. } => {
                 let _ = reply.send(Outcome::Failed { error: fault });
@@ -296,7 +305,7 @@ async fn carry_out(scene: &Arc<Scene>, options: &Options, call: Call) -> Outcome
             Outcome::Ok { result: bound::bound(result, tool.max_result_bytes), say }
         }
         Ok(Ok(Err(error))) => {
-            let fault = Fault { code: error.code, message: error.message };
+            let fault = Fault::new(&error.code, error.message);
             match (error.kind, tool.effect) {
                 (ToolErrorKind::Refused, _) => Outcome::Refused { error: fault },
                 (ToolErrorKind::Unknown, Effect::Write) => Outcome::Unknown { error: fault },

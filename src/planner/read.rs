@@ -101,11 +101,13 @@ fn read_verdict(state: &RunState, reply: &Reply, round: u32) -> Result<Event, Ve
 }
 
 /// Whether two texts say the same but for case, blanks and punctuation.
-fn same_words(a: &str, b: &str) -> bool {
-    let words = |text: &str| -> String {
-        text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
-    };
-    words(a) == words(b)
+pub(super) fn same_words(a: &str, b: &str) -> bool {
+    bare_words(a) == bare_words(b)
+}
+
+/// The letters and digits of a text, in lower case.
+pub(super) fn bare_words(text: &str) -> String {
+    text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
 }
 
 fn read_scene(

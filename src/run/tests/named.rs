@@ -121,7 +121,7 @@ fn the_fallback_plans_when_the_models_cannot_and_is_refused_its_write() {
     let mut run = script();
     let call = run.question(Subject::Plan { version: 1 });
     let error = Fault::new("llm.unreachable", "nobody is there");
-    run.tell(Event::ModelFailed { call, error, usage: Usage::default(), millis: 9 });
+    run.tell(Event::ModelFailed { call, error, usage: Usage::default(), millis: 9, attempts: vec![] });
     run.settle();
     run.plan(Maker::Fallback, &[("A", &[])]);
     run.calls(1, &[LOOK, BOOK]);
@@ -155,7 +155,13 @@ fn a_cancel_that_comes_after_the_answer_comes_too_late() {
     run.ends(1, "Sunny.", false);
     let round = 1;
     let call = run.question(Subject::Continuation { round });
-    run.tell(Event::ModelReplied { call, reply: Default::default(), usage: Usage::default(), millis: 1 });
+    run.tell(Event::ModelReplied {
+        call,
+        reply: Default::default(),
+        usage: Usage::default(),
+        millis: 1,
+        attempts: vec![],
+    });
     let verdict =
         crate::run::Verdict { can_answer_now: true, answer: Some("Sunny.".to_owned()), ..Default::default() };
     run.tell(Event::Continuation { round, verdict, degraded: false });

@@ -88,7 +88,7 @@ impl Script {
         let call = self.question(subject);
         let usage =
             Usage { calls: 1, input_tokens: 100, output_tokens: 10, cost_nano_usd: 5, ..Usage::default() };
-        self.tell(Event::ModelReplied { call, reply: Reply::default(), usage, millis: 20 });
+        self.tell(Event::ModelReplied { call, reply: Reply::default(), usage, millis: 20, attempts: vec![] });
         call
     }
 
