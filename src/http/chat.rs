@@ -11,6 +11,7 @@ use super::app::App;
 use super::messages::{self, Role, Said};
 use super::problem::{Problem, status_of};
 use super::sse;
+use super::v1::{Delivery, Key};
 use super::who::Who;
 use crate::engine_todo::Submitted;
 use crate::run::{Fault, RunId, RunStatus, SessionId, TenantId};
@@ -149,40 +150,75 @@ pub(crate) fn idempotency(request: &HttpRequest) -> Result<Option<String>, Probl
 pub(crate) struct Accepted {
     pub(crate) run: RunId,
     pub(crate) session: SessionId,
-    /// Whether an equal request with the same `Idempotency-Key` had been accepted before.
+    /// Whether an equal request had been accepted before.
     pub(crate) again: bool,
     /// The answer, when there is one.
     pub(crate) answer: oneshot::Receiver<Result<Answer, Fault>>,
+    /// What becomes of the answer, where further tries are looked after.
+    delivery: Option<Delivery>,
 }
 
-/// Has a request accepted. What was accepted goes on whether or not anybody waits for its answer.
-pub(crate) async fn accept(app: &web::Data<App>, request: ChatRequest) -> Result<Accepted, Problem> {
+impl Accepted {
+    /// The answer is handed to the connection.
+    pub(crate) fn sent(self) {
+        if let Some(delivery) = self.delivery {
+            delivery.sent();
+        }
+    }
+}
+
+/// Has a request accepted. What was accepted goes on whether or not anybody waits for its answer; with a
+/// `key`, a further try finds it.
+pub(crate) async fn accept(
+    app: &web::Data<App>,
+    request: ChatRequest,
+    key: Option<Key>,
+) -> Result<Accepted, Problem> {
     let permit = app.admit()?;
+    // A task of its own: a client that goes away while its request is being accepted has this function
+    // dropped, and nobody would know of the run.
+    let task = actix_web::rt::spawn(submit(app.clone(), request, key, permit));
+    task.await.unwrap_or_else(|_| {
+        let detail = "the request could not be taken: the server failed; its log tells why";
+        Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "server.failed", detail))
+    })
+}
+
+async fn submit(
+    app: web::Data<App>,
+    request: ChatRequest,
+    key: Option<Key>,
+    permit: OwnedSemaphorePermit,
+) -> Result<Accepted, Problem> {
     let tenant = request.tenant.clone();
-    let (tell, answer) = oneshot::channel();
-    let (run, session) = match app.engine.submit_once(request).await? {
+    let mut accepted = match app.engine.submit_once(request).await? {
         Submitted::New(ticket) => {
+            let (tell, answer) = oneshot::channel();
             let (run, session) = (ticket.run, ticket.session.clone());
             actix_web::rt::spawn(async move {
                 // Whoever asked may have gone.
                 let _ = tell.send(Ticket::answer(ticket).await);
                 drop(permit);
             });
-            (run, session)
+            Accepted { run, session, again: false, answer, delivery: None }
         }
-        Submitted::Before { run, session } => {
-            return Ok(again(app, tenant, run, session, permit));
-        }
+        Submitted::Before { run, session } => again(&app, tenant, run, session, permit),
     };
-    Ok(Accepted { run, session, again: false, answer })
+    accepted.delivery = key.map(|key| app.tries.accepted(key, accepted.run));
+    Ok(accepted)
 }
 
 /// Waits for a run that was accepted before.
-pub(crate) async fn join(app: &web::Data<App>, tenant: &TenantId, run: RunId) -> Result<Accepted, Problem> {
+pub(crate) async fn join(
+    app: &web::Data<App>,
+    tenant: &TenantId,
+    delivery: Delivery,
+) -> Result<Accepted, Problem> {
     let permit = app.admit()?;
-    let row = app.engine.store().run(tenant, run).await?;
-    let row = row.ok_or_else(|| Problem::unknown("run", &run.to_string()))?;
-    Ok(again(app, tenant.clone(), run, row.session, permit))
+    let row = app.engine.store().run(tenant, delivery.run).await?;
+    let row = row.ok_or_else(|| Problem::unknown("run", &delivery.run.to_string()))?;
+    let accepted = again(app, tenant.clone(), delivery.run, row.session, permit);
+    Ok(Accepted { delivery: Some(delivery), ..accepted })
 }
 
 fn again(
@@ -199,7 +235,7 @@ fn again(
         let _ = tell.send(app.engine.wait(&tenant, run).await);
         drop(permit);
     });
-    Accepted { run, session, again: true, answer }
+    Accepted { run, session, again: true, answer, delivery: None }
 }
 
 /// The problem that a run was, if it was one. What it did is told with it, so that nobody does it again.
@@ -236,7 +272,7 @@ pub(crate) async fn chat(
     let streamed = body.stream.unwrap_or_else(|| wants.is_some_and(|media| media.contains(sse::MEDIA_TYPE)));
     let tenant = who.tenant.clone();
     let asked = body.request(who, idempotency(&request)?, app.options.max_messages)?;
-    let accepted = accept(&app, asked).await?;
+    let accepted = accept(&app, asked, None).await?;
     if streamed {
         let events = app.engine.stream(&tenant, accepted.run, None).await.map_err(|fault| told(fault, accepted.run))?;
         return Ok(sse::reply(accepted.run, &accepted.session, events, app.options.ping_ms));

@@ -64,7 +64,7 @@ pub(crate) async fn plan(
         instructions: None,
         plan_only: true,
     };
-    let accepted = chat::accept(&app, asked).await?;
+    let accepted = chat::accept(&app, asked, None).await?;
     let answer = accepted.answer.await.unwrap_or_else(|_| Err(chat::lost(accepted.run)));
     let answer = answer.map_err(|fault| chat::told(fault, accepted.run))?;
     if let Some(problem) = chat::failure(&answer) {
