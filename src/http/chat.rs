@@ -13,9 +13,9 @@ use super::problem::{Problem, status_of};
 use super::sse;
 use super::v1::{Delivery, Key};
 use super::who::Who;
-use crate::engine_todo::Submitted;
+use crate::Submitted;
 use crate::run::{Fault, RunId, RunStatus, SessionId, TenantId};
-use crate::{Answer, ChatRequest, Ticket};
+use crate::{Answer, ChatRequest};
 
 /// A request to the assistant.
 #[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
@@ -125,6 +125,7 @@ impl messages::Chat {
             history,
             instructions: self.instructions,
             plan_only,
+            idempotency,
         }
     }
 }
@@ -197,7 +198,7 @@ async fn submit(
             let (run, session) = (ticket.run, ticket.session.clone());
             actix_web::rt::spawn(async move {
                 // Whoever asked may have gone.
-                let _ = tell.send(Ticket::answer(ticket).await);
+                let _ = tell.send(ticket.answer().await);
                 drop(permit);
             });
             Accepted { run, session, again: false, answer, delivery: None }

@@ -5,6 +5,7 @@
 //! once and keeps status, headers and bounds, [`reply`] and [`stream`] read what servers really send.
 
 mod encode;
+mod ordered;
 mod reply;
 mod stream;
 mod transport;
@@ -28,6 +29,7 @@ use super::prices::Price;
 use super::provider::{CallControl, Provider};
 use super::{Completion, Request, Sink, tokens};
 use crate::run::Usage;
+use ordered::Ordered;
 use reply::Read;
 use transport::{Bounds, Once, Watch};
 
@@ -106,11 +108,11 @@ impl OpenAi {
         };
         let client = Client::build(self.http.clone(), access).with_http_service(once);
         if !self.model.stream {
-            let body: Value = client.chat().create_byot(body).await.map_err(|e| (told(e), 0))?;
+            let body: Value = client.chat().create_byot(Ordered(&body)).await.map_err(|e| (told(e), 0))?;
             return reply::whole(&body).map_err(|kind| (kind, 0));
         }
         let mut chunks =
-            client.chat().create_stream_byot::<_, Value>(body).await.map_err(|e| (told(e), 0))?;
+            client.chat().create_stream_byot::<_, Value>(Ordered(&body)).await.map_err(|e| (told(e), 0))?;
         let mut so_far = stream::Accumulator::default();
         let mut began = None;
         loop {
