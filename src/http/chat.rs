@@ -23,13 +23,14 @@ use crate::{Answer, ChatRequest};
 pub(crate) struct ChatBody {
     /// The conversation; the last message is the request. Those before it are the memory, unless the
     /// conversation is kept here (`session_id`).
+    #[schema(min_items = 1)]
     pub(crate) messages: Vec<ChatMessage>,
     /// Whether a plan is made. This server answers by plans only: anything but `true` is refused.
     #[serde(default)]
     pub(crate) use_planning: Option<bool>,
     /// The conversation that is kept here: 1 to 128 characters from `A-Z a-z 0-9 . _ : -`.
     #[serde(default)]
-    #[schema(max_length = 128)]
+    #[schema(min_length = 1, max_length = 128, pattern = "^[A-Za-z0-9._:-]+$")]
     pub(crate) session_id: Option<String>,
     /// Whether the reply is a stream of server-sent events.
     #[serde(default)]
@@ -42,9 +43,11 @@ pub(crate) struct ChatBody {
     pub(crate) dry_run: Option<bool>,
     /// How freely a run may depart from its plan: `strict`.
     #[serde(default)]
+    #[schema(pattern = "^strict$")]
     pub(crate) mode: Option<String>,
     /// How much a run may think for itself: `basic`.
     #[serde(default)]
+    #[schema(pattern = "^basic$")]
     pub(crate) level: Option<String>,
 }
 
@@ -260,7 +263,7 @@ pub(crate) fn failure(answer: &Answer) -> Option<Problem> {
     params(("Idempotency-Key" = Option<String>, Header, description = "sending it twice is sending it once")),
     responses(
         (status = 200, description = "the answer document; with `stream`, server-sent events", content(
-            (Answer = "application/json"), (String = "text/event-stream"))),
+            (Answer = "application/json"), (sse::ServerEvent = "text/event-stream"))),
         (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn chat(
     app: web::Data<App>,

@@ -17,6 +17,7 @@ use crate::{AnswerUsage, ChatRequest};
 #[serde(deny_unknown_fields)]
 pub(crate) struct PlanBody {
     /// The user's words.
+    #[schema(min_length = 1)]
     pub(crate) message: String,
     /// The flow to plan in. There are none yet.
     #[serde(default)]

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::app::App;
+use super::sse::ServerEvent;
 use super::who::Who;
 use super::{body, chat};
 use completion::Completion;
@@ -31,7 +32,7 @@ pub(crate) const MODEL: &str = "proscenium";
         ("X-Session-Id" = Option<String>, Header, description = "the conversation, to be kept here"),
         ("Idempotency-Key" = Option<String>, Header, description = "sending it twice is sending it once")),
     responses(
-        (status = 200, content((Completion = "application/json"), (String = "text/event-stream"))),
+        (status = 200, content((Completion = "application/json"), (ServerEvent = "text/event-stream"))),
         (status = "default", body = ErrorBody)))]
 pub(crate) async fn completions(
     app: web::Data<App>,

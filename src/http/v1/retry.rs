@@ -103,20 +103,17 @@ impl Tries {
         let mut kept = self.kept();
         kept.forget(now);
         let entries = kept.asked.get_mut(key)?;
+        let fresh = |at: &Instant| now.duration_since(*at) < ANSWERED;
         let place = |wanted: &dyn Fn(&What) -> bool| entries.iter().position(|entry| wanted(&entry.what));
         let lost = place(&|what| matches!(what, What::Run { waiting: 0, answered: None, .. }));
-        if lost.is_none()
-            && let Some(refused) = place(&|what| matches!(what, What::Refused { until } if now < *until))
-        {
+        let refused = place(&|what| matches!(what, What::Refused { until } if now < *until));
+        let waits = place(&|what| matches!(what, What::Run { waiting: 1.., .. }));
+        let answered = place(&|what| matches!(what, What::Run { answered: Some(at), .. } if fresh(at)));
+        if let (None, Some(refused)) = (lost, refused) {
             entries.remove(refused);
             return None;
         }
-        let waits = || place(&|what| matches!(what, What::Run { waiting: 1.., .. }));
-        let answered = || {
-            let fresh = |at: &Instant| now.duration_since(*at) < ANSWERED;
-            place(&|what| matches!(what, What::Run { answered: Some(at), .. } if fresh(at)))
-        };
-        let entry = &mut entries[lost.or_else(waits).or_else(answered)?];
+        let entry = entries.get_mut(lost.or(waits).or(answered)?)?;
         let What::Run { run, waiting, .. } = &mut entry.what else { return None };
         *waiting += 1;
         Some(Delivery { tries: self.clone(), key: key.clone(), number: entry.number, run: *run, sent: false })
