@@ -28,6 +28,7 @@ use crate::run::{
     SessionId, TenantId, Turn, Usage,
 };
 use crate::store::{self, Record, Store};
+use crate::telemetry::{Outside, Part, Queued};
 
 pub(crate) use erase::{Erase, session_busy};
 
@@ -41,6 +42,8 @@ pub(crate) struct Options {
     pub(crate) max_queued: usize,
     /// How long a conversation stays awake with nothing to do.
     pub(crate) idle: Duration,
+    /// Hears of what waits and of what is refused.
+    pub(crate) outside: Outside,
 }
 
 /// A request to a conversation.
@@ -58,6 +61,8 @@ pub(crate) struct Submit {
     pub(crate) instructions: Option<String>,
     pub(crate) received: Instant,
     pub(crate) reply: oneshot::Sender<Result<Accepted, Fault>>,
+    /// From the registry on, until its turn comes.
+    pub(crate) waiting: Option<Queued>,
 }
 
 /// A request that is in the journal and will end in exactly one way.
@@ -74,6 +79,7 @@ struct Waiting {
     instructions: Option<String>,
     received: Instant,
     answer: oneshot::Sender<Result<Answer, Fault>>,
+    queued: Option<Queued>,
 }
 
 /// A request on its way into the queue.
@@ -101,6 +107,8 @@ pub(crate) struct SceneManager {
     erasing: Vec<Erase>,
     queue: VecDeque<Waiting>,
     busy: bool,
+    /// Ends the summary that is being made.
+    summary: Option<CancellationToken>,
     /// Submissions received: by it the registry knows whether one is still on its way.
     received: u64,
     timer: Option<SpawnHandle>,
@@ -129,6 +137,7 @@ impl SceneManager {
             erasing: Vec::new(),
             queue: VecDeque::new(),
             busy: false,
+            summary: None,
             received: 0,
             timer: None,
             account: None,
@@ -195,6 +204,7 @@ impl SceneManager {
                     "{} requests of this conversation are waiting already; wait for an answer before sending more",
                     self.options.max_queued
                 );
+                self.options.outside.shed(Part::SceneManager);
                 let _ = submit.reply.send(Err(Fault::new("session.queue_full", message)));
                 continue;
             }
@@ -256,6 +266,7 @@ impl SceneManager {
                 instructions: submit.instructions,
                 received: submit.received,
                 answer,
+                queued: submit.waiting,
             },
             accepted: Accepted { watch, answer: answered },
             reply: submit.reply,
@@ -285,7 +296,8 @@ impl SceneManager {
     }
 
     fn start(&mut self, waiting: Waiting, ctx: &mut Context<Self>) {
-        let Waiting { run, history, instructions, received, answer } = waiting;
+        let Waiting { run, history, instructions, received, answer, queued } = waiting;
+        drop(queued);
         let remembered = self.remembered(history, instructions.as_deref());
         let driver = Driver::new(
             self.options.shared.clone(),
@@ -352,9 +364,11 @@ impl SceneManager {
         let journal = self.options.shared.journal.clone();
         let (session, tenant, seq) = (self.session.clone(), self.tenant.clone(), self.seq);
         let caller = Caller { tenant: tenant.clone(), session: session.clone(), run: None, cache: None };
+        let stop = CancellationToken::new();
+        self.summary = Some(stop.clone());
         let work = async move {
             let mut events = Vec::new();
-            match gateway.complete(&caller, &request, false, &CancellationToken::new()).await {
+            match gateway.complete(&caller, &request, false, &stop).await {
                 Ok(done) if !done.reply.text.trim().is_empty() => {
                     done.confirm.accepted().await;
                     events.push(SessionEvent::Summarised {
@@ -403,6 +417,7 @@ impl SceneManager {
             journal.append(records, true).await.map(|()| events)
         };
         ctx.spawn(work.into_actor(self).map(|result, manager, ctx| {
+            manager.summary = None;
             match result {
                 Ok(events) => {
                     for event in &events {
@@ -412,7 +427,7 @@ impl SceneManager {
                         }
                     }
                     manager.busy = false;
-                    manager.proceed(ctx);
+                    manager.summarised(ctx);
                 }
                 // The stream refuses further events until it is read anew.
                 Err(error) => {
@@ -468,6 +483,7 @@ impl Handler<Submit> for SceneManager {
         } else if self.early.len() < self.options.max_queued {
             self.early.push_back(submit);
         } else {
+            self.options.outside.shed(Part::SceneManager);
             let _ = submit
                 .reply
                 .send(Err(Fault::new("session.queue_full", "too many requests wait for this conversation")));

@@ -52,7 +52,7 @@ impl App {
             return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "server.draining", detail));
         }
         self.admission.clone().try_acquire_owned().map_err(|_| {
-            self.engine.shed("server");
+            self.engine.outside().shed(crate::telemetry::Part::Http);
             let detail = format!(
                 "{} requests are at work, which is the bound (server.max_in_flight); try again in a moment",
                 self.options.max_in_flight

@@ -10,8 +10,9 @@ mod shown;
 #[cfg(test)]
 mod tests;
 mod tools;
+mod wanted;
 
 pub use prompt::{offered, prompt_hash, request};
 pub use read::read;
 pub use shown::Shown;
-pub use tools::{ASK_USER, CHECK_CONTINUATION, CREATE_PLAN};
+pub use tools::{ASK_USER, CHECK_CONTINUATION, CREATE_PLAN, NEXT_CALL};

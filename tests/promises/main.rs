@@ -8,6 +8,7 @@ mod continuation;
 mod conversations;
 mod degradation;
 mod example;
+mod figures;
 mod gateway;
 mod keys;
 mod llm_faults;

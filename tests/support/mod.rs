@@ -16,6 +16,7 @@
 
 mod backend;
 pub mod corruption;
+pub mod exposition;
 mod gate;
 pub mod house;
 pub mod journal;
