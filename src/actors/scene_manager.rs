@@ -4,9 +4,11 @@
 mod erase;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use actix::prelude::*;
+use arc_swap::ArcSwap;
 use futures::future::join_all;
 use jiff::Timestamp;
 use tokio::sync::oneshot;
@@ -35,7 +37,8 @@ pub(crate) use erase::{Erase, session_busy};
 /// What every conversation works with.
 #[derive(Clone)]
 pub(crate) struct Options {
-    pub(crate) shared: Shared,
+    /// What runs that start now work with; another after the configuration was read anew.
+    pub(crate) shared: Arc<ArcSwap<Shared>>,
     pub(crate) store: Store,
     pub(crate) memory: memory::Options,
     /// Most requests of one conversation that wait.
@@ -148,7 +151,7 @@ impl SceneManager {
     fn wake(&mut self, ctx: &mut Context<Self>) {
         let (store, tenant, session) =
             (self.options.store.clone(), self.tenant.clone(), self.session.clone());
-        let budget = self.options.shared.gateway.guards().budget.clone();
+        let budget = self.options.shared.load().gateway.guards().budget.clone();
         let read = aside(async move {
             let events = store.session_events(&tenant, &session).await?;
             // What is not limited need not be added up.
@@ -197,7 +200,7 @@ impl SceneManager {
     fn accept(&mut self, submits: impl IntoIterator<Item = Submit>, ctx: &mut Context<Self>) {
         let mut appends = Vec::new();
         let mut places = Vec::new();
-        let journal = &self.options.shared.journal;
+        let journal = &self.options.shared.load().journal;
         for submit in submits {
             if self.queue.len() + places.len() >= self.options.max_queued {
                 let message = format!(
@@ -257,7 +260,7 @@ impl SceneManager {
             body: Event::RunQueued(queued.clone()),
         };
         let (live, watch, wishes) =
-            self.options.shared.live.enter(run, queued.task, &self.tenant, &self.session);
+            self.options.shared.load().live.enter(run, queued.task, &self.tenant, &self.session);
         let (answer, answered) = oneshot::channel();
         let place = Place {
             waiting: Waiting {
@@ -283,7 +286,7 @@ impl SceneManager {
             return;
         }
         let Some(memory) = &self.memory else { return };
-        let window = self.options.shared.gateway.context_window(Purpose::Plan) as usize;
+        let window = self.options.shared.load().gateway.context_window(Purpose::Plan) as usize;
         if let Some(job) = memory.needs_summary(window) {
             self.busy = true;
             self.summarise(job, ctx);
@@ -300,7 +303,7 @@ impl SceneManager {
         drop(queued);
         let remembered = self.remembered(history, instructions.as_deref());
         let driver = Driver::new(
-            self.options.shared.clone(),
+            Shared::clone(&self.options.shared.load()),
             self.session.clone(),
             self.tenant.clone(),
             run,
@@ -327,7 +330,7 @@ impl SceneManager {
     }
 
     fn remembered(&self, history: Option<Vec<Turn>>, instructions: Option<&str>) -> Remembered {
-        let window = self.options.shared.gateway.context_window(Purpose::Plan) as usize;
+        let window = self.options.shared.load().gateway.context_window(Purpose::Plan) as usize;
         let budget = self.options.memory.budget(window);
         let remembered = match history {
             Some(turns) => {
@@ -360,8 +363,8 @@ impl SceneManager {
     fn summarise(&mut self, job: memory::SummaryJob, ctx: &mut Context<Self>) {
         let language = job.turns.last().and_then(|turn| crate::llm::language::detect(&turn.request));
         let request = memory::prompt::summary_request(&job, language);
-        let gateway = self.options.shared.gateway.clone();
-        let journal = self.options.shared.journal.clone();
+        let gateway = self.options.shared.load().gateway.clone();
+        let journal = self.options.shared.load().journal.clone();
         let (session, tenant, seq) = (self.session.clone(), self.tenant.clone(), self.seq);
         let caller = Caller { tenant: tenant.clone(), session: session.clone(), run: None, cache: None };
         let stop = CancellationToken::new();

@@ -36,7 +36,7 @@ async fn journal(engine: &Engine, tenant: &TenantId) -> Vec<Record> {
 
 /// What a subscriber makes of these records that has seen nothing else.
 fn folded(engine: &Engine, records: &[Record]) -> Series {
-    let names = Arc::new(Names::new(engine.catalogue(), &engine.gateway().configured()));
+    let names = Arc::new(Names::new(&engine.catalogue(), &engine.gateway().configured()));
     let kpis = Arc::new(Kpis::new(&names).unwrap());
     let mut subscriber = Subscriber::new(names, Some(kpis.clone()));
     for record in records {
