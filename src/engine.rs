@@ -2,28 +2,38 @@
 //!
 //! It owns an actix system on a thread of its own, so it can be started from any async runtime.
 
-use std::collections::BTreeMap;
+mod once;
+mod past;
+mod reload;
+mod sessions;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use actix::{Arbiter, ArbiterHandle};
+use arc_swap::ArcSwap;
 use jiff::Zoned;
-use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio::sync::oneshot;
 use uuid::Uuid;
 
 use crate::actors::clock::Clock;
-use crate::actors::driver::{CancelWish, Shared, Told};
+use crate::actors::driver::{Shared, store_fault};
 use crate::actors::journal::{self, Journal};
+use crate::actors::live::{Live, Watch};
 use crate::actors::scene_manager::{self, Submit};
 use crate::actors::{scene as scene_actor, session_registry};
 use crate::answer::Answer;
 use crate::config::Config;
 use crate::llm::budget::Scope;
 use crate::llm::{Budget, Cache, Gateway, Guards, Limits};
-use crate::run::{Envelope, Event, Fault, RunId, RunState, SessionId, TenantId, Turn};
+use crate::public::{EventId, PublicStream, Source};
+use crate::run::{Envelope, Event, Fault, Idempotency, RunId, RunState, SessionId, TenantId, Turn};
 use crate::scene::{self, Catalogue, Folder, Scene};
 use crate::store::{self, DataDir, Store};
+use crate::telemetry::{self, Exposition, Kpis, Names, Outside, Subscriber};
 use crate::tools::{NativeTools, SceneStore};
+
+pub use once::Submitted;
 
 /// Most characters of one request.
 const MAX_REQUEST_CHARS: usize = 32_000;
@@ -37,31 +47,46 @@ const IDLE: Duration = Duration::from_secs(60);
 /// What an engine is made of.
 pub struct Builder {
     config: Config,
+    sources: Sources,
+    idle: Duration,
+}
+
+/// Where scenes come from, beside the configuration.
+#[derive(Clone, Default)]
+struct Sources {
     native: NativeTools,
     builtin: Option<&'static include_dir::Dir<'static>>,
     scenes: Vec<Scene>,
-    idle: Duration,
+}
+
+impl Sources {
+    fn load(&self, config: &Config) -> scene::Loaded {
+        let folders = self.builtin.map(|dir| Folder::embedded("scenes", dir)).unwrap_or_default();
+        let mut loaded = scene::load(&config.scenes, folders, &self.native);
+        loaded.scenes.extend(self.scenes.iter().cloned());
+        loaded
+    }
 }
 
 impl Builder {
     /// Tools written in Rust, by the names that `scene.toml` files use.
     #[must_use]
     pub fn native_tools(mut self, tools: NativeTools) -> Self {
-        self.native = tools;
+        self.sources.native = tools;
         self
     }
 
     /// Scene folders that are part of the program; used unless `scenes.builtin` is false.
     #[must_use]
     pub fn builtin_scenes(mut self, folders: &'static include_dir::Dir<'static>) -> Self {
-        self.builtin = Some(folders);
+        self.sources.builtin = Some(folders);
         self
     }
 
     /// A scene made in Rust.
     #[must_use]
     pub fn scene(mut self, scene: Scene) -> Self {
-        self.scenes.push(scene);
+        self.sources.scenes.push(scene);
         self
     }
 
@@ -75,13 +100,7 @@ impl Builder {
 
     /// Reads the scenes without starting anything: what `check` reports.
     pub fn load_scenes(&self) -> scene::Loaded {
-        let mut loaded = scene::load(
-            &self.config.scenes,
-            self.builtin.map(|dir| Folder::embedded("scenes", dir)).unwrap_or_default(),
-            &self.native,
-        );
-        loaded.scenes.extend(self.scenes.iter().cloned());
-        loaded
+        self.sources.load(&self.config)
     }
 
     /// Opens the data directory, reads the scenes and starts the actors.
@@ -100,8 +119,7 @@ impl Builder {
             .zone()
             .map_err(|error| start_fault("config.time_zone", format!("execution.time_zone: {error}")))?;
         let clock = Clock::new(zone, config.execution.fixed_now);
-        let http = crate::tools::guard::http_client(&config.scenes.network())
-            .map_err(|error| start_fault("http.client", format!("no HTTP client for tools: {error}")))?;
+        let http = http_client(&config)?;
         let guards = Guards {
             cache: Cache::new(&config.cache),
             budget: Budget::new(&config.budget, clock.zone()),
@@ -113,11 +131,7 @@ impl Builder {
         let dir = DataDir::open(&config.store.data_dir)?;
         let store = Store::open(dir).await?;
         seed(&gateway.guards().budget, &store, &clock).await?;
-        for scene in &loaded.scenes {
-            if let Some(sql) = &scene.schema_sql {
-                store.apply_scene_schema(&scene.name, sql).await?;
-            }
-        }
+        make_tables(&store, &loaded.scenes).await?;
         let workers = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(threads())
             .thread_name("tools")
@@ -125,16 +139,22 @@ impl Builder {
             .build()
             .map_err(|error| start_fault("engine.threads", format!("no threads for tools: {error}")))?;
         let catalogue = Arc::new(Catalogue::new(loaded.scenes));
+        let names = Names::new(&catalogue, &gateway.configured());
+        let kpis = if config.telemetry.metrics { Some(Kpis::new(&names)) } else { None };
+        let kpis = kpis.transpose().map(|kpis| kpis.map(Arc::new));
+        let kpis = kpis.map_err(|error| start_fault("engine.metrics", error.to_string()))?;
         let workers_handle = workers.handle().clone();
         let parts = Parts {
             store,
-            gateway,
-            catalogue,
             clock,
-            http,
             workers: workers_handle,
-            config,
+            sources: self.sources,
+            current: Arc::new(ArcSwap::from_pointee(Current { config, gateway, catalogue, http })),
             idle: self.idle,
+            live: Live::default(),
+            names: names.into(),
+            kpis,
+            outside: Outside::default(),
         };
         let system = System::start(parts.clone()).await;
         let system = match system {
@@ -144,7 +164,7 @@ impl Builder {
                 return Err(error);
             }
         };
-        Ok(Engine { parts, system, workers: Some(workers) })
+        Ok(Engine { parts, system, workers: Some(workers), once: once::Locks::default() })
     }
 }
 
@@ -169,13 +189,38 @@ fn start_fault(code: &str, message: impl Into<String>) -> StartError {
 #[derive(Clone)]
 struct Parts {
     store: Store,
+    clock: Clock,
+    workers: tokio::runtime::Handle,
+    sources: Sources,
+    current: Arc<ArcSwap<Current>>,
+    idle: Duration,
+    live: Live,
+    names: Arc<Names>,
+    kpis: Option<Arc<Kpis>>,
+    outside: Outside,
+}
+
+/// What a configuration makes, and a changed one makes anew.
+struct Current {
+    config: Config,
     gateway: Gateway,
     catalogue: Arc<Catalogue>,
-    clock: Clock,
+    /// For tools.
     http: reqwest::Client,
-    workers: tokio::runtime::Handle,
-    config: Config,
-    idle: Duration,
+}
+
+fn http_client(config: &Config) -> Result<reqwest::Client, StartError> {
+    crate::tools::guard::http_client(&config.scenes.network())
+        .map_err(|error| start_fault("http.client", format!("no HTTP client for tools: {error}")))
+}
+
+async fn make_tables(store: &Store, scenes: &[Scene]) -> Result<(), StartError> {
+    for scene in scenes {
+        if let Some(sql) = &scene.schema_sql {
+            store.apply_scene_schema(&scene.name, sql).await?;
+        }
+    }
+    Ok(())
 }
 
 /// A request to the engine.
@@ -191,8 +236,13 @@ pub struct ChatRequest {
     pub user: String,
     /// The conversation so far, where the client keeps it; otherwise it is kept here.
     pub history: Option<Vec<Turn>>,
+    /// The chatbot's own instructions, in words; they are told with what is remembered.
+    pub instructions: Option<String>,
     /// Only make a plan.
     pub plan_only: bool,
+    /// The client's name for this request, so that it can be sent again without being carried out
+    /// again: 1 to 255 printable ASCII characters. See [`Engine::submit_once`].
+    pub idempotency: Option<String>,
 }
 
 /// A request that was accepted: it will end in exactly one way, whether anybody waits or not.
@@ -201,28 +251,42 @@ pub struct Ticket {
     pub run: RunId,
     /// The conversation.
     pub session: SessionId,
-    events: broadcast::Receiver<Told>,
+    watch: Watch,
+    /// Whether `watch` has been there from the beginning.
+    from_start: bool,
+    source: Source,
     answer: oneshot::Receiver<Result<Answer, Fault>>,
-    cancel: mpsc::Sender<CancelWish>,
 }
 
 impl Ticket {
     /// The next event of the run; `None` when there will be no more. A listener that lags more than
     /// a few hundred events behind loses the oldest; the journal has them.
     pub async fn next(&mut self) -> Option<Arc<Envelope<Event>>> {
-        loop {
-            match self.events.recv().await {
-                Ok(told) => return Some(told),
-                Err(broadcast::error::RecvError::Lagged(_)) => {}
-                Err(broadcast::error::RecvError::Closed) => return None,
-            }
+        self.watch.next().await
+    }
+
+    /// What clients see of the run, from its first event on; it goes on when the ticket is used up by
+    /// [`Ticket::answer`]. Taken right away, it needs nothing of the store; [`Ticket::next`] then gives
+    /// what happens from here on.
+    pub fn stream(&mut self) -> PublicStream {
+        let later = self.watch.again();
+        let watch = std::mem::replace(&mut self.watch, later);
+        if std::mem::take(&mut self.from_start) {
+            PublicStream::fresh(self.source.clone(), watch)
+        } else {
+            PublicStream::resumed(self.source.clone(), Some(watch), EventId::default())
         }
+    }
+
+    /// Another way to follow the run from here on.
+    pub fn watch(&self) -> Watch {
+        self.watch.again()
     }
 
     /// Asks the run to stop at its next safe point.
     pub async fn cancel(&self, by: &str) {
         // A run that has ended has nothing to stop.
-        let _ = self.cancel.send(CancelWish { by: by.to_owned() }).await;
+        self.watch.cancel(by);
     }
 
     /// Waits for the end.
@@ -239,24 +303,54 @@ impl Ticket {
     }
 }
 
+/// Where requests go in, for work that outlives its caller.
+#[derive(Clone)]
+struct Intake {
+    registry: session_registry::Address,
+    journal: journal::Handle,
+    store: Store,
+}
+
+impl Intake {
+    fn source(&self, tenant: TenantId, run: RunId) -> Source {
+        Source { store: self.store.clone(), journal: self.journal.clone(), tenant, run }
+    }
+}
+
 /// A running engine.
 pub struct Engine {
     parts: Parts,
     system: System,
     workers: Option<tokio::runtime::Runtime>,
+    once: once::Locks,
 }
 
 impl Engine {
     /// An engine to be configured further.
     pub fn builder(config: Config) -> Builder {
-        Builder { config, native: NativeTools::new(), builtin: None, scenes: Vec::new(), idle: IDLE }
+        Builder { config, sources: Sources::default(), idle: IDLE }
     }
 
     /// Submits a request: when this returns, it is in the journal.
     ///
     /// # Errors
-    /// `request.empty`, `request.too_long`, a full queue, or the store's reason.
+    /// `request.empty`, `request.too_long`, a full queue, or the store's reason. `request.duplicate`
+    /// where it has an idempotency key and was accepted before; [`Engine::submit_once`] gives the run.
     pub async fn submit(&self, request: ChatRequest) -> Result<Ticket, Fault> {
+        match self.submit_once(request).await? {
+            Submitted::New(ticket) => Ok(ticket),
+            Submitted::Before { run, .. } => Err(Fault::new(
+                "request.duplicate",
+                format!("this request was accepted before, as run {run}; ask for that run"),
+            )),
+        }
+    }
+
+    async fn accept(
+        intake: &Intake,
+        request: ChatRequest,
+        idempotency: Option<Idempotency>,
+    ) -> Result<Ticket, Fault> {
         let received = Instant::now();
         let length = request.message.chars().count();
         if request.message.trim().is_empty() {
@@ -276,21 +370,90 @@ impl Engine {
             message: request.message,
             user: request.user,
             plan_only: request.plan_only,
+            idempotency,
             history: request.history,
+            instructions: request.instructions,
             received,
             reply,
+            waiting: None,
         };
-        self.system.registry.submit(request.tenant, session.clone(), submit)?;
+        let tenant = request.tenant.clone();
+        intake.registry.submit(request.tenant, session.clone(), submit)?;
         let accepted = accepted.await.map_err(|_| {
             Fault::new("engine.stopped", "the engine stopped before the request was accepted")
         })??;
+        let run = accepted.watch.run;
         Ok(Ticket {
-            run: accepted.run,
+            run,
             session,
-            events: accepted.events,
+            watch: accepted.watch,
+            from_start: true,
+            source: intake.source(tenant, run),
             answer: accepted.answer,
-            cancel: accepted.cancel,
         })
+    }
+
+    /// Follows a tenant's run from now on; `None` where it has none of that id under way here.
+    pub fn watch(&self, tenant: &TenantId, run: RunId) -> Option<Watch> {
+        self.parts.live.watch(tenant, run)
+    }
+
+    /// Asks a tenant's run to stop at its next safe point; `by` says who wants it. False where it has no
+    /// run of that id under way here.
+    pub async fn cancel(&self, tenant: &TenantId, run: RunId, by: &str) -> bool {
+        self.watch(tenant, run).is_some_and(|watch| watch.cancel(by))
+    }
+
+    /// The answer document of a tenant's run, once it has ended; where it is not under way here, as far as
+    /// it got.
+    ///
+    /// # Errors
+    /// `run.unknown` where the tenant has no such run; the store's.
+    pub async fn wait(&self, tenant: &TenantId, run: RunId) -> Result<Answer, Fault> {
+        if let Some(mut watch) = self.watch(tenant, run) {
+            while watch.next().await.is_some() {}
+        }
+        let answer = self.answer_of(tenant, run).await?;
+        answer.ok_or_else(|| Fault::new("run.unknown", format!("there is no run {run}")))
+    }
+
+    /// How many runs are under way, those that wait for their turn included.
+    pub fn runs_in_flight(&self) -> usize {
+        self.parts.live.count()
+    }
+
+    /// What clients see of a tenant's run: everything after `last`, or everything. Of a run under way it
+    /// tells what happens until its end; where `last` tells of an answer's words that may not be the
+    /// answer any more, it begins with `answer_reset`.
+    ///
+    /// # Errors
+    /// `run.unknown` where the tenant has no such run; the store's.
+    pub async fn stream(
+        &self,
+        tenant: &TenantId,
+        run: RunId,
+        last: Option<EventId>,
+    ) -> Result<PublicStream, Fault> {
+        // Before the journal is read, so that what happens in between is heard.
+        let watch = self.watch(tenant, run);
+        if watch.is_none() {
+            let stored = self.parts.store.run(tenant, run).await.map_err(|error| store_fault(&error))?;
+            if stored.is_none() {
+                return Err(Fault::new(
+                    "run.unknown",
+                    format!("there is no run {run}; GET /api/runs lists them"),
+                ));
+            }
+        }
+        Ok(PublicStream::resumed(self.intake().source(tenant.clone(), run), watch, last.unwrap_or_default()))
+    }
+
+    fn intake(&self) -> Intake {
+        Intake {
+            registry: self.system.registry.clone(),
+            journal: self.system.journal.clone(),
+            store: self.parts.store.clone(),
+        }
     }
 
     /// Submits a request and waits for its answer.
@@ -303,14 +466,39 @@ impl Engine {
 
     /// A request of the configured default user, as a terminal or a library user makes it.
     pub fn request(&self, message: &str, session: Option<SessionId>) -> ChatRequest {
+        let (tenant, user) = self.default_principal();
         ChatRequest {
             message: message.to_owned(),
             session,
-            tenant: self.parts.config.auth.default_tenant.clone(),
-            user: self.parts.config.auth.default_user.clone(),
+            tenant,
+            user,
             history: None,
+            instructions: None,
             plan_only: false,
+            idempotency: None,
         }
+    }
+
+    /// Who asks and who pays, where nobody has to say it.
+    pub fn default_principal(&self) -> (TenantId, String) {
+        let current = self.parts.current.load();
+        let auth = &current.config.auth;
+        (auth.default_tenant.clone(), auth.default_user.clone())
+    }
+
+    /// The time zone of dates and days.
+    pub fn zone(&self) -> jiff::tz::TimeZone {
+        self.parts.clock.zone()
+    }
+
+    /// Whether requests can be taken: the journal is open and the store can be read.
+    ///
+    /// # Errors
+    /// Why not.
+    pub async fn ready(&self) -> Result<(), Fault> {
+        let failed = |error| crate::actors::driver::store_fault(&error);
+        self.system.journal.flush().await.map_err(failed)?;
+        self.parts.store.unfinished_runs().await.map(drop).map_err(failed)
     }
 
     /// How many conversations are awake; those that sleep are in the store only.
@@ -319,8 +507,26 @@ impl Engine {
     }
 
     /// The scenes there are.
-    pub fn catalogue(&self) -> &Catalogue {
-        &self.parts.catalogue
+    pub fn catalogue(&self) -> Arc<Catalogue> {
+        self.parts.current.load().catalogue.clone()
+    }
+
+    /// Everything that operations see in figures, in Prometheus' text format (version 0.0.4); `None`
+    /// with `telemetry.metrics = false`. Figures of runs are those of what is in the journal; what
+    /// stands in memory is looked up now.
+    pub async fn metrics(&self) -> Option<String> {
+        let outside = &self.parts.outside;
+        let mut text = Exposition::new(self.parts.kpis.as_ref()?, outside);
+        telemetry::gateway(&mut text, &self.gateway()).await;
+        telemetry::journal(&mut text, outside, self.system.journal.stats().pending);
+        let stored = self.parts.store.count_sessions().await;
+        telemetry::sessions(&mut text, outside, stored.ok());
+        Some(text.text())
+    }
+
+    /// The place to tell of what happens outside runs: what is refused, what waits.
+    pub fn outside(&self) -> &Outside {
+        &self.parts.outside
     }
 
     /// What lasts: runs, their events, conversations.
@@ -329,8 +535,8 @@ impl Engine {
     }
 
     /// The way to models.
-    pub fn gateway(&self) -> &Gateway {
-        &self.parts.gateway
+    pub fn gateway(&self) -> Gateway {
+        self.parts.current.load().gateway.clone()
     }
 
     /// A run as the fold of its stored events.
@@ -338,12 +544,7 @@ impl Engine {
     /// # Errors
     /// The store's, or `run.illegal_event` where the events do not fold.
     pub async fn run(&self, tenant: &TenantId, run: RunId) -> Result<RunState, Fault> {
-        let events = self
-            .parts
-            .store
-            .run_events(tenant, run)
-            .await
-            .map_err(|error| crate::actors::driver::store_fault(&error))?;
+        let events = self.parts.store.run_events(tenant, run).await.map_err(|error| store_fault(&error))?;
         fold(run, &events)
     }
 
@@ -352,12 +553,18 @@ impl Engine {
     ///
     /// # Errors
     /// The store's, where the last events could not be written.
-    pub async fn stop(mut self) -> Result<(), store::Error> {
+    pub async fn stop(self) -> Result<(), store::Error> {
+        self.shut_down().await
+    }
+
+    /// As [`Engine::stop`], for an engine that others still hold: what they ask of it from here on is
+    /// refused.
+    ///
+    /// # Errors
+    /// The store's, where the last events could not be written.
+    pub async fn shut_down(&self) -> Result<(), store::Error> {
         let written = self.system.journal.stop().await;
         self.system.end();
-        if let Some(workers) = self.workers.take() {
-            workers.shutdown_background();
-        }
         self.parts.store.close().await;
         written
     }
@@ -392,20 +599,21 @@ struct System {
     registry: session_registry::Address,
     journal: journal::Handle,
     actix: actix::System,
-    thread: Option<std::thread::JoinHandle<()>>,
+    arbiters: Arc<[ArbiterHandle]>,
+    shared: Arc<ArcSwap<Shared>>,
 }
 
 impl System {
     async fn start(parts: Parts) -> Result<Self, StartError> {
         let (tell, told) = oneshot::channel();
-        let thread = std::thread::Builder::new()
+        std::thread::Builder::new()
             .name("actors".to_owned())
             .spawn(move || {
                 let runner = actix::System::new();
                 let started = runner.block_on(cast(&parts));
                 let failed = started.is_err();
                 let _ = tell
-                    .send(started.map(|(registry, journal)| (registry, journal, actix::System::current())));
+                    .send(started.map(|cast| (cast, actix::System::current())));
                 if failed {
                     return;
                 }
@@ -414,22 +622,40 @@ impl System {
                 }
             })
             .map_err(|error| start_fault("engine.threads", format!("no thread for the actors: {error}")))?;
-        let (registry, journal, actix) = told
+        let (cast, actix) = told
             .await
             .map_err(|_| start_fault("engine.start", "the actors' thread ended before they had started"))??;
-        Ok(Self { registry, journal, actix, thread: Some(thread) })
+        let Cast { registry, journal, arbiters, shared } = cast;
+        Ok(Self { registry, journal, actix, arbiters, shared })
     }
 
-    fn end(&mut self) {
-        self.actix.stop();
+    /// Begins work that goes on whoever waits for it, as a task of the actors' thread. Where that has
+    /// ended, the work is dropped.
+    fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.actix.arbiter().spawn_fn(|| drop(tokio::spawn(work)));
+    }
+
+    fn end(&self) {
         // The thread ends by itself; joining it here could block an async caller.
-        drop(self.thread.take());
+        self.actix.stop();
     }
 }
 
+/// The actors that others speak to, and what a changed configuration needs of them.
+struct Cast {
+    registry: session_registry::Address,
+    journal: journal::Handle,
+    arbiters: Arc<[ArbiterHandle]>,
+    shared: Arc<ArcSwap<Shared>>,
+}
+
 /// Starts the whole cast.
-async fn cast(parts: &Parts) -> Result<(session_registry::Address, journal::Handle), StartError> {
-    let journal = Journal::start(parts.store.clone(), &parts.config.store).await?;
+async fn cast(parts: &Parts) -> Result<Cast, StartError> {
+    let subscriber = Subscriber::new(parts.names.clone(), parts.kpis.clone());
+    let watch = telemetry::Watch { subscriber: Some(subscriber), outside: parts.outside.clone() };
+    let current = parts.current.load_full();
+    let config = &current.config;
+    let journal = Journal::watched(parts.store.clone(), &config.store, watch).await?;
     let mut handles = Vec::new();
     for _ in 0..threads() {
         let arbiter = Arbiter::try_new()
@@ -437,36 +663,14 @@ async fn cast(parts: &Parts) -> Result<(session_registry::Address, journal::Hand
         handles.push(arbiter.handle());
     }
     let arbiters: Arc<[ArbiterHandle]> = handles.into();
-    let scenes: BTreeMap<String, scene_actor::Handle> = parts
-        .catalogue
-        .iter()
-        .enumerate()
-        .map(|(i, scene)| {
-            let options = scene_actor::Options {
-                gateway: parts.gateway.clone(),
-                store: SceneStore::new(parts.store.pool().clone()),
-                http: parts.http.clone(),
-                workers: parts.workers.clone(),
-                arbiter: arbiters[i % arbiters.len()].clone(),
-            };
-            (scene.name.clone(), scene_actor::Handle::start(scene.clone(), options))
-        })
-        .collect();
-    let shared = Shared {
-        gateway: parts.gateway.clone(),
-        journal: journal.clone(),
-        catalogue: parts.catalogue.clone(),
-        catalogue_hash: parts.catalogue.hash().into(),
-        scenes: Arc::new(scenes),
-        clock: parts.clock.clone(),
-        settings: parts.config.run_settings(),
-    };
+    let shared = Arc::new(ArcSwap::from_pointee(shared(parts, &current, &arbiters, &journal)));
     let options = scene_manager::Options {
-        shared,
+        shared: shared.clone(),
         store: parts.store.clone(),
-        memory: parts.config.memory.clone(),
-        max_queued: parts.config.execution.max_queued_requests as usize,
+        memory: config.memory.clone(),
+        max_queued: config.execution.max_queued_requests as usize,
         idle: parts.idle,
+        outside: parts.outside.clone(),
     };
     let registry = session_registry::Address::start(
         &arbiters[0],
@@ -475,7 +679,40 @@ async fn cast(parts: &Parts) -> Result<(session_registry::Address, journal::Hand
         MAX_AWAKE,
         REGISTRY_MAILBOX,
     );
-    Ok((registry, journal))
+    let days = config.store.keep_sessions_days;
+    let janitor = sessions::Janitor { store: parts.store.clone(), registry: registry.clone(), days };
+    tokio::spawn(janitor.work());
+    Ok(Cast { registry, journal, arbiters, shared })
+}
+
+/// What runs that start now work with.
+fn shared(
+    parts: &Parts,
+    current: &Current,
+    arbiters: &[ArbiterHandle],
+    journal: &journal::Handle,
+) -> Shared {
+    let scenes = current.catalogue.iter().zip(arbiters.iter().cycle()).map(|(scene, arbiter)| {
+        let options = scene_actor::Options {
+            gateway: current.gateway.clone(),
+            store: SceneStore::new(parts.store.pool().clone()),
+            http: current.http.clone(),
+            workers: parts.workers.clone(),
+            arbiter: arbiter.clone(),
+            outside: parts.outside.clone(),
+        };
+        (scene.name.clone(), scene_actor::Handle::start(scene.clone(), options))
+    });
+    Shared {
+        gateway: current.gateway.clone(),
+        journal: journal.clone(),
+        catalogue: current.catalogue.clone(),
+        catalogue_hash: current.catalogue.hash().into(),
+        scenes: Arc::new(scenes.collect()),
+        clock: parts.clock.clone(),
+        settings: current.config.run_settings(),
+        live: parts.live.clone(),
+    }
 }
 
 /// Tells the budget what was spent before, as the journal has it. What is not limited is not added up.

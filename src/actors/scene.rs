@@ -18,8 +18,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::launch;
 use crate::llm::{self, Caller, Gateway, Replied};
-use crate::run::{Effect, Fault, Outcome, RunId, SessionId, Usage};
+use crate::run::{Attempt, Effect, Fault, Outcome, RunId, SessionId, Usage};
 use crate::scene::{Scene, SceneTool};
+use crate::telemetry::{Outside, Part, Queued};
 use crate::tools::{Principal, SceneStore, ToolContext, ToolErrorKind, bound, phrase};
 
 /// What every scene works with.
@@ -35,6 +36,8 @@ pub struct Options {
     pub workers: tokio::runtime::Handle,
     /// The thread that the actor lives on.
     pub arbiter: ArbiterHandle,
+    /// Hears of what waits and of what is refused.
+    pub outside: Outside,
 }
 
 /// A tool call to be carried out.
@@ -69,11 +72,20 @@ pub struct Failed {
     pub fault: Fault,
     /// Tokens and money of the attempts.
     pub usage: Usage,
+    /// Each attempt.
+    pub attempts: Vec<Attempt>,
+}
+
+impl Failed {
+    /// No model was asked.
+    fn unasked(fault: Fault) -> Self {
+        Self { fault, usage: Usage::default(), attempts: Vec::new() }
+    }
 }
 
 impl From<llm::Error> for Failed {
     fn from(error: llm::Error) -> Self {
-        Self { usage: error.usage(), fault: error.into() }
+        Self { usage: error.usage(), attempts: error.attempts().to_vec(), fault: error.into() }
     }
 }
 
@@ -106,9 +118,9 @@ impl Handle {
         let (reply, answer) = oneshot::channel();
         let work = Work::Ask { caller, request: Box::new(request), fallback, cancelled, reply };
         if let Err(fault) = self.send(work) {
-            return Err(Failed { fault, usage: Usage::default() });
+            return Err(Failed::unasked(fault));
         }
-        answer.await.unwrap_or_else(|_| Err(Failed { fault: self.lost(), usage: Usage::default() }))
+        answer.await.unwrap_or_else(|_| Err(Failed::unasked(self.lost())))
     }
 
     /// Calls one of the scene's tools. A write that was cut off, or timed out, is `Unknown`.
@@ -131,7 +143,12 @@ impl Handle {
             tracing::warn!(scene = %self.scene.name, "the scene's actor had died and is replaced");
             *address = Actor::launch(&self.scene, &self.options);
         }
-        address.try_send(work).map_err(|_| self.busy())
+        let outside = &self.options.outside;
+        let waiting = outside.queued(Part::Scene);
+        address.try_send(Sent { work, waiting }).map_err(|_| {
+            outside.shed(Part::Scene);
+            self.busy()
+        })
     }
 
     fn busy(&self) -> Fault {
@@ -150,8 +167,14 @@ fn busy(scene: &Scene) -> Fault {
     )
 }
 
+/// A piece of work that waits until it begins or is refused.
 #[derive(Message)]
 #[rtype(result = "()")]
+struct Sent {
+    work: Work,
+    waiting: Queued,
+}
+
 enum Work {
     Ask {
         caller: Caller,
@@ -171,7 +194,7 @@ impl Work {
         // Whoever asked may have gone; then nobody is to be told.
         match self {
             Work::Ask { reply, .. } => {
-                let _ = reply.send(Err(Failed { fault, usage: Usage::default() }));
+                let _ = reply.send(Err(Failed::unasked(fault)));
             }
             Work::Call { reply, .. } => {
                 let _ = reply.send(Outcome::Failed { error: fault });
@@ -184,7 +207,7 @@ struct Actor {
     scene: Arc<Scene>,
     options: Options,
     /// Calls that wait for a place.
-    waiting: VecDeque<Work>,
+    waiting: VecDeque<Sent>,
     /// Calls under way, at most the scene's `concurrency`.
     calling: u32,
     /// Questions under way, at most the scene's `mailbox`. They take no place from calls: how much a
@@ -204,7 +227,9 @@ impl Actor {
         launch::start(&options.arbiter, actor.scene.mailbox as usize, actor)
     }
 
-    fn begin(&mut self, work: Work, ctx: &mut Context<Self>) {
+    fn begin(&mut self, sent: Sent, ctx: &mut Context<Self>) {
+        let Sent { work, waiting } = sent;
+        drop(waiting);
         let scene = self.scene.clone();
         let options = self.options.clone();
         let is_call = matches!(work, Work::Call { .. });
@@ -244,20 +269,21 @@ impl actix::Actor for Actor {
     type Context = Context<Self>;
 }
 
-impl Handler<Work> for Actor {
+impl Handler<Sent> for Actor {
     type Result = ();
 
-    fn handle(&mut self, work: Work, ctx: &mut Context<Self>) {
-        let free = match &work {
+    fn handle(&mut self, sent: Sent, ctx: &mut Context<Self>) {
+        let free = match &sent.work {
             Work::Ask { .. } => self.asking < self.scene.mailbox,
             Work::Call { .. } => self.calling < self.scene.concurrency,
         };
         if free {
-            self.begin(work, ctx);
-        } else if matches!(work, Work::Call { .. }) && self.waiting.len() < self.scene.mailbox as usize {
-            self.waiting.push_back(work);
+            self.begin(sent, ctx);
+        } else if matches!(sent.work, Work::Call { .. }) && self.waiting.len() < self.scene.mailbox as usize {
+            self.waiting.push_back(sent);
         } else {
-            work.refuse(busy(&self.scene));
+            self.options.outside.shed(Part::Scene);
+            sent.work.refuse(busy(&self.scene));
         }
     }
 }
@@ -296,7 +322,7 @@ async fn carry_out(scene: &Arc<Scene>, options: &Options, call: Call) -> Outcome
             Outcome::Ok { result: bound::bound(result, tool.max_result_bytes), say }
         }
         Ok(Ok(Err(error))) => {
-            let fault = Fault { code: error.code, message: error.message };
+            let fault = Fault::new(&error.code, error.message);
             match (error.kind, tool.effect) {
                 (ToolErrorKind::Refused, _) => Outcome::Refused { error: fault },
                 (ToolErrorKind::Unknown, Effect::Write) => Outcome::Unknown { error: fault },

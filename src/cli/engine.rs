@@ -18,17 +18,26 @@ fn builder(loaded: &Loaded) -> Builder {
     Engine::builder(loaded.config.clone()).native_tools(shipped::tools()).builtin_scenes(&shipped::FOLDERS)
 }
 
-/// Starts an engine.
+/// Starts an engine for a terminal.
 pub async fn start(loaded: Loaded) -> Result<Box<dyn Assistant>, Failure> {
-    match builder(&loaded).start().await {
-        Ok(engine) => Ok(Box::new(Ready(engine))),
-        Err(StartError::Scenes(faults)) => {
+    Ok(Box::new(Ready(engine(loaded).await?)))
+}
+
+/// Starts an engine.
+pub async fn engine(loaded: Loaded) -> Result<Engine, Failure> {
+    builder(&loaded).start().await.map_err(failed)
+}
+
+/// Why an engine did not start, or did not take another configuration.
+pub fn failed(error: StartError) -> Failure {
+    match error {
+        StartError::Scenes(faults) => {
             let list: Vec<String> = faults.iter().map(ToString::to_string).collect();
-            Err(Failure::usage("scene.faults", list.join("\n"))
-                .help("`proscenium check` shows every fault with its remedy"))
+            Failure::usage("scene.faults", list.join("\n"))
+                .help("`proscenium check` shows every fault with its remedy")
         }
-        Err(StartError::Store(error)) => Err(Failure::new(error.code(), error.to_string())),
-        Err(StartError::Other(fault)) => Err(failure(fault)),
+        StartError::Store(error) => Failure::new(error.code(), error.to_string()),
+        StartError::Other(fault) => failure(fault),
     }
 }
 

@@ -67,6 +67,7 @@ fn queued_with(request: &str, settings: Settings) -> Vec<Event> {
             user: "keysersoze".to_owned(),
             task: task_id(),
             plan_only: false,
+            idempotency: None,
         }),
         Event::RunStarted(RunStarted {
             now: "2026-05-04T09:00:00+02:00[Europe/Rome]".parse().unwrap(),
@@ -91,13 +92,18 @@ pub fn replied(call: u32) -> Event {
         output_tokens: 30,
         cost_nano_usd: 200_000,
     };
-    Event::ModelReplied { call, reply: Reply::default(), usage, millis: 20 }
+    Event::ModelReplied { call, reply: Reply::default(), usage, millis: 20, attempts: vec![] }
 }
 
 /// A scene's model is asked and replies, for nothing.
 fn heard(ask: u32, step: u32) -> [Event; 2] {
-    let reply =
-        Event::ModelReplied { call: ask, reply: Reply::default(), usage: Usage::default(), millis: 20 };
+    let reply = Event::ModelReplied {
+        call: ask,
+        reply: Reply::default(),
+        usage: Usage::default(),
+        millis: 20,
+        attempts: vec![],
+    };
     [asked(ask, Subject::Scene { step }, false), reply]
 }
 
@@ -239,6 +245,7 @@ pub fn failed_step() -> Vec<Envelope<Event>> {
             error: Fault::new("llm.unavailable", "connection refused"),
             usage: Usage::default(),
             millis: 3,
+            attempts: vec![],
         },
         Event::StepFailed {
             step: 1,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{budget, limits};
-use crate::run::{Fault, Usage};
+use crate::run::{Attempt, Fault, Usage};
 
 /// Why a model gave no reply, which model it was, and what it cost all the same. Never carries a key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -12,6 +12,7 @@ pub struct Error {
     model: String,
     kind: Kind,
     usage: Usage,
+    attempts: Box<[Attempt]>,
 }
 
 /// The closed set of reasons. `detail` is at most a few hundred characters of what the other side said.
@@ -149,6 +150,39 @@ impl Kind {
         }
     }
 
+    /// The code without its first part, as attempts in the journal and figures have it: one of
+    /// [`CLASSES`](Self::CLASSES).
+    pub fn class(&self) -> &'static str {
+        let code = self.code();
+        match self {
+            Kind::Budget(_) => "budget",
+            Kind::Limits(_) => "limits",
+            _ => code.split_once('.').map_or(code, |(_, class)| class),
+        }
+    }
+
+    /// Every class that there is.
+    pub const CLASSES: [&str; 18] = [
+        "connect",
+        "silence",
+        "timeout",
+        "rate_limited",
+        "quota",
+        "unauthorized",
+        "status",
+        "context_overflow",
+        "malformed",
+        "empty_stream",
+        "cut_stream",
+        "too_large",
+        "budget",
+        "limits",
+        "breaker_open",
+        "cancelled",
+        "not_configured",
+        "internal",
+    ];
+
     /// Whether the model never began to work, so that the call is free.
     pub fn is_free(&self) -> bool {
         matches!(
@@ -170,7 +204,7 @@ impl Kind {
 impl Error {
     /// An error of `model` (its configured name) that cost nothing.
     pub fn new(model: &str, kind: Kind) -> Self {
-        Self { model: model.to_owned(), kind, usage: Usage::default() }
+        Self { model: model.to_owned(), kind, usage: Usage::default(), attempts: Box::default() }
     }
 
     /// The same error, having cost `usage`.
@@ -178,6 +212,19 @@ impl Error {
     pub fn costing(mut self, usage: Usage) -> Self {
         self.usage = usage;
         self
+    }
+
+    /// The same error after these attempts, having cost what they cost together.
+    #[must_use]
+    pub fn after(mut self, attempts: Vec<Attempt>) -> Self {
+        self.usage = Attempt::sum(&attempts);
+        self.attempts = attempts.into();
+        self
+    }
+
+    /// Each attempt that was made, where the whole question is over.
+    pub fn attempts(&self) -> &[Attempt] {
+        &self.attempts
     }
 
     /// The stable code, such as `llm.timeout`.
@@ -232,6 +279,10 @@ impl Error {
             Kind::Limits(refusal) => refusal.retry_after,
             Kind::Open { millis } => Some(Duration::from_millis(*millis)),
             Kind::RateLimited { retry_after, .. } | Kind::Status { retry_after, .. } => *retry_after,
+            Kind::Budget(refusal) => {
+                let renews = refusal.renews.as_ref()?.timestamp();
+                Duration::try_from(renews.duration_since(jiff::Timestamp::now())).ok()
+            }
             _ => None,
         }
     }
@@ -239,6 +290,6 @@ impl Error {
 
 impl From<Error> for Fault {
     fn from(error: Error) -> Self {
-        Fault::new(error.code(), error.to_string())
+        Fault::new(error.code(), error.to_string()).after(error.retry_after())
     }
 }

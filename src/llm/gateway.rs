@@ -14,7 +14,7 @@
 //! The embedded rules are free and at once, so nothing stands before them.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use futures::future::join_all;
 use tokio::runtime::{Builder, Runtime};
@@ -30,8 +30,8 @@ use super::options::{OFFLINE, Options};
 use super::prices::Price;
 use super::probe::{self, Probe};
 use super::provider::{CallControl, Provider};
-use super::{Caller, Completion, Confirm, Guards, Purpose, Replied, Request, retry, tokens};
-use crate::run::Usage;
+use super::{Caller, Completion, Confirm, Guards, Purpose, Replied, Request, Sink, retry, tokens};
+use crate::run::Attempt;
 
 /// Threads of the runtime on which providers are called.
 const THREADS: usize = 2;
@@ -62,6 +62,8 @@ struct Model {
     /// are not kept.
     identity: Option<Arc<str>>,
     breaker: breaker::Shared,
+    /// How often another model was asked in its place.
+    handed_over: Arc<AtomicU64>,
 }
 
 /// One question on its way through the gateway.
@@ -78,6 +80,23 @@ impl Call<'_> {
     /// The most tokens that a reply of `model` may have.
     fn max_output(&self, model: &Model) -> u64 {
         u64::from(self.request.max_output_tokens.unwrap_or(model.max_output_tokens))
+    }
+
+    /// An attempt at `model` that was made at `asked` and has just ended, for the journal.
+    fn attempt(&self, model: &str, asked: Instant, result: &Result<Completion, Error>) -> Attempt {
+        let (outcome, usage) = match result {
+            Ok(done) => (Attempt::OK, done.usage),
+            Err(error) => (error.kind().class(), error.usage()),
+        };
+        Attempt {
+            model: model.to_owned(),
+            purpose: self.request.purpose.name().to_owned(),
+            outcome: outcome.to_owned(),
+            usage,
+            millis: millis(asked.elapsed()),
+            first_token_millis: result.as_ref().ok().and_then(|done| done.first_token).map(millis),
+            saved_nano_usd: 0,
+        }
     }
 }
 
@@ -114,6 +133,7 @@ impl Gateway {
                 // Plain data, which can always be written.
                 identity: Some(serde_json::to_string(model).unwrap_or_default().into()),
                 breaker: breaker::Shared::new(&options.breaker),
+                handed_over: Arc::default(),
             });
             servers.push(server);
         }
@@ -124,6 +144,7 @@ impl Gateway {
             max_output_tokens: 0,
             identity: None,
             breaker: breaker::Shared::new(&options.breaker),
+            handed_over: Arc::default(),
         };
         let worker = Arc::new(Worker::start()?);
         let core = Arc::new(Core { options, models, servers, offline });
@@ -151,9 +172,24 @@ impl Gateway {
         fallback: bool,
         cancelled: &CancellationToken,
     ) -> Result<Replied, Error> {
+        self.complete_telling(caller, request, fallback, cancelled, Sink::default()).await
+    }
+
+    /// [`complete`](Self::complete), telling `sink` what the reply says while it comes. Each attempt begins
+    /// anew there; a reply that was kept, or that does not come in pieces, is told as a whole.
+    ///
+    /// Errors: as there; the sink then was told to forget what it heard.
+    pub async fn complete_telling(
+        &self,
+        caller: &Caller,
+        request: &Request,
+        fallback: bool,
+        cancelled: &CancellationToken,
+        sink: Sink,
+    ) -> Result<Replied, Error> {
         let core = self.core.clone();
         let (request, caller, guards) = (request.clone(), caller.clone(), self.guards.clone());
-        let ctl = CallControl::new(cancelled.clone(), self.core.options.deadline_ms);
+        let ctl = CallControl::new(cancelled.clone(), self.core.options.deadline_ms).telling(sink);
         let ask = async move {
             let prompt = tokens::request(&request);
             let call = Call { request: &request, caller: &caller, ctl: &ctl, guards: &guards, prompt };
@@ -188,6 +224,18 @@ impl Gateway {
         self.core.models.iter().map(state).collect()
     }
 
+    /// The names of all configured models.
+    pub fn configured(&self) -> Vec<String> {
+        self.core.models.iter().map(|model| model.provider.name().to_owned()).collect()
+    }
+
+    /// How often another model was asked in place of each configured one, which could not reply.
+    pub fn fallbacks(&self) -> Vec<(String, u64)> {
+        let count =
+            |model: &Model| (model.provider.name().to_owned(), model.handed_over.load(Ordering::Relaxed));
+        self.core.models.iter().map(count).collect()
+    }
+
     /// Whether a model is configured, so that the embedded rules are the fallback and not the model.
     pub fn has_models(&self) -> bool {
         !self.core.models.is_empty()
@@ -216,14 +264,15 @@ impl Core {
         let request = call.request;
         let models: Vec<&Model> =
             if fallback { vec![&self.offline] } else { self.models_for(request.purpose).collect() };
-        let mut spent = Usage::default();
+        let mut tried = Vec::new();
         let mut failed = None;
         for (i, model) in models.iter().enumerate() {
             let another = i + 1 < models.len();
-            match self.cached(model, another, call, &mut spent).await {
-                Ok(Found { completion: Completion { reply, mut usage }, cached, confirm }) => {
-                    usage += spent;
-                    return Ok(Replied { reply, usage, cached, confirm });
+            match self.cached(model, another, call, &mut tried).await {
+                Ok(Found { completion, cached, confirm, .. }) => {
+                    let (reply, usage) = (completion.reply, Attempt::sum(&tried));
+                    call.ctl.sink.whole(&reply);
+                    return Ok(Replied { reply, usage, attempts: tried, cached, confirm });
                 }
                 Err(error) => {
                     if *error.kind() != Kind::Cancelled {
@@ -231,8 +280,9 @@ impl Core {
                         tracing::warn!(code, %purpose, another, "{error}");
                     }
                     if !another || !error.may_hand_over() {
-                        return Err(error.costing(spent));
+                        return Err(error.after(tried));
                     }
+                    model.handed_over.fetch_add(1, Ordering::Relaxed);
                     failed = Some(error);
                 }
             }
@@ -241,7 +291,7 @@ impl Core {
             let detail = format!("no model is configured for {}", request.purpose);
             Error::new("gateway", Kind::NotConfigured { detail })
         };
-        Err(failed.unwrap_or_else(nobody).costing(spent))
+        Err(failed.unwrap_or_else(nobody).after(tried))
     }
 
     /// Asks one model, unless the reply is there already.
@@ -250,39 +300,51 @@ impl Core {
         model: &Model,
         another: bool,
         call: &Call<'_>,
-        spent: &mut Usage,
+        tried: &mut Vec<Attempt>,
     ) -> Result<Found, Error> {
-        let ask = self.try_model(model, another, call, spent);
+        let ask = self.try_model(model, another, call, tried);
         let Some(identity) = &model.identity else {
             return ask.await.map(|completion| Found {
                 completion,
                 cached: false,
+                saved: None,
                 confirm: Confirm::default(),
             });
         };
         let Call { request, caller, ctl, guards, .. } = call;
         let mode = guards.cache.mode(caller, request.purpose);
         let key = Key::new(&caller.tenant, identity, request);
-        guards.cache.through(key, mode, call.max_output(model), ctl, ask).await
+        let asked = Instant::now();
+        let found = guards.cache.through(key, mode, call.max_output(model), ctl, ask).await?;
+        if let Some(saved) = found.saved {
+            tried.push(Attempt {
+                model: model.provider.name().to_owned(),
+                purpose: request.purpose.name().to_owned(),
+                outcome: saved.how.to_owned(),
+                millis: millis(asked.elapsed()),
+                saved_nano_usd: saved.nano_usd,
+                ..Attempt::default()
+            });
+        }
+        Ok(found)
     }
 
-    /// Asks one model, and again while that is safe and there is time. Adds what failed attempts cost
-    /// to `spent`.
+    /// Asks one model, and again while that is safe and there is time. Every attempt goes to `tried`.
     async fn try_model(
         &self,
         model: &Model,
         another: bool,
         call: &Call<'_>,
-        spent: &mut Usage,
+        tried: &mut Vec<Attempt>,
     ) -> Result<Completion, Error> {
         let (name, ctl) = (model.provider.name(), call.ctl);
         let mut attempt = 1;
         loop {
-            let error = match Self::attempt(model, call).await {
+            let error = match Self::attempt(model, call, tried).await {
                 Ok(completion) => return Ok(completion),
                 Err(error) => error,
             };
-            *spent += error.usage();
+            ctl.sink.restart();
             // It has just been given up, or another attempt finds out.
             if model.breaker.state() != breaker::State::Closed {
                 return Err(error);
@@ -302,11 +364,14 @@ impl Core {
 
     /// Asks once, for money set aside before and settled after: what is charged is what the reply or
     /// the error says that it cost, so that whoever adds those up comes to the same sum.
-    async fn attempt(model: &Model, call: &Call<'_>) -> Result<Completion, Error> {
+    async fn attempt(model: &Model, call: &Call<'_>, tried: &mut Vec<Attempt>) -> Result<Completion, Error> {
         let name = model.provider.name();
         if model.identity.is_none() {
-            let asked = call.ctl.within(model.provider.complete(call.request, call.ctl)).await;
-            return asked.map_err(|kind| Error::new(name, kind))?;
+            let asked = Instant::now();
+            let result = call.ctl.within(model.provider.complete(call.request, call.ctl)).await;
+            let result = result.unwrap_or_else(|kind| Err(Error::new(name, kind)));
+            tried.push(call.attempt(name, asked, &result));
+            return result;
         }
         let trial = model.breaker.admit().map_err(|after| {
             let millis = u64::try_from(after.as_millis()).unwrap_or(u64::MAX).max(1);
@@ -329,6 +394,7 @@ impl Core {
             .map_err(|refusal| Error::new(name, Kind::Limits(Box::new(refusal))))?;
         reservation.sent();
         turn.sent();
+        let asked = Instant::now();
         let result = match call.ctl.within(model.provider.complete(call.request, call.ctl)).await {
             Ok(result) => result,
             // Ended from here: nobody knows what the model did of it.
@@ -338,6 +404,7 @@ impl Core {
         reservation.settle(usage.cost_nano_usd);
         trial.report(result.as_ref().map_or_else(Said::by, |_| Said::Works));
         turn.settle(usage.input_tokens.saturating_add(usage.output_tokens));
+        tried.push(call.attempt(name, asked, &result));
         result
     }
 }
@@ -383,6 +450,10 @@ impl Drop for AbortOnDrop {
     fn drop(&mut self) {
         self.0.abort();
     }
+}
+
+fn millis(time: std::time::Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn internal(detail: &dyn std::fmt::Display) -> Error {

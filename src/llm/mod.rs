@@ -27,13 +27,16 @@ pub mod reader;
 mod retry;
 pub mod sections;
 pub mod signature;
+mod sink;
 mod ticks;
 pub mod tokens;
+
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::run::{Reply, ReplyCall, Usage};
+use crate::run::{Attempt, Reply, ReplyCall, Usage};
 
 pub use budget::Budget;
 pub use cache::{Cache, Confirm};
@@ -46,6 +49,7 @@ pub use options::{ADDRESS_VARIABLE, Forcing, KEY_VARIABLE, MODEL_VARIABLE, Model
 pub use prices::Price;
 pub use probe::{Latency, Probe, Tried, Worked};
 pub use provider::{CallControl, Provider};
+pub use sink::{Listener, Sink};
 
 /// What a call to a model is for. Models, limits, caching and figures can differ by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -63,15 +67,26 @@ pub enum Purpose {
     Summary,
 }
 
-impl std::fmt::Display for Purpose {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
+impl Purpose {
+    /// Every purpose there is.
+    pub const ALL: [Purpose; 5] =
+        [Purpose::Plan, Purpose::Continuation, Purpose::Scene, Purpose::Answer, Purpose::Summary];
+
+    /// Its name in the configuration, the journal and figures.
+    pub fn name(self) -> &'static str {
+        match self {
             Purpose::Plan => "plan",
             Purpose::Continuation => "continuation",
             Purpose::Scene => "scene",
             Purpose::Answer => "answer",
             Purpose::Summary => "summary",
-        })
+        }
+    }
+}
+
+impl std::fmt::Display for Purpose {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
     }
 }
 
@@ -154,6 +169,8 @@ pub struct Completion {
     pub reply: Reply,
     /// Tokens and money; estimated where the provider did not say.
     pub usage: Usage,
+    /// From the question to the beginning of the reply, where it was streamed.
+    pub first_token: Option<Duration>,
 }
 
 /// A reply as the gateway gives it.
@@ -163,6 +180,8 @@ pub struct Replied {
     pub reply: Reply,
     /// Tokens and money of all attempts; nothing for a reply that was there already.
     pub usage: Usage,
+    /// Each attempt on the way, the last of which gave the reply.
+    pub attempts: Vec<Attempt>,
     /// Whether no model was asked: the reply was kept, or an equal question was under way.
     pub cached: bool,
     /// To be told whether the reply could be used.

@@ -67,8 +67,13 @@ fn a_conversation_costs_what_its_turns_and_its_summaries_cost() {
         Options::default(),
         &[
             SessionEvent::TurnEnded { turn: turn(1), pending: None, usage: usage(5) },
-            SessionEvent::SummaryFailed { error: fault, usage: usage(7) },
-            SessionEvent::Summarised { through: 1, summary: "s".to_owned(), usage: usage(11) },
+            SessionEvent::SummaryFailed { error: fault, usage: usage(7), attempts: vec![] },
+            SessionEvent::Summarised {
+                through: 1,
+                summary: "s".to_owned(),
+                usage: usage(11),
+                attempts: vec![],
+            },
         ],
     );
     assert_eq!(memory.usage(), Usage { calls: 3, cost_nano_usd: 23, ..Usage::default() });
@@ -87,6 +92,7 @@ fn a_long_conversation_is_summarised_before_it_outgrows_a_small_window() {
                 through: job.through,
                 summary: job.fallback(),
                 usage: Usage::default(),
+                attempts: vec![],
             });
         }
         assert!(memory.tokens() <= window / 2, "turn {n}: {} tokens", memory.tokens());
@@ -135,6 +141,7 @@ fn a_summary_that_comes_too_late_changes_nothing_but_the_cost() {
         through,
         summary: summary.to_owned(),
         usage: Usage::default(),
+        attempts: vec![],
     };
     memory.apply(&summarised(4, "of four"));
     let before = memory.clone();
@@ -180,7 +187,12 @@ fn the_summarys_prompt_carries_language_summary_and_turns_in_sections() {
 
 #[test]
 fn a_session_event_keeps_its_form_in_the_journal() {
-    let event = SessionEvent::Summarised { through: 2, summary: "s".to_owned(), usage: Usage::default() };
+    let event = SessionEvent::Summarised {
+        through: 2,
+        summary: "s".to_owned(),
+        usage: Usage::default(),
+        attempts: vec![],
+    };
     let text = serde_json::to_string(&event).unwrap();
     assert!(text.starts_with(r#"{"type":"summarised","through":2,"summary":"s","usage":"#), "{text}");
     assert_eq!(serde_json::from_str::<SessionEvent>(&text).unwrap(), event);
@@ -261,6 +273,7 @@ fn drive(
             through: job.through,
             summary: summary.to_owned(),
             usage: Usage::default(),
+            attempts: vec![],
         };
         memory.apply(&event);
         events.push(event);

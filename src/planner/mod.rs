@@ -7,6 +7,7 @@
 mod founded;
 mod prompt;
 mod read;
+mod shown;
 #[cfg(test)]
 mod tests;
 mod tools;
@@ -14,4 +15,5 @@ mod wanted;
 
 pub use prompt::{offered, prompt_hash, request};
 pub use read::read;
+pub use shown::Shown;
 pub use tools::{ASK_USER, CHECK_CONTINUATION, CREATE_PLAN, NEXT_CALL};

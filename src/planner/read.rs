@@ -145,12 +145,14 @@ fn read_verdict(
 const TELLING_WORDS: usize = 6;
 
 /// Whether `answer` gives the request back: the same words, or a sentence without a word of its own.
-fn only_repeats(answer: &str, request: &str) -> bool {
-    let words = |text: &str| -> Vec<String> {
-        text.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).map(str::to_lowercase).collect()
-    };
+pub(super) fn only_repeats(answer: &str, request: &str) -> bool {
     let (said, asked) = (words(answer), words(request));
     said == asked || (said.len() >= TELLING_WORDS && said.iter().all(|word| asked.contains(word)))
+}
+
+/// The words of a text, in lower case.
+pub(super) fn words(text: &str) -> Vec<String> {
+    text.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).map(str::to_lowercase).collect()
 }
 
 fn read_scene(

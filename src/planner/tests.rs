@@ -46,7 +46,13 @@ fn planning(words: &str) -> RunState {
     let user = "keysersoze".to_owned();
     apply(
         &mut state,
-        Event::RunQueued(RunQueued { request: words.to_owned(), user, task, plan_only: false }),
+        Event::RunQueued(RunQueued {
+            request: words.to_owned(),
+            user,
+            task,
+            plan_only: false,
+            idempotency: None,
+        }),
     );
     let started = RunStarted {
         now: "2026-05-04T09:00:00+02:00[Europe/Rome]".parse().unwrap(),
@@ -64,7 +70,7 @@ fn replied(state: &mut RunState, subject: Subject, reply: Reply) -> u32 {
     let call = state.next_ask();
     let asked = Event::ModelAsked { call, subject, attempt: 0, fallback: false, prompt_hash: String::new() };
     apply(state, asked);
-    apply(state, Event::ModelReplied { call, reply, usage: Usage::default(), millis: 0 });
+    apply(state, Event::ModelReplied { call, reply, usage: Usage::default(), millis: 0, attempts: vec![] });
     call
 }
 

@@ -6,6 +6,7 @@
 mod action;
 mod admit;
 mod apply;
+mod attempt;
 mod context;
 mod event;
 mod guard;
@@ -21,13 +22,14 @@ mod tests;
 
 pub use action::Action;
 pub use admit::Illegal;
+pub use attempt::Attempt;
 pub use context::{Context, Pending, Turn, TurnCall};
 pub use event::{
-    Cause, Effect, Envelope, Event, Fault, Maker, Outcome, PlanMade, Question, Repeat, Reply, ReplyCall,
-    RequestedCall, RunQueued, RunStarted, RunStatus, SCHEMA, Subject, Usage, Verdict,
+    Cause, Effect, Envelope, Event, Fault, Idempotency, Maker, Outcome, PlanMade, Question, Repeat, Reply,
+    ReplyCall, RequestedCall, RunQueued, RunStarted, RunStatus, SCHEMA, Subject, Usage, Verdict,
 };
 pub use ids::{InvalidId, RunId, SessionId, TenantId};
-pub use key::{call_key, idempotency_key};
+pub use key::{call_key, canonical_json, idempotency_key};
 pub use session::SessionEvent;
 pub use settings::{Duplicates, OutOfScope, Reader, Settings};
 pub use state::{

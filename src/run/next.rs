@@ -276,7 +276,7 @@ impl RunState {
     }
 
     /// Whether steps were to be carried out and none brought a result, a write or a question.
-    fn empty_handed(&self) -> bool {
+    pub(crate) fn empty_handed(&self) -> bool {
         let asks = self.steps.values().any(|s| s.status == StepStatus::NeedsInput);
         !self.steps.is_empty() && !asks && !self.something_done()
     }

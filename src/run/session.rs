@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::attempt::Attempt;
 use super::context::{Pending, Turn};
 use super::event::{Fault, Usage};
 
@@ -33,6 +34,9 @@ pub enum SessionEvent {
         /// What making it cost.
         #[serde(default)]
         usage: Usage,
+        /// Each attempt at a model on the way; their usages add up to `usage`.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        attempts: Vec<Attempt>,
     },
     /// No model could make the summary. A `Summarised` with one made without a model follows.
     SummaryFailed {
@@ -41,5 +45,8 @@ pub enum SessionEvent {
         /// What it cost all the same.
         #[serde(default)]
         usage: Usage,
+        /// Each attempt at a model on the way; their usages add up to `usage`.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        attempts: Vec<Attempt>,
     },
 }

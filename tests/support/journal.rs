@@ -2,7 +2,7 @@
 
 use proscenium::CallOutcome;
 use proscenium::plan::StepStatus;
-use proscenium::run::{CallStatus, Event, Outcome, RequestedCall, RunState, Subject, Usage};
+use proscenium::run::{Attempt, CallStatus, Event, Outcome, RequestedCall, RunState, Subject, Usage};
 use serde_json::{Value, json};
 
 use super::house::Told;
@@ -12,6 +12,7 @@ use super::house::Told;
 pub fn is_kept(told: &Told) {
     the_fold_is_the_document(told);
     nothing_answered_is_forced_again(told);
+    attempts_add_up(told);
 }
 
 fn the_fold_is_the_document(told: &Told) {
@@ -52,6 +53,22 @@ pub fn usage(told: &Told) -> Usage {
         }
     }
     sum
+}
+
+/// What a question cost is the sum of what each attempt at a model cost.
+fn attempts_add_up(told: &Told) {
+    for event in &told.events {
+        if let Event::ModelReplied { usage, attempts, .. } | Event::ModelFailed { usage, attempts, .. } =
+            &event.body
+        {
+            assert_eq!(*usage, Attempt::sum(attempts), "{attempts:?}");
+            if let Event::ModelReplied { reply, .. } = &event.body {
+                let last = attempts.last().unwrap();
+                assert_eq!(last.model, reply.model);
+                assert!(["ok", "cached", "joined"].contains(&last.outcome.as_str()), "{last:?}");
+            }
+        }
+    }
 }
 
 fn folded_steps(state: &RunState) -> Vec<Value> {

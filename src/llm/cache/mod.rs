@@ -18,7 +18,7 @@ use sha2::{Digest, Sha256};
 
 use super::ticks::Ticks;
 use super::{CallControl, Caller, Completion, Error, Kind, Purpose, Request};
-use crate::run::{Reply, TenantId, Usage};
+use crate::run::{Attempt, Reply, TenantId, Usage};
 use flight::{Flights, Place};
 
 pub use confirm::Confirm;
@@ -92,10 +92,20 @@ pub struct Stats {
     pub saved_nano_usd: u64,
 }
 
+/// What a reply that was there already would have cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Saved {
+    /// [`Attempt::CACHED`] or [`Attempt::JOINED`].
+    pub(crate) how: &'static str,
+    pub(crate) nano_usd: u64,
+}
+
 /// A reply, from the cache or not.
 pub(crate) struct Found {
     pub(crate) completion: Completion,
     pub(crate) cached: bool,
+    /// What was saved, where it was there already.
+    pub(crate) saved: Option<Saved>,
     pub(crate) confirm: Confirm,
 }
 
@@ -161,7 +171,7 @@ impl Cache {
         loop {
             if let Some(kept) = self.get(&key).await {
                 self.inner.counts.hits.fetch_add(1, Relaxed);
-                return Ok(self.free(key, kept.reply.clone(), kept.cost));
+                return Ok(self.free(key, kept.reply.clone(), kept.cost, Attempt::CACHED));
             }
             match self.inner.flights.place(key) {
                 Place::First(flight) => {
@@ -176,7 +186,7 @@ impl Cache {
                     match landed {
                         Some(Ok(completion)) => {
                             self.inner.counts.shared.fetch_add(1, Relaxed);
-                            return Ok(self.free(key, completion.reply, completion.usage));
+                            return Ok(self.free(key, completion.reply, completion.usage, Attempt::JOINED));
                         }
                         Some(Err(error)) => return Err(error.costing(Usage::default())),
                         // Whoever was first gave up for reasons of its own: somebody else is first now.
@@ -198,10 +208,11 @@ impl Cache {
     }
 
     /// A reply that costs its caller nothing.
-    fn free(&self, key: Key, reply: Reply, cost: Usage) -> Found {
+    fn free(&self, key: Key, reply: Reply, cost: Usage, how: &'static str) -> Found {
         self.inner.counts.saved.fetch_add(cost.cost_nano_usd, Relaxed);
-        let completion = Completion { reply, usage: Usage::default() };
-        Found { completion, cached: true, confirm: Confirm::of(self.clone(), key, None) }
+        let completion = Completion { reply, usage: Usage::default(), first_token: None };
+        let saved = Some(Saved { how, nano_usd: cost.cost_nano_usd });
+        Found { completion, cached: true, saved, confirm: Confirm::of(self.clone(), key, None) }
     }
 
     fn fresh(&self, key: Key, mode: Mode, max_output: u64, completion: Completion) -> Found {
@@ -217,7 +228,7 @@ impl Cache {
                 Confirm::of(self.clone(), key, keep.then(kept))
             }
         };
-        Found { completion, cached: false, confirm }
+        Found { completion, cached: false, saved: None, confirm }
     }
 
     async fn keep(&self, key: Key, kept: Kept) {

@@ -26,7 +26,11 @@ fn key(words: &str) -> Key {
 
 fn completion(text: &str) -> Completion {
     let reply = Reply { text: text.into(), finish_reason: Some("stop".into()), ..Reply::default() };
-    Completion { reply, usage: Usage { calls: 1, output_tokens: 5, cost_nano_usd: 7, ..Usage::default() } }
+    Completion {
+        reply,
+        usage: Usage { calls: 1, output_tokens: 5, cost_nano_usd: 7, ..Usage::default() },
+        first_token: None,
+    }
 }
 
 fn ctl() -> CallControl {

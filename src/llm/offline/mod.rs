@@ -23,6 +23,7 @@ mod numbers;
 mod options;
 mod plan;
 mod prompt;
+mod pronouns;
 mod recap;
 mod render;
 mod routing;
@@ -85,7 +86,7 @@ impl Offline {
             cost_nano_usd: 0,
         };
         let reply = Reply { text, calls, finish_reason: Some(finish.to_owned()), model: NAME.to_owned() };
-        Completion { reply, usage }
+        Completion { reply, usage, first_token: None }
     }
 }
 

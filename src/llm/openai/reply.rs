@@ -1,5 +1,7 @@
 //! Reads chat completions as servers really send them, not as the protocol has them.
 
+use std::time::Duration;
+
 use serde_json::Value;
 
 use super::super::error::Kind;
@@ -12,6 +14,8 @@ pub(super) struct Read {
     pub(super) reply: Reply,
     /// Absent where the server did not say.
     pub(super) usage: Option<Said>,
+    /// From the question to the beginning of the reply, where it was streamed.
+    pub(super) first_token: Option<Duration>,
 }
 
 /// Tokens as the server counted them.
@@ -37,7 +41,7 @@ pub(super) fn whole(body: &Value) -> Result<Read, Kind> {
     make_ids_unique(&mut calls);
     let reply =
         Reply { text: words(message), calls, finish_reason: finish_reason(choice), model: String::new() };
-    Ok(Read { reply, usage: usage(body) })
+    Ok(Read { reply, usage: usage(body), first_token: None })
 }
 
 /// The words of a message or a delta: text, parts, a refusal, or (old servers) `text`.

@@ -40,10 +40,16 @@ fn any_event(dice: &mut Dice, sim: &Sim) -> Event {
             fallback: dice.pick(4) == 3,
             prompt_hash: String::new(),
         },
-        6 => {
-            Event::ModelReplied { call: number, reply: Reply::default(), usage: Usage::default(), millis: 0 }
+        6 => Event::ModelReplied {
+            call: number,
+            reply: Reply::default(),
+            usage: Usage::default(),
+            millis: 0,
+            attempts: vec![],
+        },
+        7 => {
+            Event::ModelFailed { call: number, error, usage: words::usage(dice), millis: 0, attempts: vec![] }
         }
-        7 => Event::ModelFailed { call: number, error, usage: words::usage(dice), millis: 0 },
         8 => Event::PlanningFailed { version: number, error },
         9 => Event::ReplyRejected { call: number, problems: vec![Problem::new("chaos", "no")] },
         10 | 11 => {

@@ -19,6 +19,7 @@ pub fn queued(plan_only: bool) -> Event {
         user: "keysersoze".to_owned(),
         task: TaskId(uuid::Uuid::from_u128(7)),
         plan_only,
+        idempotency: None,
     })
 }
 
@@ -245,12 +246,14 @@ impl Sim {
                 error: Fault::new("llm.down", "nobody is there"),
                 usage: words::usage(&mut self.dice),
                 millis: 1,
+                attempts: vec![],
             },
             Flight::Ask(call) => Event::ModelReplied {
                 call,
                 reply: Reply { text: format!("reply {call}"), ..Reply::default() },
                 usage: words::usage(&mut self.dice),
                 millis: 1,
+                attempts: vec![],
             },
             Flight::Call(call) => {
                 Event::ToolCompleted { call, outcome: words::outcome(&mut self.dice, trouble), millis: 1 }

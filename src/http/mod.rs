@@ -1,0 +1,123 @@
+//! The server: addresses, their wire types, and who may reach them.
+//!
+//! **Invariant:** a handler carries words to the engine and back. What is accepted is in the journal, and
+//! no request depends on its connection.
+
+mod app;
+mod body;
+mod chat;
+mod gate;
+mod messages;
+mod openapi;
+mod operations;
+mod planning;
+mod problem;
+mod runs;
+mod scenes;
+mod serve;
+mod sessions;
+mod sse;
+mod usage;
+mod v1;
+mod who;
+
+use actix_web::http::{Method, StatusCode};
+use actix_web::{HttpRequest, HttpResponse, Resource, Route, web};
+
+pub use openapi::document;
+pub use problem::Problem;
+pub use serve::{ServeError, Server};
+
+/// An address with its methods and what answers them.
+type Address = (&'static str, Vec<(Method, Route)>);
+
+/// The addresses there are. Nothing else is registered, and the document lists exactly these.
+fn table() -> Vec<Address> {
+    let get = |route: Route| vec![(Method::GET, route)];
+    let post = |route: Route| vec![(Method::POST, route)];
+    vec![
+        ("/api/chat", post(web::post().to(chat::chat))),
+        ("/api/planning/plan", post(web::post().to(planning::plan))),
+        ("/api/scenes", get(web::get().to(scenes::list))),
+        ("/api/scenes/{name}", get(web::get().to(scenes::one))),
+        ("/api/runs", get(web::get().to(runs::list))),
+        ("/api/runs/{run_id}", get(web::get().to(runs::one))),
+        ("/api/runs/{run_id}/events", get(web::get().to(runs::events))),
+        ("/api/runs/{run_id}/cancel", post(web::post().to(runs::cancel))),
+        ("/api/sessions", get(web::get().to(sessions::list))),
+        (
+            "/api/sessions/{session_id}",
+            vec![
+                (Method::GET, web::get().to(sessions::one)),
+                (Method::DELETE, web::delete().to(sessions::erase)),
+            ],
+        ),
+        ("/api/usage", get(web::get().to(usage::usage))),
+        ("/api/openapi.json", get(web::get().to(openapi::serve))),
+        ("/metrics", get(web::get().to(operations::metrics))),
+        ("/healthz", get(web::get().to(operations::healthz))),
+        ("/readyz", get(web::get().to(operations::readyz))),
+        ("/v1/chat/completions", post(web::post().to(v1::completions))),
+        ("/v1/models", get(web::get().to(v1::models))),
+        ("/v1/models/{model}", get(web::get().to(v1::model))),
+    ]
+}
+
+/// The addresses and the methods that each takes, as they are registered.
+pub fn addresses() -> Vec<(&'static str, Vec<String>)> {
+    let names = |methods: Vec<(Method, Route)>| methods.iter().map(|(m, _)| m.to_string()).collect();
+    table().into_iter().map(|(path, methods)| (path, names(methods))).collect()
+}
+
+/// Registers the addresses. Each answers other methods with 405 and the methods it knows.
+fn routes(config: &mut web::ServiceConfig) {
+    for (path, methods) in table() {
+        config.service(at(path, methods));
+    }
+    config.default_service(web::to(nowhere));
+}
+
+/// An address with its methods.
+fn at(path: &str, methods: Vec<(Method, Route)>) -> Resource {
+    let allowed = methods.iter().map(|(method, _)| method.as_str()).collect::<Vec<_>>().join(", ");
+    let resource = methods.into_iter().fold(web::resource(path), |resource, (_, route)| resource.route(route));
+    resource.default_service(web::to(move |request: HttpRequest| {
+        let allowed = allowed.clone();
+        async move {
+            let detail = format!("{} takes {allowed}, not {}", request.path(), request.method());
+            let problem = Problem::new(StatusCode::METHOD_NOT_ALLOWED, "request.method", detail);
+            let mut response = refusal(&request, problem).error_response();
+            if let Ok(value) = allowed.parse() {
+                response.headers_mut().insert(actix_web::http::header::ALLOW, value);
+            }
+            response
+        }
+    }))
+}
+
+async fn nowhere(request: HttpRequest) -> HttpResponse {
+    let path: String = request.path().chars().take(120).collect();
+    let detail = format!("there is nothing at {path}; /api/openapi.json lists the addresses");
+    refusal(&request, Problem::new(StatusCode::NOT_FOUND, "request.address", detail)).error_response()
+}
+
+/// A problem in the words of the protocol that the address speaks.
+fn refusal(request: &HttpRequest, problem: Problem) -> actix_web::Error {
+    if request.path() == "/v1" || request.path().starts_with("/v1/") {
+        v1::Error::from(problem).into()
+    } else {
+        problem.into()
+    }
+}
+
+/// How many rows a page is to have.
+fn page_size(limit: Option<u32>) -> Result<u32, Problem> {
+    match limit {
+        None => Ok(50),
+        Some(limit @ 1..=crate::store::MAX_PAGE) => Ok(limit),
+        Some(limit) => {
+            let detail = format!("`limit` = {limit}: 1 to {} rows are given", crate::store::MAX_PAGE);
+            Err(Problem::unprocessable("request.query", detail))
+        }
+    }
+}
