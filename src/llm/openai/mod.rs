@@ -91,12 +91,14 @@ impl OpenAi {
         let asked = Instant::now();
         let first = asked + Duration::from_millis(self.bounds.first_ms);
         let failed = Arc::new(Mutex::new(None));
+        let whole = Arc::new(Mutex::new(None));
         let once = Once {
             http: self.http.clone(),
             bounds: self.bounds,
             first,
             stream: self.model.stream,
             watch: watch.clone(),
+            whole: whole.clone(),
             failed: failed.clone(),
         };
         // The service's own error beats the client's rendering of it.
@@ -107,6 +109,7 @@ impl OpenAi {
         let client = Client::build(self.http.clone(), access).with_http_service(once);
         if !self.model.stream {
             let body: Value = client.chat().create_byot(body).await.map_err(|e| (told(e), 0))?;
+            let body = whole.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or(body);
             return reply::whole(&body).map_err(|kind| (kind, 0));
         }
         let mut chunks =
