@@ -117,6 +117,7 @@ impl Handler<ToSession> for SessionRegistry {
                 self.options.clone(),
                 Address(ctx.address()),
                 life,
+                submit.is_first,
             );
             Awake { address, life, sent: 0 }
         });
