@@ -269,7 +269,7 @@ impl Driver {
             let result = match scene {
                 Some(scene) => scene.ask(caller, request, fallback, stop).await,
                 None => gateway
-                    .complete_telling(&caller, &request, fallback, &stop, sink)
+                    .complete_telling(caller, request, fallback, &stop, sink)
                     .await
                     .map_err(scene::Failed::from),
             };

@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::launch;
-use crate::llm::{self, Caller, Gateway, Replied};
+use crate::llm::{self, Caller, Gateway, Replied, Sink};
 use crate::run::{Attempt, Effect, Fault, Outcome, RunId, SessionId, Usage};
 use crate::scene::{Scene, SceneTool};
 use crate::tools::{Principal, SceneStore, ToolContext, ToolErrorKind, bound, phrase};
@@ -222,7 +222,9 @@ impl Actor {
         let task = match work {
             // The gateway asks on threads of its own; here is only waited.
             Work::Ask { caller, request, fallback, cancelled, reply } => actix::spawn(async move {
-                let result = options.gateway.complete(&caller, &request, fallback, &cancelled).await;
+                let asked =
+                    options.gateway.complete_telling(caller, *request, fallback, &cancelled, Sink::default());
+                let result = asked.await;
                 let _ = reply.send(result.map_err(Failed::from));
             }),
             Work::Call { call, reply } => self.options.workers.spawn(async move {

@@ -172,6 +172,7 @@ impl Gateway {
         fallback: bool,
         cancelled: &CancellationToken,
     ) -> Result<Replied, Error> {
+        let (caller, request) = (caller.clone(), request.clone());
         self.complete_telling(caller, request, fallback, cancelled, Sink::default()).await
     }
 
@@ -181,14 +182,13 @@ impl Gateway {
     /// Errors: as there; the sink then was told to forget what it heard.
     pub async fn complete_telling(
         &self,
-        caller: &Caller,
-        request: &Request,
+        caller: Caller,
+        request: Request,
         fallback: bool,
         cancelled: &CancellationToken,
         sink: Sink,
     ) -> Result<Replied, Error> {
-        let core = self.core.clone();
-        let (request, caller, guards) = (request.clone(), caller.clone(), self.guards.clone());
+        let (core, guards) = (self.core.clone(), self.guards.clone());
         let ctl = CallControl::new(cancelled.clone(), self.core.options.deadline_ms).telling(sink);
         let ask = async move {
             let prompt = tokens::request(&request);
