@@ -2,6 +2,10 @@
 //!
 //! It owns an actix system on a thread of its own, so it can be started from any async runtime.
 
+mod once;
+mod past;
+mod sessions;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -22,10 +26,12 @@ use crate::config::Config;
 use crate::llm::budget::Scope;
 use crate::llm::{Budget, Cache, Gateway, Guards, Limits};
 use crate::public::{EventId, PublicStream, Source};
-use crate::run::{Envelope, Event, Fault, RunId, RunState, SessionId, TenantId, Turn};
+use crate::run::{Envelope, Event, Fault, Idempotency, RunId, RunState, SessionId, TenantId, Turn};
 use crate::scene::{self, Catalogue, Folder, Scene};
 use crate::store::{self, DataDir, Store};
 use crate::tools::{NativeTools, SceneStore};
+
+pub use once::Submitted;
 
 /// Most characters of one request.
 const MAX_REQUEST_CHARS: usize = 32_000;
@@ -147,7 +153,7 @@ impl Builder {
                 return Err(error);
             }
         };
-        Ok(Engine { parts, system, workers: Some(workers) })
+        Ok(Engine { parts, system, workers: Some(workers), once: once::Locks::default() })
     }
 }
 
@@ -199,6 +205,9 @@ pub struct ChatRequest {
     pub instructions: Option<String>,
     /// Only make a plan.
     pub plan_only: bool,
+    /// The client's name for this request, so that it can be sent again without being carried out
+    /// again: 1 to 255 printable ASCII characters. See [`Engine::submit_once`].
+    pub idempotency: Option<String>,
 }
 
 /// A request that was accepted: it will end in exactly one way, whether anybody waits or not.
@@ -259,11 +268,26 @@ impl Ticket {
     }
 }
 
+/// Where requests go in, for work that outlives its caller.
+#[derive(Clone)]
+struct Intake {
+    registry: session_registry::Address,
+    journal: journal::Handle,
+    store: Store,
+}
+
+impl Intake {
+    fn source(&self, tenant: TenantId, run: RunId) -> Source {
+        Source { store: self.store.clone(), journal: self.journal.clone(), tenant, run }
+    }
+}
+
 /// A running engine.
 pub struct Engine {
     parts: Parts,
     system: System,
     workers: Option<tokio::runtime::Runtime>,
+    once: once::Locks,
 }
 
 impl Engine {
@@ -275,8 +299,23 @@ impl Engine {
     /// Submits a request: when this returns, it is in the journal.
     ///
     /// # Errors
-    /// `request.empty`, `request.too_long`, a full queue, or the store's reason.
+    /// `request.empty`, `request.too_long`, a full queue, or the store's reason. `request.duplicate`
+    /// where it has an idempotency key and was accepted before; [`Engine::submit_once`] gives the run.
     pub async fn submit(&self, request: ChatRequest) -> Result<Ticket, Fault> {
+        match self.submit_once(request).await? {
+            Submitted::New(ticket) => Ok(ticket),
+            Submitted::Before { run, .. } => Err(Fault::new(
+                "request.duplicate",
+                format!("this request was accepted before, as run {run}; ask for that run"),
+            )),
+        }
+    }
+
+    async fn accept(
+        intake: &Intake,
+        request: ChatRequest,
+        idempotency: Option<Idempotency>,
+    ) -> Result<Ticket, Fault> {
         let received = Instant::now();
         let length = request.message.chars().count();
         if request.message.trim().is_empty() {
@@ -298,14 +337,14 @@ impl Engine {
             message: request.message,
             user: request.user,
             plan_only: request.plan_only,
-            idempotency: None,
+            idempotency,
             history: request.history,
             instructions: request.instructions,
             received,
             reply,
         };
         let tenant = request.tenant.clone();
-        self.system.registry.submit(request.tenant, session.clone(), submit)?;
+        intake.registry.submit(request.tenant, session.clone(), submit)?;
         let accepted = accepted.await.map_err(|_| {
             Fault::new("engine.stopped", "the engine stopped before the request was accepted")
         })??;
@@ -315,7 +354,7 @@ impl Engine {
             session,
             watch: accepted.watch,
             from_start: true,
-            source: self.source(tenant, run),
+            source: intake.source(tenant, run),
             answer: accepted.answer,
         })
     }
@@ -329,6 +368,19 @@ impl Engine {
     /// run of that id under way here.
     pub async fn cancel(&self, tenant: &TenantId, run: RunId, by: &str) -> bool {
         self.watch(tenant, run).is_some_and(|watch| watch.cancel(by))
+    }
+
+    /// The answer document of a tenant's run, once it has ended; where it is not under way here, as far as
+    /// it got.
+    ///
+    /// # Errors
+    /// `run.unknown` where the tenant has no such run; the store's.
+    pub async fn wait(&self, tenant: &TenantId, run: RunId) -> Result<Answer, Fault> {
+        if let Some(mut watch) = self.watch(tenant, run) {
+            while watch.next().await.is_some() {}
+        }
+        let answer = self.answer_of(tenant, run).await?;
+        answer.ok_or_else(|| Fault::new("run.unknown", format!("there is no run {run}")))
     }
 
     /// How many runs are under way, those that wait for their turn included.
@@ -359,11 +411,15 @@ impl Engine {
                 ));
             }
         }
-        Ok(PublicStream::resumed(self.source(tenant.clone(), run), watch, last.unwrap_or_default()))
+        Ok(PublicStream::resumed(self.intake().source(tenant.clone(), run), watch, last.unwrap_or_default()))
     }
 
-    fn source(&self, tenant: TenantId, run: RunId) -> Source {
-        Source { store: self.parts.store.clone(), journal: self.system.journal.clone(), tenant, run }
+    fn intake(&self) -> Intake {
+        Intake {
+            registry: self.system.registry.clone(),
+            journal: self.system.journal.clone(),
+            store: self.parts.store.clone(),
+        }
     }
 
     /// Submits a request and waits for its answer.
@@ -384,6 +440,7 @@ impl Engine {
             history: None,
             instructions: None,
             plan_only: false,
+            idempotency: None,
         }
     }
 
@@ -515,6 +572,12 @@ impl System {
         Ok(Self { registry, journal, actix })
     }
 
+    /// Begins work that goes on whoever waits for it, as a task of the actors' thread. Where that has
+    /// ended, the work is dropped.
+    fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.actix.arbiter().spawn_fn(|| drop(tokio::spawn(work)));
+    }
+
     fn end(&self) {
         // The thread ends by itself; joining it here could block an async caller.
         self.actix.stop();
@@ -570,6 +633,9 @@ async fn cast(parts: &Parts) -> Result<(session_registry::Address, journal::Hand
         MAX_AWAKE,
         REGISTRY_MAILBOX,
     );
+    let days = parts.config.store.keep_sessions_days;
+    let janitor = sessions::Janitor { store: parts.store.clone(), registry: registry.clone(), days };
+    tokio::spawn(janitor.work());
     Ok((registry, journal))
 }
 

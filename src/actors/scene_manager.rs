@@ -1,10 +1,13 @@
 //! `SceneManager`: one live conversation. Its requests run in the order they came; its memory is a
 //! fold of the session's stream; when nothing is left to do it goes to sleep in the store.
 
+mod erase;
+
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use actix::prelude::*;
+use futures::future::join_all;
 use jiff::Timestamp;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -25,6 +28,8 @@ use crate::run::{
     SessionId, TenantId, Turn, Usage,
 };
 use crate::store::{self, Record, Store};
+
+pub(crate) use erase::{Erase, session_busy};
 
 /// What every conversation works with.
 #[derive(Clone)]
@@ -94,6 +99,8 @@ pub(crate) struct SceneManager {
     seq: u64,
     /// Requests that came before the memory was there.
     early: VecDeque<Submit>,
+    /// Wishes to erase that came before the memory was there and before any request.
+    erasing: Vec<Erase>,
     queue: VecDeque<Waiting>,
     busy: bool,
     /// Submissions received: by it the registry knows whether one is still on its way.
@@ -122,6 +129,7 @@ impl SceneManager {
             memory: None,
             seq: 0,
             early: VecDeque::new(),
+            erasing: Vec::new(),
             queue: VecDeque::new(),
             busy: false,
             received: 0,
@@ -158,22 +166,37 @@ impl SceneManager {
                     manager.seq = event.seq;
                 }
                 manager.memory = Some(memory);
-                let early = std::mem::take(&mut manager.early);
-                manager.accept(early, ctx);
+                manager.woken(ctx);
             }
-            Err(error) => {
-                for submit in std::mem::take(&mut manager.early) {
-                    let _ = submit.reply.send(Err(store_fault(&error)));
-                }
-                ctx.stop();
-            }
+            // What cannot be read can be erased.
+            Err(error) if !manager.erasing.is_empty() => manager.erase(Some(error), ctx),
+            Err(error) => manager.never_woke(&error, ctx),
         }));
+    }
+
+    /// Does what came while the conversation woke.
+    fn woken(&mut self, ctx: &mut Context<Self>) {
+        if self.erasing.is_empty() {
+            let early = std::mem::take(&mut self.early);
+            self.accept(early, ctx);
+        } else {
+            self.erase(None, ctx);
+        }
+    }
+
+    /// Ends a conversation that could not be read.
+    fn never_woke(&mut self, error: &store::Error, ctx: &mut Context<Self>) {
+        for submit in std::mem::take(&mut self.early) {
+            let _ = submit.reply.send(Err(store_fault(error)));
+        }
+        ctx.stop();
     }
 
     /// Puts requests into the journal, in the order they came; only then they are accepted.
     fn accept(&mut self, submits: impl IntoIterator<Item = Submit>, ctx: &mut Context<Self>) {
-        let mut records = Vec::new();
+        let mut appends = Vec::new();
         let mut places = Vec::new();
+        let journal = &self.options.shared.journal;
         for submit in submits {
             if self.queue.len() + places.len() >= self.options.max_queued {
                 let message = format!(
@@ -184,26 +207,27 @@ impl SceneManager {
                 continue;
             }
             let (record, place) = self.place(submit);
-            records.push(record);
+            let journal = journal.clone();
+            appends.push(async move { journal.append(vec![record], true).await });
             places.push(place);
         }
         if places.is_empty() {
             self.proceed(ctx);
             return;
         }
-        let journal = self.options.shared.journal.clone();
-        let append = async move { journal.append(records, true).await };
+        // Each by itself, since one that is refused takes no other with it; one commit carries them all.
+        let appends = join_all(appends);
         // The next message is read when these are on disk. One wait for all of them: of several, the
         // actor would end the newest first.
-        ctx.wait(append.into_actor(self).map(move |result, manager, ctx| {
-            for Place { waiting, accepted, reply } in places {
+        ctx.wait(appends.into_actor(self).map(move |results, manager, ctx| {
+            for (result, Place { waiting, accepted, reply }) in results.into_iter().zip(places) {
                 // Whoever asked may have gone; the request is carried out all the same.
-                let _ = reply.send(match &result {
+                let _ = reply.send(match result {
                     Ok(()) => {
                         manager.queue.push_back(waiting);
                         Ok(accepted)
                     }
-                    Err(error) => Err(store_fault(error)),
+                    Err(error) => Err(store_fault(&error)),
                 });
             }
             manager.proceed(ctx);

@@ -7,6 +7,7 @@ mod chat;
 mod check;
 mod engine;
 mod failure;
+mod keys;
 mod narrate;
 mod output;
 mod past;
@@ -84,6 +85,7 @@ async fn run<W: Write, E: Write>(
         Command::Serve(_) => serve::serve(loaded, out, errors).await,
         Command::Plan(plan) => self::plan(plan, loaded, out).await,
         Command::Runs(runs) => self::runs(runs, loaded, out).await,
+        Command::Keys(keys) => self::keys::run(keys.what, &loaded, out).await,
         // Answered above.
         Command::Check(_) => Ok(Exit::Completed),
     }

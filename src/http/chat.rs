@@ -12,9 +12,9 @@ use super::messages::{self, Role, Said};
 use super::problem::{Problem, status_of};
 use super::sse;
 use super::who::Who;
-use crate::engine_todo::Submitted;
+use crate::Submitted;
 use crate::run::{Fault, RunId, RunStatus, SessionId, TenantId};
-use crate::{Answer, ChatRequest, Ticket};
+use crate::{Answer, ChatRequest};
 
 /// A request to the assistant.
 #[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
@@ -124,6 +124,7 @@ impl messages::Chat {
             history,
             instructions: self.instructions,
             plan_only,
+            idempotency,
         }
     }
 }
@@ -165,7 +166,7 @@ pub(crate) async fn accept(app: &web::Data<App>, request: ChatRequest) -> Result
             let (run, session) = (ticket.run, ticket.session.clone());
             actix_web::rt::spawn(async move {
                 // Whoever asked may have gone.
-                let _ = tell.send(Ticket::answer(ticket).await);
+                let _ = tell.send(ticket.answer().await);
                 drop(permit);
             });
             (run, session)

@@ -63,6 +63,7 @@ pub(crate) async fn plan(
         history: None,
         instructions: None,
         plan_only: true,
+        idempotency: chat::idempotency(&request)?,
     };
     let accepted = chat::accept(&app, asked).await?;
     let answer = accepted.answer.await.unwrap_or_else(|_| Err(chat::lost(accepted.run)));

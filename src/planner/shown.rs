@@ -21,9 +21,11 @@ pub struct Shown {
 enum Source {
     /// The text of the reply, without the blanks around it.
     Text,
-    /// A field of the forced call.
+    /// A field of the forced call, or of the JSON in its place, as with models that are forced by a schema.
     Call {
         partial: Partial,
+        /// There is a call, so the text is not it.
+        called: bool,
         request: String,
         /// The request and what is held, without what does not matter: a model that gives the request
         /// back has not answered it.
@@ -41,6 +43,7 @@ impl Shown {
             Subject::Continuation { .. } if state.settings().answer_with_check && !state.empty_handed() => {
                 Source::Call {
                     partial: Partial::new(),
+                    called: false,
                     request: state.request().to_owned(),
                     parroted: bare_words(state.request()),
                     so_far: String::new(),
@@ -55,16 +58,19 @@ impl Shown {
     pub fn restart(&mut self) {
         self.held.clear();
         self.begun = false;
-        if let Source::Call { partial, so_far, .. } = &mut self.source {
+        if let Source::Call { partial, called, so_far, .. } = &mut self.source {
             *partial = Partial::new();
+            *called = false;
             so_far.clear();
         }
     }
 
     /// A piece of the reply's text; gives what may be shown.
     pub fn text(&mut self, piece: &str) -> String {
-        if !matches!(self.source, Source::Text) {
-            return String::new();
+        match &self.source {
+            Source::Call { called: false, .. } => return self.object(piece),
+            Source::Call { .. } => return String::new(),
+            Source::Text => {}
         }
         self.held.push_str(piece);
         if !self.begun {
@@ -80,10 +86,21 @@ impl Shown {
 
     /// A piece of the arguments of a call of the reply; gives what may be shown.
     pub fn arguments(&mut self, call: usize, name: &str, piece: &str) -> String {
-        let Source::Call { partial, parroted, so_far, .. } = &mut self.source else { return String::new() };
+        let Source::Call { partial, called, .. } = &mut self.source else { return String::new() };
         if call != 0 || !reader::same(CHECK_CONTINUATION, name) {
             return String::new();
         }
+        if !*called {
+            // Words before a call are not part of it.
+            *partial = Partial::new();
+            *called = true;
+        }
+        self.object(piece)
+    }
+
+    /// A piece of the JSON.
+    fn object(&mut self, piece: &str) -> String {
+        let Source::Call { partial, parroted, so_far, .. } = &mut self.source else { return String::new() };
         let piece = partial.feed(piece);
         if self.begun {
             return piece;
@@ -104,11 +121,12 @@ impl Shown {
         let Source::Call { partial, request, .. } = &mut self.source else {
             return reply.text.trim().to_owned();
         };
-        let Some(call) = reply.calls.first().filter(|call| reader::same(CHECK_CONTINUATION, &call.name))
-        else {
-            return String::new();
+        let arguments = match reply.calls.first() {
+            Some(call) if reader::same(CHECK_CONTINUATION, &call.name) => &call.arguments,
+            Some(_) => return String::new(),
+            None => &reply.text,
         };
-        let text = partial.feed(&call.arguments);
+        let text = partial.feed(arguments);
         let is_answer = partial.is_whole() && !text.trim().is_empty() && !same_words(&text, request);
         if is_answer { text } else { String::new() }
     }

@@ -82,9 +82,10 @@ pub fn check_continuation(answer: bool) -> ToolSpec {
             "description": "What is missing, or null"
         }
     });
-    let mut required = vec!["should_continue", "can_answer_now", "reasoning", "missing_information"];
+    // Models write in this order: a streamed reply has given its verdict before the answer begins, and
+    // explains it only afterwards.
+    let mut required = vec!["should_continue", "can_answer_now", "missing_information", "reasoning"];
     if answer {
-        // Last, so that a streamed reply has said should_continue before the answer begins.
         if let Some(map) = properties.as_object_mut() {
             map.insert(
                 "answer".to_owned(),
@@ -94,7 +95,7 @@ pub fn check_continuation(answer: bool) -> ToolSpec {
                 }),
             );
         }
-        required.push("answer");
+        required.insert(3, "answer");
     }
     ToolSpec {
         name: CHECK_CONTINUATION.to_owned(),

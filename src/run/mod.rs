@@ -29,7 +29,7 @@ pub use event::{
     ReplyCall, RequestedCall, RunQueued, RunStarted, RunStatus, SCHEMA, Subject, Usage, Verdict,
 };
 pub use ids::{InvalidId, RunId, SessionId, TenantId};
-pub use key::{call_key, idempotency_key};
+pub use key::{call_key, canonical_json, idempotency_key};
 pub use session::SessionEvent;
 pub use settings::{Duplicates, OutOfScope, Reader, Settings};
 pub use state::{

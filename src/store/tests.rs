@@ -508,7 +508,7 @@ async fn a_scenes_faulty_schema_names_the_scene_and_applies_nothing() {
 #[test]
 fn options_outside_their_bounds_are_named() {
     assert!(Options::default().problems().is_empty());
-    let options = Options { data_dir: "".into(), max_pending: 0, max_batch: 0 };
-    assert_eq!(options.problems().len(), 3);
+    let options = Options { data_dir: "".into(), max_pending: 0, max_batch: 0, keep_sessions_days: 36_501 };
+    assert_eq!(options.problems().len(), 4);
     assert!(serde_json::from_str::<Options>(r#"{"max_pendig": 1}"#).is_err());
 }

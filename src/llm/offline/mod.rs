@@ -23,6 +23,7 @@ mod numbers;
 mod options;
 mod plan;
 mod prompt;
+mod pronouns;
 mod recap;
 mod render;
 mod routing;

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::super::options::{Forcing, ModelOptions};
 use super::super::{Choice, Message, Request, ToolSpec};
+use super::ordered::Ordered;
 use crate::run::ReplyCall;
 
 /// The body of `POST /chat/completions`. What is large is borrowed: a schema is written as it is.
@@ -31,7 +32,7 @@ pub(super) struct Body<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     parallel_tool_calls: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    response_format: Option<Value>,
+    response_format: Option<Format<'a>>,
     messages: Vec<Value>,
 }
 
@@ -46,9 +47,23 @@ struct Offered<'a> {
 struct Function<'a> {
     name: &'a str,
     description: &'a str,
-    parameters: &'a Value,
+    parameters: Ordered<'a>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     strict: bool,
+}
+
+/// The form that a reply is to have.
+#[derive(Debug, Serialize)]
+struct Format<'a> {
+    r#type: &'a str,
+    json_schema: Schema<'a>,
+}
+
+#[derive(Debug, Serialize)]
+struct Schema<'a> {
+    name: &'a str,
+    strict: bool,
+    schema: Ordered<'a>,
 }
 
 /// A request in the protocol's words.
@@ -88,8 +103,8 @@ pub(super) fn body<'a>(request: &'a Request, model: &'a ModelOptions) -> Body<'a
             body.tool_choice = Some(json!("required"));
         }
         (Some(tool), Forcing::JsonSchema) => {
-            let schema = json!({"name": tool.name, "strict": true, "schema": tool.parameters});
-            body.response_format = Some(json!({"type": "json_schema", "json_schema": schema}));
+            let schema = Schema { name: &tool.name, strict: true, schema: Ordered(&tool.parameters) };
+            body.response_format = Some(Format { r#type: "json_schema", json_schema: schema });
         }
         (None, _) if request.tools.is_empty() => {}
         (None, _) => {
@@ -102,6 +117,7 @@ pub(super) fn body<'a>(request: &'a Request, model: &'a ModelOptions) -> Body<'a
 
 fn offered(tool: &ToolSpec) -> Offered<'_> {
     let ToolSpec { name, description, parameters, strict } = tool;
+    let parameters = Ordered(parameters);
     Offered { r#type: "function", function: Function { name, description, parameters, strict: *strict } }
 }
 

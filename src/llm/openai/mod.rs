@@ -5,6 +5,7 @@
 //! once and keeps status, headers and bounds, [`reply`] and [`stream`] read what servers really send.
 
 mod encode;
+mod ordered;
 mod reply;
 mod stream;
 mod transport;
