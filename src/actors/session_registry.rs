@@ -115,8 +115,14 @@ impl Actor for SessionRegistry {
 }
 
 impl SessionRegistry {
-    /// The conversation's actor, started if need be.
-    fn awake(&mut self, key: (TenantId, SessionId), ctx: &Context<Self>) -> Result<&mut Awake, Fault> {
+    /// The conversation's actor, started if need be. Where the conversation is new, nothing of it is in
+    /// the store.
+    fn awake(
+        &mut self,
+        key: (TenantId, SessionId),
+        is_new: bool,
+        ctx: &Context<Self>,
+    ) -> Result<&mut Awake, Fault> {
         // An actor that died (its work panicked) is replaced; it wakes from the store.
         if self.awake.get(&key).is_some_and(|a| !a.address.connected()) {
             self.awake.remove(&key);
@@ -140,7 +146,7 @@ impl SessionRegistry {
                 self.options.clone(),
                 Address(ctx.address()),
                 life,
-                submit.is_first,
+                is_new,
             );
             Awake { address, life, sent: 0 }
         }))
@@ -152,7 +158,7 @@ impl Handler<ToSession> for SessionRegistry {
 
     fn handle(&mut self, message: ToSession, ctx: &mut Context<Self>) {
         let ToSession { tenant, session, submit } = message;
-        let awake = match self.awake((tenant, session), ctx) {
+        let awake = match self.awake((tenant, session), submit.is_first, ctx) {
             Ok(awake) => awake,
             Err(fault) => {
                 let _ = submit.reply.send(Err(fault));
@@ -176,7 +182,7 @@ impl Handler<ToErase> for SessionRegistry {
     /// By way of the conversation's own actor, so that a request comes either before or after it.
     fn handle(&mut self, message: ToErase, ctx: &mut Context<Self>) {
         let ToErase { tenant, session, erase } = message;
-        let awake = match self.awake((tenant, session.clone()), ctx) {
+        let awake = match self.awake((tenant, session.clone()), false, ctx) {
             Ok(awake) => awake,
             Err(fault) => {
                 let _ = erase.reply.send(Err(fault));
