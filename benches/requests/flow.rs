@@ -38,11 +38,13 @@ pub enum Part {
     Limits,
     /// Money: run, conversation, tenant, day.
     Budget,
+    /// The figures of `/metrics`.
+    Kpis,
 }
 
 impl Part {
     /// Every part there is.
-    pub const ALL: [Part; 4] = [Part::Disk, Part::Cache, Part::Limits, Part::Budget];
+    pub const ALL: [Part; 5] = [Part::Disk, Part::Cache, Part::Limits, Part::Budget, Part::Kpis];
 
     /// Its name in the table.
     pub fn name(self) -> &'static str {
@@ -51,6 +53,7 @@ impl Part {
             Part::Cache => "the cache",
             Part::Limits => "limits",
             Part::Budget => "the budget",
+            Part::Kpis => "KPIs",
         }
     }
 }
@@ -74,6 +77,7 @@ pub fn config(address: &str, data: &std::path::Path, off: &[Part]) -> Config {
     }];
     data.clone_into(&mut config.store.data_dir);
     config.execution.time_zone = "Europe/Rome".to_owned();
+    config.telemetry.metrics = on(Part::Kpis);
     if !on(Part::Cache) {
         config.cache.max_bytes = 0;
     }
