@@ -149,7 +149,7 @@ impl SceneManager {
             account: None,
         };
         if is_new {
-            let budget = &manager.options.shared.gateway.guards().budget;
+            let budget = manager.options.shared.load().gateway.guards().budget.clone();
             manager.account = Some(budget.hold_session(&manager.tenant, &manager.session, 0));
             manager.memory = Some(Memory::new(manager.options.memory.clone()));
         }
