@@ -283,6 +283,7 @@ impl Handler<Sent> for Actor {
             self.waiting.push_back(sent);
         } else {
             self.options.outside.shed(Part::Scene);
+            drop(sent.waiting);
             sent.work.refuse(busy(&self.scene));
         }
     }

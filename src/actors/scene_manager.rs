@@ -167,12 +167,13 @@ impl SceneManager {
     fn accept(&mut self, submits: impl IntoIterator<Item = Submit>, ctx: &mut Context<Self>) {
         let mut records = Vec::new();
         let mut places = Vec::new();
-        for submit in submits {
+        for mut submit in submits {
             if self.queue.len() + places.len() >= self.options.max_queued {
                 let message = format!(
                     "{} requests of this conversation are waiting already; wait for an answer before sending more",
                     self.options.max_queued
                 );
+                submit.waiting = None;
                 self.options.outside.shed(Part::SceneManager);
                 let _ = submit.reply.send(Err(Fault::new("session.queue_full", message)));
                 continue;
@@ -438,13 +439,14 @@ impl Actor for SceneManager {
 impl Handler<Submit> for SceneManager {
     type Result = ();
 
-    fn handle(&mut self, submit: Submit, ctx: &mut Context<Self>) {
+    fn handle(&mut self, mut submit: Submit, ctx: &mut Context<Self>) {
         self.received += 1;
         if self.memory.is_some() {
             self.accept([submit], ctx);
         } else if self.early.len() < self.options.max_queued {
             self.early.push_back(submit);
         } else {
+            submit.waiting = None;
             self.options.outside.shed(Part::SceneManager);
             let _ = submit
                 .reply
