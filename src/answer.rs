@@ -9,13 +9,16 @@ use crate::plan::{Plan, StepStatus, TaskId};
 use crate::run::{CallStatus, Fault, Outcome, RunId, RunState, RunStatus, SessionId, StepState, Usage};
 
 /// A run and its answer, for clients.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Answer {
     /// The run.
+    #[schema(value_type = String, format = "uuid")]
     pub run_id: RunId,
     /// The conversation; sent with the next message, it goes on.
+    #[schema(value_type = String)]
     pub session_id: SessionId,
     /// The public id of the plan.
+    #[schema(value_type = String, format = "uuid")]
     pub task_id: TaskId,
     /// How it ended; `waiting` where a person has to decide first.
     pub status: RunStatus,
@@ -37,7 +40,7 @@ pub struct Answer {
 }
 
 /// One step of the answer document.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct AnswerStep {
     /// Its number in the plan.
     pub step_number: u32,
@@ -55,16 +58,18 @@ pub struct AnswerStep {
 }
 
 /// One tool call of the answer document.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct AnswerCall {
     /// The tool.
     pub tool: String,
     /// Its arguments.
+    #[schema(value_type = Object)]
     pub arguments: Value,
     /// How it ended.
     pub outcome: CallOutcome,
     /// What it returned; for a skipped call, what the equal call returned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Value)]
     pub result: Option<Value>,
     /// Why it gave no result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -72,7 +77,7 @@ pub struct AnswerCall {
 }
 
 /// How a tool call ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CallOutcome {
     /// Done.
@@ -88,7 +93,7 @@ pub enum CallOutcome {
 }
 
 /// Where the run went.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Metadata {
     /// The scenes of the plan, in the order of their steps.
     pub planned_execution_path: Vec<String>,
@@ -97,7 +102,7 @@ pub struct Metadata {
 }
 
 /// What the run cost, and the conversation so far.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct AnswerUsage {
     /// Calls sent to a model.
     pub llm_calls: u32,
@@ -207,7 +212,7 @@ fn usd(nano: u64) -> f64 {
 }
 
 /// How long the run took, in milliseconds.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Timings {
     /// From the request's acceptance to its answer.
     pub total_ms: f64,

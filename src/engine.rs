@@ -2,29 +2,37 @@
 //!
 //! It owns an actix system on a thread of its own, so it can be started from any async runtime.
 
+mod once;
+mod past;
+mod sessions;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use actix::{Arbiter, ArbiterHandle};
 use jiff::Zoned;
-use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio::sync::oneshot;
 use uuid::Uuid;
 
 use crate::actors::clock::Clock;
-use crate::actors::driver::{CancelWish, Shared, Told};
+use crate::actors::driver::{Shared, store_fault};
 use crate::actors::journal::{self, Journal};
+use crate::actors::live::{Live, Watch};
 use crate::actors::scene_manager::{self, Submit};
 use crate::actors::{scene as scene_actor, session_registry};
 use crate::answer::Answer;
 use crate::config::Config;
 use crate::llm::budget::Scope;
 use crate::llm::{Budget, Cache, Gateway, Guards, Limits};
-use crate::run::{Envelope, Event, Fault, RunId, RunState, SessionId, TenantId, Turn};
+use crate::public::{EventId, PublicStream, Source};
+use crate::run::{Envelope, Event, Fault, Idempotency, RunId, RunState, SessionId, TenantId, Turn};
 use crate::scene::{self, Catalogue, Folder, Scene};
 use crate::store::{self, DataDir, Store};
-use crate::telemetry::{self, Exposition, Kpis, Names, Outside, Subscriber, Watch};
+use crate::telemetry::{self, Exposition, Kpis, Names, Outside, Subscriber};
 use crate::tools::{NativeTools, SceneStore};
+
+pub use once::Submitted;
 
 /// Most characters of one request.
 const MAX_REQUEST_CHARS: usize = 32_000;
@@ -140,6 +148,7 @@ impl Builder {
             workers: workers_handle,
             config,
             idle: self.idle,
+            live: Live::default(),
             names: names.into(),
             kpis,
             outside: Outside::default(),
@@ -152,7 +161,7 @@ impl Builder {
                 return Err(error);
             }
         };
-        Ok(Engine { parts, system, workers: Some(workers) })
+        Ok(Engine { parts, system, workers: Some(workers), once: once::Locks::default() })
     }
 }
 
@@ -184,6 +193,7 @@ struct Parts {
     workers: tokio::runtime::Handle,
     config: Config,
     idle: Duration,
+    live: Live,
     names: Arc<Names>,
     kpis: Option<Arc<Kpis>>,
     outside: Outside,
@@ -202,8 +212,13 @@ pub struct ChatRequest {
     pub user: String,
     /// The conversation so far, where the client keeps it; otherwise it is kept here.
     pub history: Option<Vec<Turn>>,
+    /// The chatbot's own instructions, in words; they are told with what is remembered.
+    pub instructions: Option<String>,
     /// Only make a plan.
     pub plan_only: bool,
+    /// The client's name for this request, so that it can be sent again without being carried out
+    /// again: 1 to 255 printable ASCII characters. See [`Engine::submit_once`].
+    pub idempotency: Option<String>,
 }
 
 /// A request that was accepted: it will end in exactly one way, whether anybody waits or not.
@@ -212,28 +227,42 @@ pub struct Ticket {
     pub run: RunId,
     /// The conversation.
     pub session: SessionId,
-    events: broadcast::Receiver<Told>,
+    watch: Watch,
+    /// Whether `watch` has been there from the beginning.
+    from_start: bool,
+    source: Source,
     answer: oneshot::Receiver<Result<Answer, Fault>>,
-    cancel: mpsc::Sender<CancelWish>,
 }
 
 impl Ticket {
     /// The next event of the run; `None` when there will be no more. A listener that lags more than
     /// a few hundred events behind loses the oldest; the journal has them.
     pub async fn next(&mut self) -> Option<Arc<Envelope<Event>>> {
-        loop {
-            match self.events.recv().await {
-                Ok(told) => return Some(told),
-                Err(broadcast::error::RecvError::Lagged(_)) => {}
-                Err(broadcast::error::RecvError::Closed) => return None,
-            }
+        self.watch.next().await
+    }
+
+    /// What clients see of the run, from its first event on; it goes on when the ticket is used up by
+    /// [`Ticket::answer`]. Taken right away, it needs nothing of the store; [`Ticket::next`] then gives
+    /// what happens from here on.
+    pub fn stream(&mut self) -> PublicStream {
+        let later = self.watch.again();
+        let watch = std::mem::replace(&mut self.watch, later);
+        if std::mem::take(&mut self.from_start) {
+            PublicStream::fresh(self.source.clone(), watch)
+        } else {
+            PublicStream::resumed(self.source.clone(), Some(watch), EventId::default())
         }
+    }
+
+    /// Another way to follow the run from here on.
+    pub fn watch(&self) -> Watch {
+        self.watch.again()
     }
 
     /// Asks the run to stop at its next safe point.
     pub async fn cancel(&self, by: &str) {
         // A run that has ended has nothing to stop.
-        let _ = self.cancel.send(CancelWish { by: by.to_owned() }).await;
+        self.watch.cancel(by);
     }
 
     /// Waits for the end.
@@ -250,11 +279,26 @@ impl Ticket {
     }
 }
 
+/// Where requests go in, for work that outlives its caller.
+#[derive(Clone)]
+struct Intake {
+    registry: session_registry::Address,
+    journal: journal::Handle,
+    store: Store,
+}
+
+impl Intake {
+    fn source(&self, tenant: TenantId, run: RunId) -> Source {
+        Source { store: self.store.clone(), journal: self.journal.clone(), tenant, run }
+    }
+}
+
 /// A running engine.
 pub struct Engine {
     parts: Parts,
     system: System,
     workers: Option<tokio::runtime::Runtime>,
+    once: once::Locks,
 }
 
 impl Engine {
@@ -266,8 +310,23 @@ impl Engine {
     /// Submits a request: when this returns, it is in the journal.
     ///
     /// # Errors
-    /// `request.empty`, `request.too_long`, a full queue, or the store's reason.
+    /// `request.empty`, `request.too_long`, a full queue, or the store's reason. `request.duplicate`
+    /// where it has an idempotency key and was accepted before; [`Engine::submit_once`] gives the run.
     pub async fn submit(&self, request: ChatRequest) -> Result<Ticket, Fault> {
+        match self.submit_once(request).await? {
+            Submitted::New(ticket) => Ok(ticket),
+            Submitted::Before { run, .. } => Err(Fault::new(
+                "request.duplicate",
+                format!("this request was accepted before, as run {run}; ask for that run"),
+            )),
+        }
+    }
+
+    async fn accept(
+        intake: &Intake,
+        request: ChatRequest,
+        idempotency: Option<Idempotency>,
+    ) -> Result<Ticket, Fault> {
         let received = Instant::now();
         let length = request.message.chars().count();
         if request.message.trim().is_empty() {
@@ -287,22 +346,90 @@ impl Engine {
             message: request.message,
             user: request.user,
             plan_only: request.plan_only,
+            idempotency,
             history: request.history,
+            instructions: request.instructions,
             received,
             reply,
             waiting: None,
         };
-        self.system.registry.submit(request.tenant, session.clone(), submit)?;
+        let tenant = request.tenant.clone();
+        intake.registry.submit(request.tenant, session.clone(), submit)?;
         let accepted = accepted.await.map_err(|_| {
             Fault::new("engine.stopped", "the engine stopped before the request was accepted")
         })??;
+        let run = accepted.watch.run;
         Ok(Ticket {
-            run: accepted.run,
+            run,
             session,
-            events: accepted.events,
+            watch: accepted.watch,
+            from_start: true,
+            source: intake.source(tenant, run),
             answer: accepted.answer,
-            cancel: accepted.cancel,
         })
+    }
+
+    /// Follows a tenant's run from now on; `None` where it has none of that id under way here.
+    pub fn watch(&self, tenant: &TenantId, run: RunId) -> Option<Watch> {
+        self.parts.live.watch(tenant, run)
+    }
+
+    /// Asks a tenant's run to stop at its next safe point; `by` says who wants it. False where it has no
+    /// run of that id under way here.
+    pub async fn cancel(&self, tenant: &TenantId, run: RunId, by: &str) -> bool {
+        self.watch(tenant, run).is_some_and(|watch| watch.cancel(by))
+    }
+
+    /// The answer document of a tenant's run, once it has ended; where it is not under way here, as far as
+    /// it got.
+    ///
+    /// # Errors
+    /// `run.unknown` where the tenant has no such run; the store's.
+    pub async fn wait(&self, tenant: &TenantId, run: RunId) -> Result<Answer, Fault> {
+        if let Some(mut watch) = self.watch(tenant, run) {
+            while watch.next().await.is_some() {}
+        }
+        let answer = self.answer_of(tenant, run).await?;
+        answer.ok_or_else(|| Fault::new("run.unknown", format!("there is no run {run}")))
+    }
+
+    /// How many runs are under way, those that wait for their turn included.
+    pub fn runs_in_flight(&self) -> usize {
+        self.parts.live.count()
+    }
+
+    /// What clients see of a tenant's run: everything after `last`, or everything. Of a run under way it
+    /// tells what happens until its end; where `last` tells of an answer's words that may not be the
+    /// answer any more, it begins with `answer_reset`.
+    ///
+    /// # Errors
+    /// `run.unknown` where the tenant has no such run; the store's.
+    pub async fn stream(
+        &self,
+        tenant: &TenantId,
+        run: RunId,
+        last: Option<EventId>,
+    ) -> Result<PublicStream, Fault> {
+        // Before the journal is read, so that what happens in between is heard.
+        let watch = self.watch(tenant, run);
+        if watch.is_none() {
+            let stored = self.parts.store.run(tenant, run).await.map_err(|error| store_fault(&error))?;
+            if stored.is_none() {
+                return Err(Fault::new(
+                    "run.unknown",
+                    format!("there is no run {run}; GET /api/runs lists them"),
+                ));
+            }
+        }
+        Ok(PublicStream::resumed(self.intake().source(tenant.clone(), run), watch, last.unwrap_or_default()))
+    }
+
+    fn intake(&self) -> Intake {
+        Intake {
+            registry: self.system.registry.clone(),
+            journal: self.system.journal.clone(),
+            store: self.parts.store.clone(),
+        }
     }
 
     /// Submits a request and waits for its answer.
@@ -321,8 +448,31 @@ impl Engine {
             tenant: self.parts.config.auth.default_tenant.clone(),
             user: self.parts.config.auth.default_user.clone(),
             history: None,
+            instructions: None,
             plan_only: false,
+            idempotency: None,
         }
+    }
+
+    /// Who asks and who pays, where nobody has to say it.
+    pub fn default_principal(&self) -> (TenantId, String) {
+        let auth = &self.parts.config.auth;
+        (auth.default_tenant.clone(), auth.default_user.clone())
+    }
+
+    /// The time zone of dates and days.
+    pub fn zone(&self) -> jiff::tz::TimeZone {
+        self.parts.clock.zone()
+    }
+
+    /// Whether requests can be taken: the journal is open and the store can be read.
+    ///
+    /// # Errors
+    /// Why not.
+    pub async fn ready(&self) -> Result<(), Fault> {
+        let failed = |error| crate::actors::driver::store_fault(&error);
+        self.system.journal.flush().await.map_err(failed)?;
+        self.parts.store.unfinished_runs().await.map(drop).map_err(failed)
     }
 
     /// How many conversations are awake; those that sleep are in the store only.
@@ -368,12 +518,7 @@ impl Engine {
     /// # Errors
     /// The store's, or `run.illegal_event` where the events do not fold.
     pub async fn run(&self, tenant: &TenantId, run: RunId) -> Result<RunState, Fault> {
-        let events = self
-            .parts
-            .store
-            .run_events(tenant, run)
-            .await
-            .map_err(|error| crate::actors::driver::store_fault(&error))?;
+        let events = self.parts.store.run_events(tenant, run).await.map_err(|error| store_fault(&error))?;
         fold(run, &events)
     }
 
@@ -382,12 +527,18 @@ impl Engine {
     ///
     /// # Errors
     /// The store's, where the last events could not be written.
-    pub async fn stop(mut self) -> Result<(), store::Error> {
+    pub async fn stop(self) -> Result<(), store::Error> {
+        self.shut_down().await
+    }
+
+    /// As [`Engine::stop`], for an engine that others still hold: what they ask of it from here on is
+    /// refused.
+    ///
+    /// # Errors
+    /// The store's, where the last events could not be written.
+    pub async fn shut_down(&self) -> Result<(), store::Error> {
         let written = self.system.journal.stop().await;
         self.system.end();
-        if let Some(workers) = self.workers.take() {
-            workers.shutdown_background();
-        }
         self.parts.store.close().await;
         written
     }
@@ -422,13 +573,12 @@ struct System {
     registry: session_registry::Address,
     journal: journal::Handle,
     actix: actix::System,
-    thread: Option<std::thread::JoinHandle<()>>,
 }
 
 impl System {
     async fn start(parts: Parts) -> Result<Self, StartError> {
         let (tell, told) = oneshot::channel();
-        let thread = std::thread::Builder::new()
+        std::thread::Builder::new()
             .name("actors".to_owned())
             .spawn(move || {
                 let runner = actix::System::new();
@@ -447,20 +597,25 @@ impl System {
         let (registry, journal, actix) = told
             .await
             .map_err(|_| start_fault("engine.start", "the actors' thread ended before they had started"))??;
-        Ok(Self { registry, journal, actix, thread: Some(thread) })
+        Ok(Self { registry, journal, actix })
     }
 
-    fn end(&mut self) {
-        self.actix.stop();
+    /// Begins work that goes on whoever waits for it, as a task of the actors' thread. Where that has
+    /// ended, the work is dropped.
+    fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.actix.arbiter().spawn_fn(|| drop(tokio::spawn(work)));
+    }
+
+    fn end(&self) {
         // The thread ends by itself; joining it here could block an async caller.
-        drop(self.thread.take());
+        self.actix.stop();
     }
 }
 
 /// Starts the whole cast.
 async fn cast(parts: &Parts) -> Result<(session_registry::Address, journal::Handle), StartError> {
     let subscriber = Subscriber::new(parts.names.clone(), parts.kpis.clone());
-    let watch = Watch { subscriber: Some(subscriber), outside: parts.outside.clone() };
+    let watch = telemetry::Watch { subscriber: Some(subscriber), outside: parts.outside.clone() };
     let journal = Journal::watched(parts.store.clone(), &parts.config.store, watch).await?;
     let mut handles = Vec::new();
     for _ in 0..threads() {
@@ -493,6 +648,7 @@ async fn cast(parts: &Parts) -> Result<(session_registry::Address, journal::Hand
         scenes: Arc::new(scenes),
         clock: parts.clock.clone(),
         settings: parts.config.run_settings(),
+        live: parts.live.clone(),
     };
     let options = scene_manager::Options {
         shared,
@@ -509,6 +665,9 @@ async fn cast(parts: &Parts) -> Result<(session_registry::Address, journal::Hand
         MAX_AWAKE,
         REGISTRY_MAILBOX,
     );
+    let days = parts.config.store.keep_sessions_days;
+    let janitor = sessions::Janitor { store: parts.store.clone(), registry: registry.clone(), days };
+    tokio::spawn(janitor.work());
     Ok((registry, journal))
 }
 

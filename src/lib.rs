@@ -11,12 +11,14 @@
 pub mod actors;
 mod answer;
 pub mod config;
-mod engine;
+pub mod engine;
+pub mod http;
 pub mod llm;
 pub mod memory;
 mod nearest;
 pub mod plan;
 pub mod planner;
+pub mod public;
 pub mod run;
 pub mod scene;
 pub mod setting;
@@ -24,6 +26,8 @@ pub mod store;
 pub mod telemetry;
 pub mod tools;
 
+pub use actors::live::Watch;
 pub use answer::{Answer, AnswerCall, AnswerStep, AnswerUsage, CallOutcome, Metadata, Timings};
 pub use config::Config;
-pub use engine::{Builder, ChatRequest, Engine, StartError, Ticket, fold};
+pub use engine::{Builder, ChatRequest, Engine, StartError, Submitted, Ticket, fold};
+pub use public::{EventId, PublicEvent, PublicStream};

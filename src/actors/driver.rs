@@ -10,16 +10,17 @@ use std::time::{Duration, Instant};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use jiff::Timestamp;
-use tokio::sync::{broadcast, mpsc};
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::clock::Clock;
 use super::journal;
+use super::live::{Entered, Live};
 use super::scene;
 use crate::llm::budget::Hold;
-use crate::llm::{self, Caller, Confirm, Gateway};
+use crate::llm::{self, Caller, Confirm, Gateway, Sink};
 use crate::memory;
-use crate::planner;
+use crate::planner::{self, Shown};
 use crate::run::{
     Action, Context, Effect, Envelope, Event, Fault, Illegal, Outcome, RunId, RunQueued, RunStarted,
     RunState, SCHEMA, SessionId, Settings, Subject, TenantId, idempotency_key,
@@ -46,6 +47,7 @@ pub(crate) struct Shared {
     pub(crate) scenes: Arc<BTreeMap<String, scene::Handle>>,
     pub(crate) clock: Clock,
     pub(crate) settings: Settings,
+    pub(crate) live: Live,
 }
 
 /// A wish to stop a run.
@@ -62,7 +64,7 @@ pub type Told = Arc<Envelope<Event>>;
 pub(crate) struct Accepted {
     pub(crate) run: RunId,
     pub(crate) queued: RunQueued,
-    pub(crate) listeners: broadcast::Sender<Told>,
+    pub(crate) live: Entered,
     pub(crate) wishes: mpsc::Receiver<CancelWish>,
 }
 
@@ -72,7 +74,7 @@ pub(crate) struct Driver {
     session: SessionId,
     principal: Principal,
     state: RunState,
-    listeners: broadcast::Sender<Told>,
+    live: Entered,
     wishes: mpsc::Receiver<CancelWish>,
     in_flight: FuturesUnordered<Pin<Box<dyn Future<Output = Done> + Send>>>,
     /// Replies whose meaning is not read yet, by their questions.
@@ -107,7 +109,7 @@ impl Driver {
         accepted: Accepted,
         session_seq: u64,
     ) -> Self {
-        let Accepted { run, queued, listeners, wishes } = accepted;
+        let Accepted { run, queued, live, wishes } = accepted;
         let principal = Principal { tenant, user: queued.user.clone() };
         let mut state = RunState::new(run);
         if let Err(error) = state.apply(&Event::RunQueued(queued)) {
@@ -120,7 +122,7 @@ impl Driver {
             session,
             principal,
             state,
-            listeners,
+            live,
             wishes,
             in_flight: FuturesUnordered::new(),
             unread: BTreeMap::new(),
@@ -260,13 +262,16 @@ impl Driver {
             run: Some(self.state.run),
             cache: None,
         };
+        let shown = Shown::of(&self.state, subject);
+        let sink = shown.map_or_else(Sink::default, |shown| self.live.feed.sink(shown));
         self.in_flight.push(Box::pin(async move {
             let asked = Instant::now();
             let result = match scene {
                 Some(scene) => scene.ask(caller, request, fallback, stop).await,
-                None => {
-                    gateway.complete(&caller, &request, fallback, &stop).await.map_err(scene::Failed::from)
-                }
+                None => gateway
+                    .complete_telling(&caller, &request, fallback, &stop, sink)
+                    .await
+                    .map_err(scene::Failed::from),
             };
             let millis = millis(asked);
             match result {
@@ -328,8 +333,9 @@ impl Driver {
         records.extend(self.turn(&envelope));
         self.shared.journal.append(records, durable).await.map_err(|error| store_fault(&error))?;
         self.state.apply(&envelope.body).map_err(illegal)?;
+        self.live.feed.journalled(envelope.seq, &envelope.body);
         // Nobody may be listening.
-        let _ = self.listeners.send(Arc::new(envelope));
+        let _ = self.live.listeners.send(Arc::new(envelope));
         Ok(())
     }
 

@@ -6,8 +6,10 @@
 mod aside;
 pub(crate) mod clock;
 pub(crate) mod driver;
+pub(crate) mod feed;
 pub mod journal;
 pub(crate) mod launch;
+pub mod live;
 pub(crate) mod scene;
 pub(crate) mod scene_manager;
 pub(crate) mod session_registry;

@@ -323,7 +323,7 @@ async fn carry_out(scene: &Arc<Scene>, options: &Options, call: Call) -> Outcome
             Outcome::Ok { result: bound::bound(result, tool.max_result_bytes), say }
         }
         Ok(Ok(Err(error))) => {
-            let fault = Fault { code: error.code, message: error.message };
+            let fault = Fault::new(&error.code, error.message);
             match (error.kind, tool.effect) {
                 (ToolErrorKind::Refused, _) => Outcome::Refused { error: fault },
                 (ToolErrorKind::Unknown, Effect::Write) => Outcome::Unknown { error: fault },

@@ -1,18 +1,22 @@
 //! `SceneManager`: one live conversation. Its requests run in the order they came; its memory is a
 //! fold of the session's stream; when nothing is left to do it goes to sleep in the store.
 
+mod erase;
+
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use actix::prelude::*;
+use futures::future::join_all;
 use jiff::Timestamp;
-use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::aside::aside;
-use super::driver::{self, CancelWish, Driver, EVENTS_KEPT, Ended, Shared, Told, store_fault};
+use super::driver::{self, Driver, Ended, Shared, store_fault};
 use super::launch;
+use super::live::Watch;
 use super::session_registry::{self, Asleep};
 use crate::answer::Answer;
 use crate::llm::budget::{Hold, Scope};
@@ -20,11 +24,13 @@ use crate::llm::{Caller, Purpose};
 use crate::memory::{self, Memory};
 use crate::plan::TaskId;
 use crate::run::{
-    Context as Remembered, Envelope, Event, Fault, RunId, RunQueued, SCHEMA, SessionEvent, SessionId,
-    TenantId, Turn, Usage,
+    Context as Remembered, Envelope, Event, Fault, Idempotency, RunId, RunQueued, SCHEMA, SessionEvent,
+    SessionId, TenantId, Turn, Usage,
 };
 use crate::store::{self, Record, Store};
 use crate::telemetry::{Outside, Part, Queued};
+
+pub(crate) use erase::{Erase, session_busy};
 
 /// What every conversation works with.
 #[derive(Clone)]
@@ -47,8 +53,12 @@ pub(crate) struct Submit {
     pub(crate) message: String,
     pub(crate) user: String,
     pub(crate) plan_only: bool,
+    /// Its client's name for it; the journal takes each once.
+    pub(crate) idempotency: Option<Idempotency>,
     /// The conversation as the client tells it, where it is not kept here.
     pub(crate) history: Option<Vec<Turn>>,
+    /// The chatbot's own instructions.
+    pub(crate) instructions: Option<String>,
     pub(crate) received: Instant,
     pub(crate) reply: oneshot::Sender<Result<Accepted, Fault>>,
     /// From the registry on, until its turn comes.
@@ -57,16 +67,16 @@ pub(crate) struct Submit {
 
 /// A request that is in the journal and will end in exactly one way.
 pub(crate) struct Accepted {
-    pub(crate) run: RunId,
-    pub(crate) events: broadcast::Receiver<Told>,
+    /// From the beginning.
+    pub(crate) watch: Watch,
     pub(crate) answer: oneshot::Receiver<Result<Answer, Fault>>,
-    pub(crate) cancel: mpsc::Sender<CancelWish>,
 }
 
 /// A request that waits for its turn.
 struct Waiting {
     run: driver::Accepted,
     history: Option<Vec<Turn>>,
+    instructions: Option<String>,
     received: Instant,
     answer: oneshot::Sender<Result<Answer, Fault>>,
     queued: Option<Queued>,
@@ -93,8 +103,12 @@ pub(crate) struct SceneManager {
     seq: u64,
     /// Requests that came before the memory was there.
     early: VecDeque<Submit>,
+    /// Wishes to erase that came before the memory was there and before any request.
+    erasing: Vec<Erase>,
     queue: VecDeque<Waiting>,
     busy: bool,
+    /// Ends the summary that is being made.
+    summary: Option<CancellationToken>,
     /// Submissions received: by it the registry knows whether one is still on its way.
     received: u64,
     timer: Option<SpawnHandle>,
@@ -120,8 +134,10 @@ impl SceneManager {
             memory: None,
             seq: 0,
             early: VecDeque::new(),
+            erasing: Vec::new(),
             queue: VecDeque::new(),
             busy: false,
+            summary: None,
             received: 0,
             timer: None,
             account: None,
@@ -151,22 +167,37 @@ impl SceneManager {
                     manager.seq = event.seq;
                 }
                 manager.memory = Some(memory);
-                let early = std::mem::take(&mut manager.early);
-                manager.accept(early, ctx);
+                manager.woken(ctx);
             }
-            Err(error) => {
-                for submit in std::mem::take(&mut manager.early) {
-                    let _ = submit.reply.send(Err(store_fault(&error)));
-                }
-                ctx.stop();
-            }
+            // What cannot be read can be erased.
+            Err(error) if !manager.erasing.is_empty() => manager.erase(Some(error), ctx),
+            Err(error) => manager.never_woke(&error, ctx),
         }));
+    }
+
+    /// Does what came while the conversation woke.
+    fn woken(&mut self, ctx: &mut Context<Self>) {
+        if self.erasing.is_empty() {
+            let early = std::mem::take(&mut self.early);
+            self.accept(early, ctx);
+        } else {
+            self.erase(None, ctx);
+        }
+    }
+
+    /// Ends a conversation that could not be read.
+    fn never_woke(&mut self, error: &store::Error, ctx: &mut Context<Self>) {
+        for submit in std::mem::take(&mut self.early) {
+            let _ = submit.reply.send(Err(store_fault(error)));
+        }
+        ctx.stop();
     }
 
     /// Puts requests into the journal, in the order they came; only then they are accepted.
     fn accept(&mut self, submits: impl IntoIterator<Item = Submit>, ctx: &mut Context<Self>) {
-        let mut records = Vec::new();
+        let mut appends = Vec::new();
         let mut places = Vec::new();
+        let journal = &self.options.shared.journal;
         for mut submit in submits {
             if self.queue.len() + places.len() >= self.options.max_queued {
                 let message = format!(
@@ -179,26 +210,27 @@ impl SceneManager {
                 continue;
             }
             let (record, place) = self.place(submit);
-            records.push(record);
+            let journal = journal.clone();
+            appends.push(async move { journal.append(vec![record], true).await });
             places.push(place);
         }
         if places.is_empty() {
             self.proceed(ctx);
             return;
         }
-        let journal = self.options.shared.journal.clone();
-        let append = async move { journal.append(records, true).await };
+        // Each by itself, since one that is refused takes no other with it; one commit carries them all.
+        let appends = join_all(appends);
         // The next message is read when these are on disk. One wait for all of them: of several, the
         // actor would end the newest first.
-        ctx.wait(append.into_actor(self).map(move |result, manager, ctx| {
-            for Place { waiting, accepted, reply } in places {
+        ctx.wait(appends.into_actor(self).map(move |results, manager, ctx| {
+            for (result, Place { waiting, accepted, reply }) in results.into_iter().zip(places) {
                 // Whoever asked may have gone; the request is carried out all the same.
-                let _ = reply.send(match &result {
+                let _ = reply.send(match result {
                     Ok(()) => {
                         manager.queue.push_back(waiting);
                         Ok(accepted)
                     }
-                    Err(error) => Err(store_fault(error)),
+                    Err(error) => Err(store_fault(&error)),
                 });
             }
             manager.proceed(ctx);
@@ -213,6 +245,7 @@ impl SceneManager {
             user: submit.user,
             task: TaskId(Uuid::now_v7()),
             plan_only: submit.plan_only,
+            idempotency: submit.idempotency,
         };
         let envelope = Envelope {
             seq: 1,
@@ -224,18 +257,19 @@ impl SceneManager {
             schema: SCHEMA,
             body: Event::RunQueued(queued.clone()),
         };
-        let (listeners, events) = broadcast::channel(EVENTS_KEPT);
-        let (cancel, wishes) = mpsc::channel(4);
+        let (live, watch, wishes) =
+            self.options.shared.live.enter(run, queued.task, &self.tenant, &self.session);
         let (answer, answered) = oneshot::channel();
         let place = Place {
             waiting: Waiting {
-                run: driver::Accepted { run, queued, listeners, wishes },
+                run: driver::Accepted { run, queued, live, wishes },
                 history: submit.history,
+                instructions: submit.instructions,
                 received: submit.received,
                 answer,
                 queued: submit.waiting,
             },
-            accepted: Accepted { run, events, answer: answered, cancel },
+            accepted: Accepted { watch, answer: answered },
             reply: submit.reply,
         };
         (Record::Run(envelope), place)
@@ -263,9 +297,9 @@ impl SceneManager {
     }
 
     fn start(&mut self, waiting: Waiting, ctx: &mut Context<Self>) {
-        let Waiting { run, history, received, answer, queued } = waiting;
+        let Waiting { run, history, instructions, received, answer, queued } = waiting;
         drop(queued);
-        let remembered = self.remembered(history);
+        let remembered = self.remembered(history, instructions.as_deref());
         let driver = Driver::new(
             self.options.shared.clone(),
             self.session.clone(),
@@ -293,10 +327,10 @@ impl SceneManager {
         }));
     }
 
-    fn remembered(&self, history: Option<Vec<Turn>>) -> Remembered {
+    fn remembered(&self, history: Option<Vec<Turn>>, instructions: Option<&str>) -> Remembered {
         let window = self.options.shared.gateway.context_window(Purpose::Plan) as usize;
         let budget = self.options.memory.budget(window);
-        match history {
+        let remembered = match history {
             Some(turns) => {
                 let mut memory = Memory::new(self.options.memory.clone());
                 for turn in turns {
@@ -305,7 +339,8 @@ impl SceneManager {
                 memory.context(budget)
             }
             None => self.memory.as_ref().map(|m| m.context(budget)).unwrap_or_default(),
-        }
+        };
+        memory::with_instructions(remembered, instructions)
     }
 
     fn ended(&mut self, ended: Ended, received: Instant) -> Result<Answer, Fault> {
@@ -330,9 +365,11 @@ impl SceneManager {
         let journal = self.options.shared.journal.clone();
         let (session, tenant, seq) = (self.session.clone(), self.tenant.clone(), self.seq);
         let caller = Caller { tenant: tenant.clone(), session: session.clone(), run: None, cache: None };
+        let stop = CancellationToken::new();
+        self.summary = Some(stop.clone());
         let work = async move {
             let mut events = Vec::new();
-            match gateway.complete(&caller, &request, false, &CancellationToken::new()).await {
+            match gateway.complete(&caller, &request, false, &stop).await {
                 Ok(done) if !done.reply.text.trim().is_empty() => {
                     done.confirm.accepted().await;
                     events.push(SessionEvent::Summarised {
@@ -381,6 +418,7 @@ impl SceneManager {
             journal.append(records, true).await.map(|()| events)
         };
         ctx.spawn(work.into_actor(self).map(|result, manager, ctx| {
+            manager.summary = None;
             match result {
                 Ok(events) => {
                     for event in &events {
@@ -390,7 +428,7 @@ impl SceneManager {
                         }
                     }
                     manager.busy = false;
-                    manager.proceed(ctx);
+                    manager.summarised(ctx);
                 }
                 // The stream refuses further events until it is read anew.
                 Err(error) => {

@@ -5,9 +5,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use actix::prelude::*;
+use jiff::Timestamp;
+use tokio::sync::oneshot;
 
 use super::launch;
-use super::scene_manager::{self, SceneManager, Submit};
+use super::scene_manager::{self, Erase, SceneManager, Submit};
 use crate::run::{Fault, SessionId, TenantId};
 use crate::telemetry::{Outside, Part, Queued};
 
@@ -41,6 +43,23 @@ impl Address {
         })
     }
 
+    /// Has a conversation erased, awake or asleep, unless it has changed at `since` or later.
+    pub(crate) async fn erase(
+        &self,
+        tenant: TenantId,
+        session: SessionId,
+        since: Option<Timestamp>,
+    ) -> Result<bool, Fault> {
+        let (reply, erased) = oneshot::channel();
+        let erase = Erase { since, reply };
+        self.registry.try_send(ToErase { tenant, session, erase }).map_err(|_| {
+            Fault::new("engine.busy", "too many requests are waiting to be accepted; try again later")
+        })?;
+        erased.await.map_err(|_| {
+            Fault::new("engine.stopped", "the conversation stopped before it was erased; try again")
+        })?
+    }
+
     /// Whether a conversation may sleep: no request is on its way to it.
     pub(crate) async fn may_sleep(&self, wish: Asleep) -> bool {
         self.registry.send(wish).await.unwrap_or(true)
@@ -63,6 +82,14 @@ struct ToSession {
     session: SessionId,
     submit: Submit,
     waiting: Queued,
+}
+
+#[derive(Message)]
+#[rtype(result = "()")]
+struct ToErase {
+    tenant: TenantId,
+    session: SessionId,
+    erase: Erase,
 }
 
 /// A conversation wants to sleep; `received` is how many requests have reached it.
@@ -95,14 +122,9 @@ impl Actor for SessionRegistry {
     type Context = Context<Self>;
 }
 
-impl Handler<ToSession> for SessionRegistry {
-    type Result = ();
-
-    fn handle(&mut self, message: ToSession, ctx: &mut Context<Self>) {
-        let ToSession { tenant, session, mut submit, waiting } = message;
-        drop(waiting);
-        let outside = self.options.outside.clone();
-        let key = (tenant, session);
+impl SessionRegistry {
+    /// The conversation's actor, started if need be.
+    fn awake(&mut self, key: (TenantId, SessionId), ctx: &Context<Self>) -> Result<&mut Awake, Fault> {
         // An actor that died (its work panicked) is replaced; it wakes from the store.
         if self.awake.get(&key).is_some_and(|a| !a.address.connected()) {
             self.awake.remove(&key);
@@ -113,11 +135,10 @@ impl Handler<ToSession> for SessionRegistry {
         if !self.awake.contains_key(&key) && self.awake.len() >= self.max_awake {
             let message =
                 format!("{} conversations are awake, which is the bound; try again later", self.max_awake);
-            outside.shed(Part::SessionRegistry);
-            let _ = submit.reply.send(Err(Fault::new("engine.sessions_full", message)));
-            return;
+            self.options.outside.shed(Part::SessionRegistry);
+            return Err(Fault::new("engine.sessions_full", message));
         }
-        let awake = self.awake.entry(key).or_insert_with_key(|(tenant, session)| {
+        Ok(self.awake.entry(key).or_insert_with_key(|(tenant, session)| {
             let life = self.started;
             let arbiter = &self.arbiters[life % self.arbiters.len()];
             self.started = self.started.wrapping_add(1);
@@ -126,11 +147,28 @@ impl Handler<ToSession> for SessionRegistry {
                 tenant.clone(),
                 session.clone(),
                 self.options.clone(),
-                Address { registry: ctx.address(), outside: outside.clone() },
+                Address { registry: ctx.address(), outside: self.options.outside.clone() },
                 life,
             );
             Awake { address, life, sent: 0 }
-        });
+        }))
+    }
+}
+
+impl Handler<ToSession> for SessionRegistry {
+    type Result = ();
+
+    fn handle(&mut self, message: ToSession, ctx: &mut Context<Self>) {
+        let ToSession { tenant, session, mut submit, waiting } = message;
+        drop(waiting);
+        let outside = self.options.outside.clone();
+        let awake = match self.awake((tenant, session), ctx) {
+            Ok(awake) => awake,
+            Err(fault) => {
+                let _ = submit.reply.send(Err(fault));
+                return;
+            }
+        };
         submit.waiting = Some(outside.queued(Part::SceneManager));
         match awake.address.try_send(submit) {
             Ok(()) => awake.sent += 1,
@@ -143,6 +181,28 @@ impl Handler<ToSession> for SessionRegistry {
             }
         }
         outside.set_awake(self.awake.len());
+    }
+}
+
+impl Handler<ToErase> for SessionRegistry {
+    type Result = ();
+
+    /// By way of the conversation's own actor, so that a request comes either before or after it.
+    fn handle(&mut self, message: ToErase, ctx: &mut Context<Self>) {
+        let ToErase { tenant, session, erase } = message;
+        let awake = match self.awake((tenant, session.clone()), ctx) {
+            Ok(awake) => awake,
+            Err(fault) => {
+                let _ = erase.reply.send(Err(fault));
+                return;
+            }
+        };
+        match awake.address.try_send(erase) {
+            Ok(()) => awake.sent += 1,
+            Err(error) => {
+                let _ = error.into_inner().reply.send(Err(scene_manager::session_busy(&session)));
+            }
+        }
     }
 }
 

@@ -40,12 +40,16 @@ pub struct Global {
 pub enum Command {
     /// Answers a message; without one, an interactive prompt, or each line of a pipe
     Chat(Chat),
+    /// Serves chatbots over HTTP until it is told to stop
+    Serve(Serve),
     /// Makes a plan and shows it, without carrying it out
     Plan(Plan),
     /// Checks the configuration and the scenes, and tells every fault at once
     Check(Check),
     /// Shows what was run
     Runs(Runs),
+    /// Makes, lists and revokes the keys that a server asks for
+    Keys(Keys),
 }
 
 /// `chat`
@@ -63,6 +67,14 @@ pub struct Chat {
     /// Who asks, in place of auth.default_user
     #[arg(long, value_name = "NAME")]
     pub user: Option<String>,
+}
+
+/// `serve`
+#[derive(Debug, Clone, Default, Args)]
+pub struct Serve {
+    /// Where to listen, in place of server.addr; port 0 takes any free one
+    #[arg(long, value_name = "HOST:PORT")]
+    pub addr: Option<String>,
 }
 
 /// `plan`
@@ -114,6 +126,66 @@ pub enum RunsCommand {
     },
 }
 
+/// `keys`
+#[derive(Debug, Clone, Args)]
+pub struct Keys {
+    /// What to do
+    #[command(subcommand)]
+    pub what: KeysCommand,
+}
+
+/// `keys create`, `keys list` and `keys revoke`
+#[derive(Debug, Clone, Subcommand)]
+pub enum KeysCommand {
+    /// Makes a key and shows it, this once
+    Create {
+        /// Who pays for what is asked with it
+        #[arg(long, value_name = "ID", value_parser = tenant)]
+        tenant: proscenium::run::TenantId,
+        /// Who asks with it; auth.default_user where absent
+        #[arg(long, value_name = "NAME", value_parser = user)]
+        user: Option<String>,
+        /// What it is for, in your words
+        #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true, value_parser = label)]
+        label: String,
+        /// Print the key as JSON and nothing else
+        #[arg(long)]
+        json: bool,
+    },
+    /// The keys there are, revoked ones included, without their secrets
+    List {
+        /// Only those of this tenant
+        #[arg(long, value_name = "ID", value_parser = tenant)]
+        tenant: Option<proscenium::run::TenantId>,
+        /// Print them as JSON and nothing else
+        #[arg(long)]
+        json: bool,
+    },
+    /// Revokes a key for good; a server follows within a second
+    Revoke {
+        /// The key's id, as `keys list` shows it
+        id: String,
+    },
+}
+
+fn tenant(given: &str) -> Result<proscenium::run::TenantId, proscenium::run::InvalidId> {
+    proscenium::run::TenantId::new(given)
+}
+
+fn user(given: &str) -> Result<String, String> {
+    match given.trim() {
+        "" => Err("a user has a name".to_owned()),
+        _ => label(given),
+    }
+}
+
+fn label(given: &str) -> Result<String, String> {
+    match given.chars().count() > 128 || given.chars().any(char::is_control) {
+        true => Err("use at most 128 printable characters".to_owned()),
+        false => Ok(given.to_owned()),
+    }
+}
+
 fn message(given: &str) -> Result<String, String> {
     match given.trim() {
         "" => Err("a message has at least one word".to_owned()),
@@ -157,7 +229,12 @@ mod tests {
             &["proscenium", "chat", "hi", "--session", "no spaces allowed"],
             &["proscenium", "runs", "show", "not-an-id"],
             &["proscenium", "runs", "list", "--limit", "0"],
-            &["proscenium", "serve"],
+            &["proscenium", "serve", "--addr"],
+            &["proscenium", "keys"],
+            &["proscenium", "keys", "create"],
+            &["proscenium", "keys", "create", "--tenant", "a b"],
+            &["proscenium", "keys", "create", "--tenant", "t", "--user", " "],
+            &["proscenium", "keys", "create", "--tenant", "t", "--label", "a\nb"],
         ] {
             assert_eq!(Cli::try_parse_from(line).unwrap_err().exit_code(), 2, "{line:?}");
         }

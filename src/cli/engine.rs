@@ -18,10 +18,15 @@ fn builder(loaded: &Loaded) -> Builder {
     Engine::builder(loaded.config.clone()).native_tools(shipped::tools()).builtin_scenes(&shipped::FOLDERS)
 }
 
-/// Starts an engine.
+/// Starts an engine for a terminal.
 pub async fn start(loaded: Loaded) -> Result<Box<dyn Assistant>, Failure> {
+    Ok(Box::new(Ready(engine(loaded).await?)))
+}
+
+/// Starts an engine.
+pub async fn engine(loaded: Loaded) -> Result<Engine, Failure> {
     match builder(&loaded).start().await {
-        Ok(engine) => Ok(Box::new(Ready(engine))),
+        Ok(engine) => Ok(engine),
         Err(StartError::Scenes(faults)) => {
             let list: Vec<String> = faults.iter().map(ToString::to_string).collect();
             Err(Failure::usage("scene.faults", list.join("\n"))

@@ -7,12 +7,14 @@ mod chat;
 mod check;
 mod engine;
 mod failure;
+mod keys;
 mod narrate;
 mod output;
 mod past;
 mod progress;
 #[cfg(test)]
 mod recorded;
+mod serve;
 mod show;
 mod signals;
 mod table;
@@ -80,8 +82,10 @@ async fn run<W: Write, E: Write>(
     }
     match cli.command {
         Command::Chat(chat) => self::chat(chat, loaded, out, errors).await,
+        Command::Serve(_) => serve::serve(loaded, out, errors).await,
         Command::Plan(plan) => self::plan(plan, loaded, out).await,
         Command::Runs(runs) => self::runs(runs, loaded, out).await,
+        Command::Keys(keys) => self::keys::run(keys.what, &loaded, out).await,
         // Answered above.
         Command::Check(_) => Ok(Exit::Completed),
     }
@@ -92,7 +96,12 @@ fn read(cli: &Cli) -> (Loaded, Faults) {
         Command::Chat(chat) => chat.user.clone(),
         _ => None,
     };
-    let flags = Flags { scenes: cli.global.scenes.clone(), data_dir: cli.global.data_dir.clone(), user };
+    let addr = match &cli.command {
+        Command::Serve(serve) => serve.addr.clone(),
+        _ => None,
+    };
+    let flags =
+        Flags { scenes: cli.global.scenes.clone(), data_dir: cli.global.data_dir.clone(), user, addr };
     // A variable that is not text is none of ours.
     let env = std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)));
     Config::read(cli.global.config.as_deref(), env, flags)

@@ -21,6 +21,8 @@ pub struct Flags {
     pub data_dir: Option<PathBuf>,
     /// `--user NAME`: `auth.default_user`.
     pub user: Option<String>,
+    /// `--addr HOST:PORT`: `server.addr`.
+    pub addr: Option<String>,
 }
 
 /// The path of a key: `["llm", "models", "0", "name"]`.
@@ -228,6 +230,7 @@ pub(super) fn flag_layer(flags: &Flags) -> Layer {
     set("--scenes", "scenes", "dir", text(&flags.scenes));
     set("--data-dir", "store", "data_dir", text(&flags.data_dir));
     set("--user", "auth", "default_user", flags.user.clone());
+    set("--addr", "server", "addr", flags.addr.clone());
     layer
 }
 

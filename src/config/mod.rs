@@ -12,6 +12,7 @@ mod layers;
 mod openai;
 mod read;
 mod sections;
+mod server;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -21,6 +22,7 @@ use serde::{Deserialize, Serialize};
 pub use fault::{Fault, Faults, Origin};
 pub use layers::Flags;
 pub use sections::{Auth, Execution, LogFormat, Planning, Telemetry};
+pub use server::{Progress, Server};
 
 use crate::run::Settings;
 use crate::setting::Wrong;
@@ -32,6 +34,8 @@ pub const DEFAULT_TOML: &str = include_str!("../../config/default.toml");
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
+    /// Where the server listens.
+    pub server: Server,
     /// Who asks where nobody has to say it.
     pub auth: Auth,
     /// The data directory and its writer.
@@ -120,7 +124,8 @@ impl Config {
 
     /// Everything that is wrong with these values, each told by the module that owns it.
     pub fn problems(&self) -> Vec<Wrong> {
-        let mut problems = self.auth.problems();
+        let mut problems = self.server.problems();
+        problems.extend(self.auth.problems());
         problems.extend(self.store.problems());
         problems.extend(self.llm.problems());
         problems.extend(self.cache.problems());

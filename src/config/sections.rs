@@ -9,7 +9,8 @@ use crate::nearest::nearest;
 use crate::run::{Duplicates, OutOfScope, Reader, Settings, TenantId};
 use crate::setting::{DAY_MS, Review, Wrong};
 
-/// `[auth]`: who asks where nobody has to say it, on a terminal and on loopback.
+/// `[auth]`: who asks where nobody has to say it, on a terminal and on loopback, and whether a server
+/// wants keys.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Auth {
@@ -17,11 +18,14 @@ pub struct Auth {
     pub default_user: String,
     /// Who pays.
     pub default_tenant: TenantId,
+    /// Whether a server takes requests without a key wherever it listens. Without it, a server on
+    /// loopback takes them as long as no key was made, and any other refuses to start without keys.
+    pub allow_anonymous: bool,
 }
 
 impl Default for Auth {
     fn default() -> Self {
-        Self { default_user: "keysersoze".to_owned(), default_tenant: tenant_local() }
+        Self { default_user: "keysersoze".to_owned(), default_tenant: tenant_local(), allow_anonymous: false }
     }
 }
 

@@ -279,6 +279,10 @@ impl Error {
             Kind::Limits(refusal) => refusal.retry_after,
             Kind::Open { millis } => Some(Duration::from_millis(*millis)),
             Kind::RateLimited { retry_after, .. } | Kind::Status { retry_after, .. } => *retry_after,
+            Kind::Budget(refusal) => {
+                let renews = refusal.renews.as_ref()?.timestamp();
+                Duration::try_from(renews.duration_since(jiff::Timestamp::now())).ok()
+            }
             _ => None,
         }
     }
@@ -286,6 +290,6 @@ impl Error {
 
 impl From<Error> for Fault {
     fn from(error: Error) -> Self {
-        Fault::new(error.code(), error.to_string())
+        Fault::new(error.code(), error.to_string()).after(error.retry_after())
     }
 }

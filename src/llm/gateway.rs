@@ -30,7 +30,7 @@ use super::options::{OFFLINE, Options};
 use super::prices::Price;
 use super::probe::{self, Probe};
 use super::provider::{CallControl, Provider};
-use super::{Caller, Completion, Confirm, Guards, Purpose, Replied, Request, retry, tokens};
+use super::{Caller, Completion, Confirm, Guards, Purpose, Replied, Request, Sink, retry, tokens};
 use crate::run::Attempt;
 
 /// Threads of the runtime on which providers are called.
@@ -172,9 +172,24 @@ impl Gateway {
         fallback: bool,
         cancelled: &CancellationToken,
     ) -> Result<Replied, Error> {
+        self.complete_telling(caller, request, fallback, cancelled, Sink::default()).await
+    }
+
+    /// [`complete`](Self::complete), telling `sink` what the reply says while it comes. Each attempt begins
+    /// anew there; a reply that was kept, or that does not come in pieces, is told as a whole.
+    ///
+    /// Errors: as there; the sink then was told to forget what it heard.
+    pub async fn complete_telling(
+        &self,
+        caller: &Caller,
+        request: &Request,
+        fallback: bool,
+        cancelled: &CancellationToken,
+        sink: Sink,
+    ) -> Result<Replied, Error> {
         let core = self.core.clone();
         let (request, caller, guards) = (request.clone(), caller.clone(), self.guards.clone());
-        let ctl = CallControl::new(cancelled.clone(), self.core.options.deadline_ms);
+        let ctl = CallControl::new(cancelled.clone(), self.core.options.deadline_ms).telling(sink);
         let ask = async move {
             let prompt = tokens::request(&request);
             let call = Call { request: &request, caller: &caller, ctl: &ctl, guards: &guards, prompt };
@@ -256,6 +271,7 @@ impl Core {
             match self.cached(model, another, call, &mut tried).await {
                 Ok(Found { completion, cached, confirm, .. }) => {
                     let (reply, usage) = (completion.reply, Attempt::sum(&tried));
+                    call.ctl.sink.whole(&reply);
                     return Ok(Replied { reply, usage, attempts: tried, cached, confirm });
                 }
                 Err(error) => {
@@ -328,6 +344,7 @@ impl Core {
                 Ok(completion) => return Ok(completion),
                 Err(error) => error,
             };
+            ctl.sink.restart();
             // It has just been given up, or another attempt finds out.
             if model.breaker.state() != breaker::State::Closed {
                 return Err(error);

@@ -27,6 +27,7 @@ pub mod reader;
 mod retry;
 pub mod sections;
 pub mod signature;
+mod sink;
 mod ticks;
 pub mod tokens;
 
@@ -48,6 +49,7 @@ pub use options::{ADDRESS_VARIABLE, Forcing, KEY_VARIABLE, MODEL_VARIABLE, Model
 pub use prices::Price;
 pub use probe::{Latency, Probe, Tried, Worked};
 pub use provider::{CallControl, Provider};
+pub use sink::{Listener, Sink};
 
 /// What a call to a model is for. Models, limits, caching and figures can differ by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

@@ -136,7 +136,7 @@ fn judge(reply: &Reply, forcing: Forcing) -> Worked {
             format!("the reply does not follow the schema: {:.80}", value.to_string()),
         )),
         Err(problems) => {
-            let said = problems.into_iter().next().map(|p| Fault { code: p.code, message: p.message });
+            let said = problems.into_iter().next().map(|p| Fault::new(&p.code, p.message));
             Worked::No(said.unwrap_or_else(|| Fault::new("reply.no_json", "there is no call")))
         }
     }

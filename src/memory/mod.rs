@@ -54,6 +54,20 @@ pub struct SummaryJob {
     pub turns: Vec<Turn>,
 }
 
+/// What is remembered, and the chatbot's own instructions above it: they are no turn, so they stand with
+/// the summary, cut to [`MAX_SUMMARY_TOKENS`].
+pub fn with_instructions(mut context: Context, instructions: Option<&str>) -> Context {
+    if let Some(text) = instructions.map(str::trim).filter(|text| !text.is_empty()) {
+        let text = cut::middle(text, MAX_SUMMARY_TOKENS * 4);
+        let told = format!("The chatbot's instructions: {text}");
+        context.summary = Some(match context.summary.take() {
+            Some(summary) => format!("{told}\n{summary}"),
+            None => told,
+        });
+    }
+    context
+}
+
 impl Memory {
     /// Remembers nothing yet.
     pub fn new(options: Options) -> Self {

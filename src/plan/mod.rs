@@ -33,7 +33,7 @@ impl std::fmt::Display for TaskId {
 }
 
 /// A plan as a maker writes it: the arguments of the forced tool `CreateExecutionPlan`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Plan {
     /// Whether any scene has to act. `false` goes with an empty list of steps.
     pub needs_execution: bool,
@@ -46,7 +46,7 @@ pub struct Plan {
 }
 
 /// One unit of a plan: a scene, what it is to do, and what must be done before.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Step {
     /// Unique in the run, counted from 1; a re-plan's numbers continue those of earlier versions.
     pub step_number: u32,
@@ -59,7 +59,8 @@ pub struct Step {
     /// not offered to the scene's model.
     #[serde(default)]
     pub expected_tools: Vec<String>,
-    /// The steps whose results this one needs.
+    /// The steps whose results this one needs: null, a number or a list of numbers.
     #[serde(default)]
+    #[schema(value_type = Value)]
     pub depends_on_step: DependsOn,
 }

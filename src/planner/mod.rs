@@ -6,10 +6,13 @@
 
 mod prompt;
 mod read;
+mod shown;
 #[cfg(test)]
 mod tests;
 mod tools;
+mod wanted;
 
 pub use prompt::{offered, prompt_hash, request};
 pub use read::read;
-pub use tools::{ASK_USER, CHECK_CONTINUATION, CREATE_PLAN};
+pub use shown::Shown;
+pub use tools::{ASK_USER, CHECK_CONTINUATION, CREATE_PLAN, NEXT_CALL};

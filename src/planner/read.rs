@@ -4,17 +4,20 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::prompt::offered;
-use super::tools::{ASK_USER, CHECK_CONTINUATION, CREATE_PLAN};
-use crate::llm::reader;
+use super::tools::{ASK_USER, CHECK_CONTINUATION, CREATE_PLAN, NEXT_CALL, NOTHING};
+use super::wanted::{Wanted, sent_back, wanted, write_is_open, writes_not_called};
+use crate::llm::{offline, reader};
 use crate::plan::{self, Plan, Problem};
 use crate::run::{
-    AskStatus, Cause, Effect, Event, Fault, Maker, Outcome, PlanMade, Question, Repeat, Reply, ReplyCall,
-    RequestedCall, RunState, StepState, Subject, Verdict, call_key,
+    AskStatus, Cause, Effect, Event, Fault, Maker, Outcome, PlanMade, Question, Reader, Repeat, Reply,
+    ReplyCall, RequestedCall, RunState, StepState, Subject, Verdict, call_key,
 };
-use crate::scene::{Catalogue, Scene, arguments};
+use crate::scene::{Catalogue, Scene, SceneTool, arguments};
 
 /// The code of a reply without a word and without a call.
 pub(super) const EMPTY_REPLY: &str = "reply.empty";
+/// The code of final words before a write that the plan expects was asked for.
+pub(super) const UNDONE: &str = "reply.undone";
 /// Calls read from one reply at most; a longer list is a model gone astray.
 const MAX_CALLS_IN_REPLY: usize = 64;
 
@@ -37,6 +40,11 @@ pub fn read(state: &RunState, catalogue: &Catalogue, call: u32, subject: Subject
             _ if reply.finish_reason.as_deref() == Some("length") && !state.steps.is_empty() => {
                 let what = "the answer was cut off at the limit of tokens: write it again, shorter";
                 Err(vec![Problem::new("reply.truncated", what)])
+            }
+            // What was found can be listed in its place.
+            text if !state.steps.is_empty() && only_repeats(text, state.request()) => {
+                let what = "that is the request and not its answer: tell what <executed> found and did";
+                Err(vec![Problem::new("reply.parroted", what)])
             }
             text => Ok(Event::Answered { text: text.to_owned(), degraded: fallback }),
         },
@@ -93,19 +101,25 @@ fn read_verdict(state: &RunState, reply: &Reply, round: u32) -> Result<Event, Ve
         )]);
     }
     // Some small models give the request back as its own answer.
-    let parroted = verdict.answer.as_deref().is_some_and(|a| same_words(a, state.request()));
+    let parroted = verdict.answer.as_deref().is_some_and(|a| only_repeats(a, state.request()));
     if verdict.should_continue || !state.settings().answer_with_check || !says(&verdict.answer) || parroted {
         verdict.answer = None;
     }
     Ok(Event::Continuation { round, verdict, degraded: false })
 }
 
-/// Whether two texts say the same but for case, blanks and punctuation.
-fn same_words(a: &str, b: &str) -> bool {
-    let words = |text: &str| -> String {
-        text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
-    };
-    words(a) == words(b)
+/// Fewer words than these may be an answer though all are in the request ("to Rome or to Milan?").
+const TELLING_WORDS: usize = 6;
+
+/// Whether `answer` gives the request back: the same words, or a sentence without a word of its own.
+pub(super) fn only_repeats(answer: &str, request: &str) -> bool {
+    let (said, asked) = (words(answer), words(request));
+    said == asked || (said.len() >= TELLING_WORDS && said.iter().all(|word| asked.contains(word)))
+}
+
+/// The words of a text, in lower case.
+pub(super) fn words(text: &str) -> Vec<String> {
+    text.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).map(str::to_lowercase).collect()
 }
 
 fn read_scene(
@@ -119,11 +133,16 @@ fn read_scene(
     let step = state.steps.get(&number).ok_or_else(none)?;
     let scene = catalogue.get(&step.step.scene_name).ok_or_else(none)?;
     let last_round = state.is_last_round(number);
+    let wanted = wanted(state, catalogue, number);
+    let names: Vec<&str> = offered(scene, step).map(|t| t.name.as_str()).chain([ASK_USER]).collect();
     let mut written = reply.calls.clone();
     let mut text = reply.text.trim().to_owned();
     if written.is_empty() && !last_round {
-        let names: Vec<&str> = offered(scene, step).map(|t| t.name.as_str()).chain([ASK_USER]).collect();
         written = reader::calls_in_text(&text, &names);
+        if let (true, Wanted::Read(tool) | Wanted::Call(tool)) = (written.is_empty(), &wanted) {
+            // Where a schema is how a model is forced, its words are the arguments.
+            written = bare_call(reply, tool).into_iter().collect();
+        }
         if !written.is_empty() {
             text.clear();
         }
@@ -138,24 +157,140 @@ fn read_scene(
         // No tools were offered; calls that come all the same are not made.
         written.clear();
     }
+    // A model that calls a tool at once, whatever it was asked for, has decided too.
+    let direct = |call: &ReplyCall| names.iter().any(|name| name.eq_ignore_ascii_case(&call.name));
+    if wanted == Wanted::Decision && !written.iter().any(direct) {
+        match read_next(reply, &names)? {
+            Some(next) if next == NOTHING => {
+                // What it said before stands, then.
+                (written, text) = (Vec::new(), last_words(state, step));
+            }
+            Some(next) => {
+                let (text, calls, question, next) = (String::new(), Vec::new(), None, Some(next));
+                return Ok(Event::SceneReplied { step: number, call, text, calls, question, next });
+            }
+            None => {}
+        }
+    }
     let mut question = None;
     let mut calls: Vec<RequestedCall> = Vec::new();
     for one in &written {
         if one.name.eq_ignore_ascii_case(ASK_USER) {
             question = Some(read_question(one)?);
-        } else {
-            let ordinal = state.next_call() + calls.len() as u32;
-            calls.push(read_call(scene, step, one, ordinal));
+            continue;
         }
+        let unsaid = match &wanted {
+            Wanted::Call(name) => scene.tool(name).and_then(|tool| read_unsaid(state, tool, one)),
+            _ => None,
+        };
+        if unsaid.is_some() {
+            question = unsaid;
+            continue;
+        }
+        let ordinal = state.next_call() + calls.len() as u32;
+        calls.push(read_call(scene, step, one, ordinal));
     }
-    let found = step.calls.iter().any(|c| matches!(state.outcome(*c), Some(Outcome::Ok { .. })));
-    if calls.is_empty() && question.is_none() && text.is_empty() && !found {
-        return Err(vec![Problem::new(
-            EMPTY_REPLY,
-            "the reply was empty: call a tool, call AskUser, or say the result in words",
-        )]);
+    if calls.is_empty() && question.is_none() {
+        let found = step.calls.iter().any(|c| matches!(state.outcome(*c), Some(Outcome::Ok { .. })));
+        check_end(state, scene, step, &wanted, last_round, text.is_empty(), found)?;
     }
-    Ok(Event::SceneReplied { step: number, call, text, calls, question })
+    Ok(Event::SceneReplied { step: number, call, text, calls, question, next: None })
+}
+
+/// Whether a scene may end its step here: not in silence before anything was found, not before it has
+/// made the call that it decided for, and not before it was asked once about a write that the plan
+/// expects.
+fn check_end(
+    state: &RunState,
+    scene: &Scene,
+    step: &StepState,
+    wanted: &Wanted,
+    last_round: bool,
+    silent: bool,
+    found: bool,
+) -> Result<(), Vec<Problem>> {
+    if let Wanted::Call(tool) = wanted {
+        let what = format!(
+            "you decided for {tool}: call it, or call {ASK_USER} if the user has not said what it needs"
+        );
+        return Err(vec![Problem::new("reply.no_call", what)]);
+    }
+    if silent && !found {
+        let what = "the reply was empty: call a tool, call AskUser, or say the result in words";
+        return Err(vec![Problem::new(EMPTY_REPLY, what)]);
+    }
+    if !last_round && !sent_back(state, step) && write_is_open(state, scene, step) {
+        let what = format!(
+            "the plan expects {} in this step, and it was not called: nothing has been changed yet",
+            writes_not_called(state, scene, step).join(", ")
+        );
+        return Err(vec![Problem::new(UNDONE, what)]);
+    }
+    Ok(())
+}
+
+/// The arguments of `tool` where a reply's words are nothing else.
+fn bare_call(reply: &Reply, tool: &str) -> Option<ReplyCall> {
+    let arguments = reader::object(reply.text.trim())?;
+    Some(ReplyCall { id: "text_1".to_owned(), name: tool.to_owned(), arguments: arguments.to_string() })
+}
+
+/// The decision of a reply that has one: a name of `offered` or [`NOTHING`].
+fn read_next(reply: &Reply, offered: &[&str]) -> Result<Option<String>, Vec<Problem>> {
+    let value = reader::read(reply, NEXT_CALL, Reader::Tolerant).ok();
+    let Some(said) = value.as_ref().and_then(|v| v.get("next")).and_then(Value::as_str) else {
+        return if reply.calls.is_empty() { Ok(None) } else { Err(vec![undecided(offered)]) };
+    };
+    let choices = || offered.iter().copied().chain([NOTHING]);
+    match choices().find(|name| name.eq_ignore_ascii_case(said.trim())) {
+        Some(name) => Ok(Some(name.to_owned())),
+        None => Err(vec![undecided(offered)]),
+    }
+}
+
+fn undecided(offered: &[&str]) -> Problem {
+    let what = format!("{NEXT_CALL} needs \"next\": one of {}, {NOTHING}", offered.join(", "));
+    Problem::new("reply.undecided", what)
+}
+
+/// The words of the last reply that was sent back.
+fn last_words(state: &RunState, step: &StepState) -> String {
+    let tries = step.tries.iter().rev().filter_map(|call| state.asks.get(call));
+    let rejected = tries.into_iter().find_map(|ask| match &ask.status {
+        AskStatus::Rejected { reply, .. } => Some(reply.text.trim().to_owned()),
+        _ => None,
+    });
+    rejected.unwrap_or_default()
+}
+
+/// The question that a call is which leaves out, or says null for, what `tool` requires: the user did
+/// not say it.
+fn read_unsaid(state: &RunState, tool: &SceneTool, call: &ReplyCall) -> Option<Question> {
+    if !call.name.eq_ignore_ascii_case(&tool.name) {
+        return None;
+    }
+    let said = match reader::object(&call.arguments)? {
+        Value::Object(mut all) => {
+            all.retain(|_, value| {
+                !value.is_null() && value.as_str().is_none_or(|text| !text.trim().is_empty())
+            });
+            all
+        }
+        _ => return None,
+    };
+    let required = tool.parameters.get("required").and_then(Value::as_array).into_iter().flatten();
+    let missing: Vec<&str> =
+        required.filter_map(Value::as_str).filter(|name| !said.contains_key(*name)).collect();
+    if missing.is_empty() {
+        return None;
+    }
+    let language = state.started.as_ref().and_then(|s| s.language.as_deref()).unwrap_or_default();
+    Some(Question {
+        text: offline::question(&tool.parameters, &missing, language),
+        tool: Some(tool.name.clone()),
+        missing: missing.into_iter().map(str::to_owned).collect(),
+        known: Value::Object(said),
+    })
 }
 
 fn read_question(call: &ReplyCall) -> Result<Question, Vec<Problem>> {

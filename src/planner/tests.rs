@@ -46,7 +46,13 @@ fn planning(words: &str) -> RunState {
     let user = "keysersoze".to_owned();
     apply(
         &mut state,
-        Event::RunQueued(RunQueued { request: words.to_owned(), user, task, plan_only: false }),
+        Event::RunQueued(RunQueued {
+            request: words.to_owned(),
+            user,
+            task,
+            plan_only: false,
+            idempotency: None,
+        }),
     );
     let started = RunStarted {
         now: "2026-05-04T09:00:00+02:00[Europe/Rome]".parse().unwrap(),

@@ -135,6 +135,10 @@ pub enum Event {
         calls: Vec<RequestedCall>,
         /// What only the user can say.
         question: Option<Question>,
+        /// The tool that it decided for when it was asked what comes next: that tool is now asked of it
+        /// by name. There are then no calls and no question.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        next: Option<String>,
     },
     /// A tool is about to be called. For a write this is the intent: on disk before the call.
     ToolStarted {
@@ -227,6 +231,18 @@ pub struct RunQueued {
     /// Only a plan is wanted: the run ends when there is one, and the plan stays a draft.
     #[serde(default)]
     pub plan_only: bool,
+    /// Its client's name for it, so that it can be sent again without being carried out again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency: Option<Idempotency>,
+}
+
+/// A client's name for a request, and what was asked under it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Idempotency {
+    /// The name: 1 to 255 printable ASCII characters. Within a tenant it is one request's.
+    pub key: String,
+    /// SHA-256 of the canonical request, in hex: another request under the same name is an error.
+    pub hash: String,
 }
 
 /// Everything that the run's decisions depend on, frozen.
@@ -355,12 +371,15 @@ impl std::ops::AddAssign for Usage {
 }
 
 /// Why something did not work: a stable code, and words that name what, where and what to do.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Fault {
     /// Stable, such as `tool.timeout`.
     pub code: String,
     /// For people and models.
     pub message: String,
+    /// Milliseconds after which the same may work, where somebody said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after_ms: Option<u64>,
 }
 
 impl std::fmt::Display for Fault {
@@ -374,7 +393,14 @@ impl std::error::Error for Fault {}
 impl Fault {
     /// A fault with its stable code and its message.
     pub fn new(code: &str, message: impl Into<String>) -> Self {
-        Self { code: code.to_owned(), message: message.into() }
+        Self { code: code.to_owned(), message: message.into(), retry_after_ms: None }
+    }
+
+    /// The same fault, which may be gone after this time.
+    #[must_use]
+    pub fn after(mut self, wait: Option<std::time::Duration>) -> Self {
+        self.retry_after_ms = wait.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
+        self
     }
 }
 
@@ -482,7 +508,7 @@ pub struct Verdict {
 }
 
 /// Where a run stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RunStatus {
     /// Accepted; earlier requests of its conversation come first.

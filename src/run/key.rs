@@ -20,6 +20,14 @@ pub fn call_key(scene: &str, tool: &str, arguments: &Value, identity: &[String])
     out
 }
 
+/// A value as text that is the same for equal values: sorted keys, no blanks, absent and null members
+/// alike, and equal numbers written alike.
+pub fn canonical_json(value: &Value) -> String {
+    let mut out = String::new();
+    canonical(value, &mut out);
+    out
+}
+
 /// JSON with sorted keys, without blanks, absent and null members alike, and numbers that are equal
 /// written alike (`1`, `1.0` and `1e0`).
 fn canonical(value: &Value, out: &mut String) {

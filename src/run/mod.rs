@@ -25,11 +25,11 @@ pub use admit::Illegal;
 pub use attempt::Attempt;
 pub use context::{Context, Pending, Turn, TurnCall};
 pub use event::{
-    Cause, Effect, Envelope, Event, Fault, Maker, Outcome, PlanMade, Question, Repeat, Reply, ReplyCall,
-    RequestedCall, RunQueued, RunStarted, RunStatus, SCHEMA, Subject, Usage, Verdict,
+    Cause, Effect, Envelope, Event, Fault, Idempotency, Maker, Outcome, PlanMade, Question, Repeat, Reply,
+    ReplyCall, RequestedCall, RunQueued, RunStarted, RunStatus, SCHEMA, Subject, Usage, Verdict,
 };
 pub use ids::{InvalidId, RunId, SessionId, TenantId};
-pub use key::{call_key, idempotency_key};
+pub use key::{call_key, canonical_json, idempotency_key};
 pub use session::SessionEvent;
 pub use settings::{Duplicates, OutOfScope, Reader, Settings};
 pub use state::{

@@ -153,8 +153,9 @@ impl RunState {
             self.due(&step.tries, PLAIN_RETRIES)
         };
         match due {
-            // What its tools found is the result, also when nobody can put it into words.
-            Due::GiveUp(_) if self.has_result(step) => {
+            // What its tools found is the result, also when nobody can put it into words; not where its
+            // model wanted to do more and could not say with what.
+            Due::GiveUp(_) if self.has_result(step) && step.next.is_none() => {
                 vec![record(Event::StepCompleted { step: number, result: self.plain_result(step) })]
             }
             Due::GiveUp(error) => {
@@ -262,7 +263,7 @@ impl RunState {
     }
 
     /// Whether steps were to be carried out and none brought a result, a write or a question.
-    fn empty_handed(&self) -> bool {
+    pub(crate) fn empty_handed(&self) -> bool {
         let asks = self.steps.values().any(|s| s.status == StepStatus::NeedsInput);
         !self.steps.is_empty() && !asks && !self.something_done()
     }

@@ -1,14 +1,19 @@
 //! Erasing a conversation.
 
+use jiff::Timestamp;
+use sqlx::sqlite::SqliteRow;
+use sqlx::{AssertSqlSafe, Row as _};
+
 use super::Store;
 use super::error::{Code, Error};
 use super::record::Stream;
-use crate::run::{SessionId, TenantId};
+use super::usage::keep_usage;
+use crate::run::{InvalidId, SessionId, TenantId};
 
 impl Store {
     /// Erases a conversation: its own stream, its runs and their events, overwritten in the file and
     /// in its write-ahead log. Rows that its tools wrote into the scenes' tables are the company's
-    /// data and stay. Returns whether there was anything.
+    /// data and stay, and so do the bare figures of what it cost. Returns whether there was anything.
     ///
     /// The caller makes sure that nothing of the session waits in the journal: it flushes it, and keeps
     /// the session from being used meanwhile.
@@ -16,6 +21,16 @@ impl Store {
     /// # Errors
     /// `store.session_busy` when a run of it has not ended.
     pub async fn erase_session(&self, tenant: &TenantId, session: &SessionId) -> Result<bool, Error> {
+        self.erase_unchanged(tenant, session, None).await
+    }
+
+    /// As [`Store::erase_session`], but leaves a conversation that has changed at `since` or later.
+    pub(crate) async fn erase_unchanged(
+        &self,
+        tenant: &TenantId,
+        session: &SessionId,
+        since: Option<Timestamp>,
+    ) -> Result<bool, Error> {
         let failed = |e| Error::database(self.path(), &format!("erase session {session}"), &e);
         let mut connection = self.writer()?.acquire().await.map_err(failed)?;
         sqlx::query("PRAGMA secure_delete = ON").execute(&mut *connection).await.map_err(failed)?;
@@ -37,8 +52,22 @@ impl Store {
                 ),
             ));
         }
+        if let Some(since) = since {
+            let sql = format!("SELECT max(updated) FROM ({CHANGES}) WHERE tenant = ? AND session = ?");
+            let changed: Option<i64> = sqlx::query_scalar(AssertSqlSafe(sql))
+                .bind(tenant.as_str())
+                .bind(session.as_str())
+                .fetch_one(&mut *tx)
+                .await
+                .map_err(failed)?;
+            if changed.is_none_or(|changed| changed >= nanoseconds(since)) {
+                return Ok(false);
+            }
+        }
+        keep_usage(&mut tx, tenant, session).await.map_err(failed)?;
         let mut erased = 0;
         for sql in [
+            "DELETE FROM idempotency WHERE run IN (SELECT run FROM runs WHERE tenant = ?1 AND session = ?2)",
             "DELETE FROM journal WHERE stream IN (SELECT 'run:' || run FROM runs WHERE tenant = ?1 AND session = ?2)",
             "DELETE FROM runs WHERE tenant = ?1 AND session = ?2",
             "DELETE FROM sessions WHERE tenant = ?1 AND session = ?2",
@@ -64,4 +93,56 @@ impl Store {
         sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").execute(&mut *connection).await.map_err(failed)?;
         Ok(erased > 0)
     }
+
+    /// Whether anything is stored of a conversation.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn knows_session(&self, tenant: &TenantId, session: &SessionId) -> Result<bool, Error> {
+        let sql = format!("SELECT EXISTS (SELECT 1 FROM ({CHANGES}) WHERE tenant = ? AND session = ?)");
+        sqlx::query_scalar(AssertSqlSafe(sql))
+            .bind(tenant.as_str())
+            .bind(session.as_str())
+            .fetch_one(self.pool())
+            .await
+            .map_err(|e| Error::database(self.path(), "read the lists", &e))
+    }
+
+    /// The conversations of all tenants that have last changed before `since` and have no run at work,
+    /// the oldest first, at most `limit`. Reads the whole lists.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn unchanged_sessions(
+        &self,
+        since: Timestamp,
+        limit: u32,
+    ) -> Result<Vec<(TenantId, SessionId)>, Error> {
+        let failed = |e| Error::database(self.path(), "look for old conversations", &e);
+        let sql = format!(
+            "SELECT tenant, session FROM ({CHANGES}) GROUP BY tenant, session \
+             HAVING max(updated) < ? AND NOT max(at_work) ORDER BY max(updated), tenant, session LIMIT ?"
+        );
+        let rows = sqlx::query(AssertSqlSafe(sql))
+            .bind(nanoseconds(since))
+            .bind(i64::from(limit))
+            .fetch_all(self.pool())
+            .await
+            .map_err(failed)?;
+        let read = |row: &SqliteRow| {
+            let decode = |e| sqlx::Error::Decode(Box::<InvalidId>::new(e));
+            let tenant = TenantId::new(row.try_get("tenant")?).map_err(decode)?;
+            Ok((tenant, SessionId::new(row.try_get("session")?).map_err(decode)?))
+        };
+        rows.iter().map(read).collect::<Result<_, _>>().map_err(failed)
+    }
+}
+
+/// When conversations changed: a conversation without a turn has runs only.
+const CHANGES: &str = "SELECT tenant, session, updated, 0 AS at_work FROM sessions UNION ALL \
+     SELECT tenant, session, updated, status IN ('queued', 'running', 'waiting') AS at_work FROM runs";
+
+/// A time that 64 bits cannot hold is far outside any journal.
+fn nanoseconds(at: Timestamp) -> i64 {
+    i64::try_from(at.as_nanosecond()).unwrap_or(if at < Timestamp::UNIX_EPOCH { i64::MIN } else { i64::MAX })
 }

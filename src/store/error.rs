@@ -23,6 +23,8 @@ pub enum Code {
     Busy,
     /// Another writer has been at this stream: an older epoch, or not the next number.
     Conflict,
+    /// Another run was accepted under the request's idempotency key.
+    Duplicate,
     /// The file is damaged or no database.
     Corrupt,
     /// Anything else that the database said.
@@ -63,6 +65,7 @@ impl Code {
             Code::BadRecord => "store.bad_record",
             Code::Busy => "store.busy",
             Code::Conflict => "store.conflict",
+            Code::Duplicate => "request.duplicate",
             Code::Corrupt => "store.corrupt",
             Code::Failed => "store.failed",
             Code::Foreign => "store.foreign",

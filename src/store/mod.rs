@@ -5,9 +5,12 @@
 //! transaction that appends the events they are made from.
 
 mod breakdown;
+mod claims;
 mod dir;
 mod erase;
 mod error;
+mod keyring;
+mod keys;
 mod options;
 mod read;
 mod record;
@@ -26,8 +29,11 @@ use sqlx::SqlitePool;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 
 pub use breakdown::UsageRow;
+pub use claims::Claimed;
 pub use dir::DataDir;
 pub use error::{Code, Error};
+pub use keyring::KeyRing;
+pub use keys::{ApiKey, Secret};
 pub use options::Options;
 pub use read::{MAX_PAGE, Page, RunFilter, RunRow, SessionRow};
 pub(crate) use record::Row;
@@ -97,33 +103,32 @@ impl Store {
     /// brought up to date first, and those of [`Store::open`].
     pub async fn open_reading(path: &Path) -> Result<Self, Error> {
         let path = path.join(FILE);
-        match path.try_exists() {
-            Ok(true) => {}
-            Ok(false) => {
-                return Err(Error::new(
-                    Code::Absent,
-                    format!("{}: nothing is stored here yet", path.display()),
-                ));
-            }
-            Err(e) => return Err(Error::io(&path, "open the database", &e)),
-        }
         let options = SqliteConnectOptions::new().filename(&path).read_only(true).busy_timeout(PATIENCE);
         let pool = pool(READERS).connect_lazy_with(options);
-        let failed = |e| Error::database(&path, "open the database", &e);
-        let mut connection = pool.acquire().await.map_err(failed)?;
-        let version = schema::version(&mut connection, &path, schema::MIGRATIONS).await?;
-        drop(connection);
-        if version < schema::MIGRATIONS.len() {
-            return Err(Error::new(
-                Code::OlderSchema,
-                format!(
-                    "{}: the database has schema version {version}, this program needs {}: run a command that writes, such as `proscenium chat`, which brings it up to date",
-                    path.display(),
-                    schema::MIGRATIONS.len()
-                ),
-            ));
-        }
+        let remedy = "run a command that writes, such as `proscenium chat`, which brings it up to date";
+        up_to_date(&path, &pool, remedy).await?;
         Ok(Self { inner: Arc::new(Inner { pool, writer: None, path, dir: Mutex::new(None) }) })
+    }
+
+    /// Opens the database under `path` for a short change beside the process that owns the directory,
+    /// such as a key that is made while a server is at work. Nothing is locked but for the moment of a
+    /// write, which SQLite sees to; what belongs to the journal is the owner's alone.
+    ///
+    /// # Errors
+    /// `store.absent` when nothing is stored there yet, `store.older_schema` when the owner is an older
+    /// program, and those of [`Store::open`].
+    pub async fn open_beside(path: &Path) -> Result<Self, Error> {
+        let path = path.join(FILE);
+        let options = SqliteConnectOptions::new()
+            .filename(&path)
+            .synchronous(SqliteSynchronous::Full)
+            .foreign_keys(true)
+            .busy_timeout(PATIENCE);
+        let pool = pool(1).connect_lazy_with(options);
+        let remedy = "stop the process that works with it and try again, which brings it up to date";
+        up_to_date(&path, &pool, remedy).await?;
+        let writer = Some(pool.clone());
+        Ok(Self { inner: Arc::new(Inner { pool, writer, path, dir: Mutex::new(None) }) })
     }
 
     /// The pool for scene data and reads: a few connections, waiting up to ten seconds for a free one
@@ -159,6 +164,29 @@ impl Store {
             )
         })
     }
+}
+
+/// Looks whether the database is there and of this program's version; nothing is changed.
+async fn up_to_date(path: &Path, pool: &SqlitePool, remedy: &str) -> Result<(), Error> {
+    match path.try_exists() {
+        Ok(true) => {}
+        Ok(false) => {
+            return Err(Error::new(Code::Absent, format!("{}: nothing is stored here yet", path.display())));
+        }
+        Err(e) => return Err(Error::io(path, "open the database", &e)),
+    }
+    let failed = |e| Error::database(path, "open the database", &e);
+    let mut connection = pool.acquire().await.map_err(failed)?;
+    let version = schema::version(&mut connection, path, schema::MIGRATIONS).await?;
+    let needed = schema::MIGRATIONS.len();
+    if version < needed {
+        let message = format!(
+            "{}: the database has schema version {version}, this program needs {needed}: {remedy}",
+            path.display()
+        );
+        return Err(Error::new(Code::OlderSchema, message));
+    }
+    Ok(())
 }
 
 fn pool(connections: u32) -> SqlitePoolOptions {

@@ -17,11 +17,13 @@ pub struct Options {
     pub max_pending: usize,
     /// About how many events go into one commit: appends are added whole until it is reached.
     pub max_batch: usize,
+    /// Days for which a conversation is kept after its last change; 0 for ever.
+    pub keep_sessions_days: u32,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { data_dir: PathBuf::from("data"), max_pending: 8192, max_batch: 512 }
+        Self { data_dir: PathBuf::from("data"), max_pending: 8192, max_batch: 512, keep_sessions_days: 0 }
     }
 }
 
@@ -35,6 +37,7 @@ impl Options {
         }
         review.range("store.max_pending", self.max_pending, 1..=1_000_000);
         review.range("store.max_batch", self.max_batch, 1..=100_000);
+        review.range("store.keep_sessions_days", self.keep_sessions_days, 0..=36_500);
         review.end()
     }
 }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::error::{Code, Error};
-use crate::run::{Envelope, Event, RunId, RunStatus, SessionEvent, SessionId, TenantId};
+use crate::run::{Envelope, Event, Idempotency, RunId, RunStatus, SessionEvent, SessionId, TenantId};
 
 /// Most characters of a request that a list of runs shows.
 const REQUEST_CHARS: usize = 200;
@@ -59,6 +59,8 @@ pub(crate) struct Change {
     pub(crate) request: Option<String>,
     /// Turns that ended.
     pub(crate) turns: u32,
+    /// The name of the request, which is to be this run's alone.
+    pub(crate) idempotency: Option<Idempotency>,
 }
 
 impl Record {
@@ -119,11 +121,11 @@ fn of_run(event: &Event) -> Change {
         Event::RunCancelled { .. } => Some(RunStatus::Cancelled),
         _ => None,
     };
-    let request = match event {
-        Event::RunQueued(queued) => Some(short(&queued.request)),
-        _ => None,
+    let (request, idempotency) = match event {
+        Event::RunQueued(queued) => (Some(short(&queued.request)), queued.idempotency.clone()),
+        _ => (None, None),
     };
-    Change { status, request, turns: 0 }
+    Change { status, request, turns: 0, idempotency }
 }
 
 fn of_session(event: &SessionEvent) -> Change {

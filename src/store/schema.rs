@@ -11,8 +11,11 @@ const APPLICATION: i64 = 0x5052_4f53;
 
 /// Every version's change, in order; a file's version is how many of them were applied to it
 /// (SQLite's `user_version`). Entries are added, never changed.
-pub(super) const MIGRATIONS: &[&str] =
-    &[include_str!("../../migrations/0001_journal.sql"), include_str!("../../migrations/0002_costs.sql")];
+pub(super) const MIGRATIONS: &[&str] = &[
+    include_str!("../../migrations/0001_journal.sql"),
+    include_str!("../../migrations/0002_keys_and_idempotency.sql"),
+    include_str!("../../migrations/0003_costs.sql"),
+];
 
 /// The version of the file behind `connection`; 0 for an empty one.
 ///

@@ -43,6 +43,7 @@ pub(crate) fn event(n: u128, seq: u64) -> Envelope<Event> {
             user: "keysersoze".to_owned(),
             task: TaskId(Uuid::from_u128(n)),
             plan_only: false,
+            idempotency: None,
         }),
         seq => Event::StepStarted { step: u32::try_from(seq).unwrap() },
     };
@@ -507,7 +508,7 @@ async fn a_scenes_faulty_schema_names_the_scene_and_applies_nothing() {
 #[test]
 fn options_outside_their_bounds_are_named() {
     assert!(Options::default().problems().is_empty());
-    let options = Options { data_dir: "".into(), max_pending: 0, max_batch: 0 };
-    assert_eq!(options.problems().len(), 3);
+    let options = Options { data_dir: "".into(), max_pending: 0, max_batch: 0, keep_sessions_days: 36_501 };
+    assert_eq!(options.problems().len(), 4);
     assert!(serde_json::from_str::<Options>(r#"{"max_pendig": 1}"#).is_err());
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use sqlx::{AssertSqlSafe, Row as _, SqliteConnection};
 
 use super::Store;
+use super::claims::Claims;
 use super::error::{Code, Error};
 use super::record::{Row, Stream, status_named, status_text};
 use crate::run::{RunStatus, SessionId, TenantId};
@@ -38,6 +39,7 @@ impl Store {
         let failed = |e| Error::database(self.path(), "append to the journal", &e);
         let mut tx = self.writer()?.begin_with("BEGIN IMMEDIATE").await.map_err(failed)?;
         let mut heads = heads(&mut tx, groups).await.map_err(failed)?;
+        let mut claims = Claims::read(&mut tx, groups).await.map_err(failed)?;
         let mut broken: BTreeMap<&Stream, Error> = BTreeMap::new();
         let mut accepted: Vec<&Row> = Vec::new();
         let mut outcomes = Vec::with_capacity(groups.len());
@@ -50,7 +52,8 @@ impl Store {
             for (stream, rows) in streams {
                 let checked = match broken.get(stream) {
                     Some(error) => Err(error.clone()),
-                    None => advance(heads.get(stream), &rows),
+                    None => advance(heads.get(stream), &rows)
+                        .and_then(|head| claims.add(stream, &rows).map(|()| head)),
                 };
                 match checked {
                     Ok(head) => {
@@ -74,6 +77,7 @@ impl Store {
                     list(&mut tx, stream, head).await.map_err(failed)?;
                 }
             }
+            claims.write(&mut tx).await.map_err(failed)?;
         }
         tx.commit().await.map_err(failed)?;
         Ok(outcomes)

@@ -10,6 +10,7 @@ mod degradation;
 mod example;
 mod figures;
 mod gateway;
+mod keys;
 mod llm_faults;
 mod planner_faults;
 mod planner_worth;
@@ -18,9 +19,11 @@ mod readme;
 mod real_replies;
 mod scenarios;
 mod scene_faults;
+mod sessions;
 #[path = "../../scenes/shipped.rs"]
 mod shipped;
 mod store_faults;
 mod stranger;
+mod streaming;
 #[path = "../support/mod.rs"]
 mod support;

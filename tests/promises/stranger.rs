@@ -174,6 +174,16 @@ async fn its_books_are_reserved_with_every_argument_the_user_gives() {
     )
     .await;
     town.reserves(
+        "Reserve \"Dubliners\" from tomorrow for 7 days for Nina Weber",
+        json!({"title": "Dubliners", "from": "2026-05-05", "days": 7, "reader": "Nina Weber"}),
+    )
+    .await;
+    town.reserves(
+        "Prenota \"Il gattopardo\" per Giulia Ferri dal 15 giugno per 10 giorni",
+        json!({"title": "Il gattopardo", "from": "2026-06-15", "days": 10, "reader": "Giulia Ferri"}),
+    )
+    .await;
+    town.reserves(
         "Prenota \"La coscienza di Zeno\" dal 1 settembre per 30 giorni, nota: edizione illustrata",
         json!({"title": "La coscienza di Zeno", "from": "2026-09-01", "days": 30, "note": "edizione illustrata"}),
     )
@@ -184,9 +194,39 @@ async fn its_books_are_reserved_with_every_argument_the_user_gives() {
 #[tokio::test]
 async fn its_requests_are_understood_in_words_that_no_example_has() {
     let town = Town::built().await;
+    town.searches("C'è qualcosa di Primo Levi in biblioteca?", json!({"author": "Primo Levi"})).await;
+    town.searches(
+        "Which titles by Virginia Woolf does the library have?",
+        json!({"author": "Virginia Woolf"}),
+    )
+    .await;
+    town.searches("In biblioteca avete qualcosa di Natalia Ginzburg?", json!({"author": "Natalia Ginzburg"}))
+        .await;
+    town.searches("Does the library have anything by Toni Morrison?", json!({"author": "Toni Morrison"}))
+        .await;
     town.searches("Are there any books written by Virginia Woolf?", json!({"author": "Virginia Woolf"}))
         .await;
     town.searches("Sto cercando un libro di Primo Levi", json!({"author": "Primo Levi"})).await;
+    town.reserves(
+        "Mi serve \"Gomorra\" per 15 giorni a partire dal 12 maggio, potresti prenotarlo?",
+        json!({"title": "Gomorra", "from": "2026-05-12", "days": 15}),
+    )
+    .await;
+    town.reserves(
+        "I need \"Middlemarch\" for 20 days from 9 June, could you reserve it?",
+        json!({"title": "Middlemarch", "from": "2026-06-09", "days": 20}),
+    )
+    .await;
+    town.reserves(
+        "Avrei bisogno di \"Il nome della rosa\" dal 3 giugno per 7 giorni: me lo prenoti?",
+        json!({"title": "Il nome della rosa", "from": "2026-06-03", "days": 7}),
+    )
+    .await;
+    town.reserves(
+        "Vorrei leggere \"Lessico famigliare\" dal 9 giugno per 12 giorni, lo puoi prenotare?",
+        json!({"title": "Lessico famigliare", "from": "2026-06-09", "days": 12}),
+    )
+    .await;
     town.reserves(
         "Vorrei avere in prestito \"Gomorra\" dal 12 maggio per 15 giorni",
         json!({"title": "Gomorra", "from": "2026-05-12", "days": 15}),
@@ -317,6 +357,13 @@ async fn what_no_scene_serves_calls_no_tool_and_says_what_can_be_done() {
     let town = Town::built().await;
     for words in [
         "Calcola la radice quadrata di 144",
+        "Write me a poem about libraries and the sea",
+        "Scrivi un racconto ambientato in una biblioteca",
+        "Who invented the public library?",
+        "What happened to the library of Alexandria?",
+        "What is the Italian word for book?",
+        "Ci sono biblioteche a Milano?",
+        "Mi serve un consiglio, potresti aiutarmi?",
         "What is the capital of Australia?",
         "Scrivi una poesia sul mare",
         "Translate \"good morning\" into Japanese",

@@ -35,7 +35,7 @@ pub use backend::{Backend, Reached};
 pub use gate::Gate;
 pub use house::{House, Setup, Told};
 pub use request::{forced_tool, is_repair, last_message, section, tool_names, tool_results};
-pub use scripted::{Counted, End, Scripted, ScriptedCall, chunk};
+pub use scripted::{Counted, End, Scripted, ScriptedCall, arguments, chunk, finish, words};
 pub use server::ScriptedLlm;
 
 /// Stands where the embedded rules would, and fails every call: for tests of what comes before them.

@@ -22,6 +22,8 @@ pub enum Scripted {
     Status { code: u16, headers: Vec<(String, String)>, body: String },
     /// Events written as they are (see [`chunk`]), and how the stream ends.
     Stream(Vec<String>, End),
+    /// Events of a stream, then no more until the gate is open, then the events of another stream.
+    Paused(Vec<String>, Gate, Box<Scripted>),
     /// The request is taken, and nothing is ever answered.
     Silence,
     /// Status 200 and JSON's content type around this text.
@@ -214,6 +216,22 @@ impl Counted {
 pub fn chunk(choice: Value) -> String {
     let body = json!({"id": "scripted", "object": "chat.completion.chunk", "choices": [choice]});
     format!("data: {body}")
+}
+
+/// A stream's event that says these words.
+pub fn words(text: &str) -> String {
+    chunk(json!({"delta": {"content": text}}))
+}
+
+/// A stream's event with a piece of the arguments of its only call.
+pub fn arguments(function: &str, text: &str) -> String {
+    chunk(json!({"delta": {"tool_calls": [{"index": 0, "id": "call_0",
+        "function": {"name": function, "arguments": text}}]}}))
+}
+
+/// A stream's event that says why the reply ends.
+pub fn finish(reason: &str) -> String {
+    chunk(json!({"delta": {}, "finish_reason": reason}))
 }
 
 fn pieces(text: &str) -> Vec<String> {

@@ -8,10 +8,11 @@ use actix_web::http::StatusCode;
 use actix_web::web::{self, Bytes, Data, PayloadConfig};
 use actix_web::{App, HttpRequest, HttpResponse, HttpServer};
 use futures::StreamExt;
-use futures::stream;
+use futures::stream::{self, LocalBoxStream};
 use proscenium::llm::{ModelOptions, Options};
 use serde_json::Value;
 
+use super::gate::Gate;
 use super::scripted::{End, Scripted};
 
 type Handler = dyn Fn(&Value, usize) -> Scripted + Send + Sync;
@@ -141,6 +142,7 @@ async fn answer(script: Data<Script>, request: HttpRequest, body: Bytes) -> Http
         Scripted::Json(value) => json(value.to_string()),
         Scripted::Malformed(text) => json(text),
         Scripted::Stream(lines, end) => events(lines, end),
+        Scripted::Paused(before, gate, after) => paused(before, gate, *after),
         Scripted::Silence => std::future::pending().await,
         Scripted::WrongContentType => {
             HttpResponse::Ok().content_type("text/html").body("<html><body>It works!</body></html>")
@@ -161,21 +163,35 @@ fn json(body: String) -> HttpResponse {
 }
 
 fn events(lines: Vec<String>, end: End) -> HttpResponse {
+    HttpResponse::Ok().content_type("text/event-stream").streaming(pieces(lines, end))
+}
+
+fn paused(before: Vec<String>, gate: Gate, after: Scripted) -> HttpResponse {
+    let Scripted::Stream(lines, end) = after else { panic!("{after:?} cannot follow a pause") };
+    let wait = stream::once(async move {
+        gate.passed().await;
+        Ok(Bytes::from(": the gate is open\n\n"))
+    });
+    let body = pieces(before, End::Unsaid).chain(wait).chain(pieces(lines, end));
+    HttpResponse::Ok().content_type("text/event-stream").streaming(body)
+}
+
+fn pieces(lines: Vec<String>, end: End) -> LocalBoxStream<'static, Result<Bytes, std::io::Error>> {
     let mut pieces: Vec<Result<Bytes, std::io::Error>> =
         lines.into_iter().map(|line| Ok(Bytes::from(format!("{line}\n\n")))).collect();
     if end == End::Done {
         pieces.push(Ok(Bytes::from("data: [DONE]\n\n")));
     }
-    let mut response = HttpResponse::Ok();
-    response.content_type("text/event-stream");
     let pieces = stream::iter(pieces);
     match end {
-        End::Done | End::Unsaid => response.streaming(pieces),
-        End::Never => response.streaming(pieces.chain(stream::pending())),
+        End::Done | End::Unsaid => pieces.boxed_local(),
+        End::Never => pieces.chain(stream::pending()).boxed_local(),
         // The pause lets what was said so far go out before the connection breaks.
-        End::Cut => response.streaming(pieces.chain(stream::once(async {
-            tokio::task::yield_now().await;
-            Err(std::io::Error::other("scripted"))
-        }))),
+        End::Cut => pieces
+            .chain(stream::once(async {
+                tokio::task::yield_now().await;
+                Err(std::io::Error::other("scripted"))
+            }))
+            .boxed_local(),
     }
 }

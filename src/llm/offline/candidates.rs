@@ -106,7 +106,11 @@ pub(super) fn find(source: &Source, fields: &[Field], verbs: &[String]) -> Vec<C
             && tokens.get(i + 1).is_some_and(|t| t.word && t.capital() && !source.gone(i + 1));
         let plain_number = super::numbers::word(&token.norm).is_some()
             || (lexicon::is_stop(&token.norm) && !(named && token.raw.len() == 1 && token.capital()));
-        let calendar = super::dates::is_calendar(&token.norm);
+        // "Marco Villa" is nobody's month.
+        let person = token.capital()
+            && lexicon::is_first_name(&token.norm)
+            && tokens.get(i + 1).is_some_and(|t| t.word && t.capital());
+        let calendar = super::dates::is_calendar(&token.norm) && !person;
         let verb = lexicon::is_action(&token.features().concepts);
         let opens = token.first && token.capital();
         let common = opens
@@ -230,9 +234,12 @@ fn candidate(source: &Source, first: usize, last: usize, quoted: bool) -> Candid
         }
         steps += 1;
         let joins = token.lower == "e" || token.is(&["ed", "and", "or"]);
+        // "… for 7 days for X", "2 seats for X": what is counted speaks of its number alone.
+        let counted = source.found.numbers.iter().any(|n| n.last + 1 == i && tokens[n.last].digit());
         if steps > 5
             || source.found.taken[i]
             || joins
+            || counted
             || (token.capital() && !token.first && token.norm != "i")
         {
             break;

@@ -2,6 +2,7 @@
 //! "and" or comma only where both sides are requests by themselves.
 
 use super::entities::Entities;
+use super::pronouns;
 use super::text::{self, Token};
 
 /// Most clauses of one request; what is beyond stays with the last.
@@ -409,6 +410,30 @@ impl Part<'_> {
         self.tokens[first..].iter().find(|t| t.word).is_some_and(|t| t.is(&words))
     }
 
+    /// Whether a part only hands on what was said before it to its verb ("…, potresti prenotarlo?"), so
+    /// that the values stand in what was said and the two are one request.
+    fn continues(
+        &self,
+        said: (usize, usize),
+        order: (usize, usize),
+        left: Option<(usize, bool)>,
+        right: Option<(usize, bool)>,
+        judge: &dyn Judge,
+    ) -> bool {
+        if !pronouns::hands_back(&self.tokens[order.0..=order.1]) {
+            return false;
+        }
+        match (left, right) {
+            (None, _) => true,
+            (Some(l), Some(r)) if l.0 == r.0 => true,
+            // What was said leads nowhere for sure; both together lead where the order does.
+            (Some((_, false)), Some(r)) => {
+                judge.tool(&self.words(said.0, order.1), None).is_some_and(|whole| whole.0 == r.0)
+            }
+            _ => false,
+        }
+    }
+
     /// Splits at "e", "and" and commas where both sides lead somewhere by themselves.
     fn soft(&self, first: usize, last: usize, judge: &dyn Judge) -> Vec<Clause> {
         let mut pieces: Vec<(usize, usize)> = Vec::new();
@@ -455,7 +480,7 @@ impl Part<'_> {
                 (None, Some((_, sure))) => sure && judge.acts(&words),
                 _ => false,
             };
-            if apart {
+            if apart && !self.continues(*current, (a, b), left, right, judge) {
                 out.push((a, b));
             } else {
                 current.1 = b;

@@ -2,7 +2,7 @@
 
 use jiff::civil::Date;
 
-use super::dates::{self, Day};
+use super::dates::{self, Day, Role};
 use super::numbers::{self, Number};
 use super::text::Token;
 use super::times::{self, Hour};
@@ -53,13 +53,28 @@ impl Entities {
         for (b, q) in blocked.iter_mut().zip(&quoted) {
             *b |= *q;
         }
-        let days = dates::find(tokens, today, &blocked);
+        let mut days = dates::find(tokens, today, &blocked);
+        for day in days.iter_mut().filter(|day| day.role == Role::From) {
+            day.first = opened(tokens, day.first);
+        }
         for day in &days {
             taken[day.first..=day.last].fill(true);
         }
         let numbers =
             numbers::find(tokens).into_iter().filter(|n| !taken[n.first] && !quoted[n.first]).collect();
         Self { days, hours, numbers, quotes, taken, quoted }
+    }
+}
+
+/// Where a beginning really begins: "a partire dal 12", "starting from Monday".
+fn opened(tokens: &[Token], first: usize) -> usize {
+    let back = |n: usize, words: &[&str]| first.checked_sub(n).is_some_and(|i| tokens[i].is(words));
+    if back(1, &["partire", "decorrere", "cominciare", "iniziare"]) && back(2, &["a"]) {
+        first - 2
+    } else if back(1, &["starting", "beginning"]) {
+        first - 1
+    } else {
+        first
     }
 }
 

@@ -4,6 +4,7 @@
 use serde_json::json;
 
 use super::lexicon;
+use super::pronouns;
 use super::schema::{Field, Kind};
 use super::slots::Filled;
 use super::source::Source;
@@ -176,6 +177,7 @@ fn announced(field: &Field, all: &[Field], source: &Source) -> Option<(usize, us
         return Some((i, stop(source, i, all, field)));
     }
     let colon = tokens.iter().position(|t| t.raw == ":");
+    let colon = colon.filter(|i| !pronouns::hands_back(&tokens[i + 1..]));
     colon.filter(|i| *i < end && !source.used[i + 1]).map(|i| (i + 1, stop(source, i + 1, all, field)))
 }
 

@@ -10,6 +10,7 @@ use jiff::civil::Date;
 use super::entities::{self, Entities};
 use super::lexicon;
 use super::prompt::SceneCard;
+use super::pronouns;
 use super::schema::{self, Field, Kind};
 use super::text::{self, Features, Token, features, name_words};
 
@@ -157,7 +158,7 @@ pub(super) fn sort(f: &Features) -> (Sort, f64) {
         (Sort::Helper, 0.3)
     } else if lexicon::is_measure(&f.norm) {
         (Sort::Helper, 0.35)
-    } else if lexicon::is_action(&f.concepts) {
+    } else if lexicon::is_action(&f.concepts) || pronouns::is_suffixed(&f.norm) {
         (Sort::Action, 0.6)
     } else {
         (Sort::Subject, 1.0)

@@ -23,6 +23,7 @@ mod numbers;
 mod options;
 mod plan;
 mod prompt;
+mod pronouns;
 mod recap;
 mod render;
 mod routing;
@@ -87,6 +88,14 @@ impl Offline {
         let reply = Reply { text, calls, finish_reason: Some(finish.to_owned()), model: NAME.to_owned() };
         Completion { reply, usage, first_token: None }
     }
+}
+
+/// The question for arguments that only the user can say, in the user's language where the rules speak
+/// it: `missing` names properties of the JSON Schema `parameters`.
+pub fn question(parameters: &Value, missing: &[&str], language: &str) -> String {
+    let fields = schema::fields(parameters);
+    let missing: Vec<_> = fields.iter().filter(|f| missing.contains(&f.name.as_str())).collect();
+    ask::question(&missing, prompt::Lang::of(language))
 }
 
 fn forced(request: &Request, usual: &str, arguments: Value) -> ReplyCall {

@@ -103,10 +103,12 @@ fn suits(field: &Field, kind: &Kind, candidate: &Candidate, all: &[Field]) -> f6
         field.speaks_of(cue) < 0.5
             && all.iter().any(|o| o.name != field.name && o.cues.iter().any(|f| f.similarity(cue) > 0.8))
     });
+    let lead = candidate.lead.as_str();
+    // "… for 7 days for X": what was counted before "for" says nothing of X.
+    let foreign = foreign && !(*kind == Kind::Person && matches!(lead, "for" | "per"));
     if foreign {
         score -= 0.5;
     }
-    let lead = candidate.lead.as_str();
     let known = candidate.capital
         && candidate
             .text
@@ -149,6 +151,13 @@ fn suits(field: &Field, kind: &Kind, candidate: &Candidate, all: &[Field]) -> f6
                 0.0
             };
             score -= if lead == "in" { 0.3 } else { 0.0 };
+            // People are not put between quotation marks where titles are.
+            score -= if candidate.quoted { 0.4 } else { 0.0 };
+            // Who made something stands behind "by" and "di", for whom it is behind "for" and "per".
+            let made = matches!(lead, "by" | "di");
+            if made && candidate.capital {
+                score += if speaks_for(field) { -0.5 } else { 0.15 };
+            }
             score += if candidate.capital { 0.3 } else { 0.0 };
             score += if candidate.intro || candidate.asked { 0.9 } else { 0.0 };
             score -= if candidate.digits
@@ -205,6 +214,11 @@ fn suits(field: &Field, kind: &Kind, candidate: &Candidate, all: &[Field]) -> f6
         score -= 0.3;
     }
     score
+}
+
+/// Whether an argument says for whom something is ("if it is for somebody else").
+fn speaks_for(field: &Field) -> bool {
+    super::text::tokens(&field.description).iter().any(|t| t.is(&["for", "per"]))
 }
 
 /// The end of the noun that begins at `first`: "penne blu", "carta da stampa", not "penne ci sono".

@@ -8,13 +8,16 @@ use std::rc::Rc;
 use jiff::Zoned;
 use serde_json::{Value, json};
 
+use super::candidates;
 use super::clauses::{self, Clause, Judge, Link};
 use super::entities::Entities;
 use super::followup;
 use super::index::Index;
 use super::lexicon;
 use super::prompt::{Conversation, Executed, Pending, Prompt};
-use super::routing::{Hit, STRONG};
+use super::pronouns;
+use super::routing::{FITS, Hit, STRONG};
+use super::schema::Kind;
 use super::slots;
 use super::talk::{self, Talk};
 use super::text;
@@ -207,6 +210,18 @@ impl Planner {
             previous = Some(clause);
         }
         unserved.extend(dangling);
+        // "Sono X. Chiedi … per me": who somebody says to be is told to the tool that takes a person, and
+        // is no request by itself.
+        let told: Vec<bool> = drafts
+            .iter()
+            .zip(drafts.iter().skip(1))
+            .map(|(one, next)| {
+                let takes = self.index.fields(next.hit).iter().any(|f| f.kind == Kind::Person);
+                takes && next.hit.scene != one.hit.scene && self.introduces(&one.purpose)
+            })
+            .collect();
+        let mut told = told.into_iter();
+        drafts.retain(|_| !told.next().unwrap_or(false));
         // A re-plan does not do again what was done.
         drafts.retain(|d| {
             let tool = self.tool_name(d.hit);
@@ -218,6 +233,16 @@ impl Planner {
             })
         });
         (drafts, unserved)
+    }
+
+    /// Whether words only say who somebody is, without a word that a scene may be called by.
+    fn introduces(&self, words: &str) -> bool {
+        let tokens = text::tokens(words);
+        let content = tokens.iter().filter(|t| t.word && !lexicon::is_stop(&t.norm));
+        let content: Vec<&str> =
+            content.filter(|t| !lexicon::is_chat(&t.norm)).map(|t| t.raw.as_str()).collect();
+        let name = candidates::introduced(words, &self.now);
+        name.is_some_and(|name| content.join(" ") == name)
     }
 
     /// The tool of a clause and its purpose in words of its own.
@@ -240,7 +265,25 @@ impl Planner {
                 return Some((hit, whole));
             }
         }
-        found
+        found.or_else(|| Some((self.ordered(&clause.text)?, clause.text.clone())))
+    }
+
+    /// "Vorrei leggere X per 5 giorni, puoi prenotarlo?": the tool of the order at the end, where what
+    /// stands before it leads nowhere and gives the tool its values. Of several the one that lacks least.
+    fn ordered(&self, words: &str) -> Option<Hit> {
+        let order = pronouns::order(words)?;
+        let hits = self.index.hits(order, self.today(), None).into_iter().filter(|h| h.score >= FITS);
+        let lacking = |hit: &Hit| {
+            let fields = self.index.fields(*hit);
+            let filled = slots::fill(fields, words, &self.now, &[], false);
+            (!filled.values.is_empty()).then(|| filled.missing(fields).len())
+        };
+        let known = hits.filter_map(|hit| Some((lacking(&hit)?, hit)));
+        let best = |a: (usize, Hit), b: (usize, Hit)| {
+            let better = b.0 < a.0 || (b.0 == a.0 && b.1.score > a.1.score + 1e-9);
+            if better { b } else { a }
+        };
+        known.reduce(best).map(|(_, hit)| hit)
     }
 
     /// Whether words have a value for the tool beside days, names and codes.

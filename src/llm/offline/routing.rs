@@ -1,13 +1,17 @@
 //! Which tool of which scene serves some words: likeness to examples, and how much of the words the
 //! tool's own texts cover.
 
+use std::rc::Rc;
+
 use jiff::civil::Date;
 
 use super::entities::Entities;
 use super::index::{Entry, Index, SLOT_WEIGHT, SLOTS, Sort, code, senses, slots, sort};
 use super::lexicon;
+use super::pronouns;
 use super::schema::{Field, Kind};
-use super::text::{self, features};
+use super::slots as arguments;
+use super::text::{self, Features, Token, features};
 
 /// Below this nothing fits.
 pub(super) const FITS: f64 = 0.42;
@@ -60,6 +64,12 @@ struct Clause {
     timed: bool,
     /// Somebody wants something done ("vorrei", "I need") and does not ask to be told.
     wish: bool,
+    /// It asks whether or which there is of something: "c'è …", "do you have …".
+    stock: bool,
+    /// The thing that it asks the existence of, where it names one: "c'è un …", "are there any …".
+    thing: Option<Rc<Features>>,
+    /// What it asks for by "what is …", word by word.
+    asked: Vec<Vec<(usize, f64)>>,
 }
 
 impl Index {
@@ -93,18 +103,26 @@ impl Index {
 
     /// All tools that come into question, in the order of the catalogue.
     pub fn hits(&self, clause: &str, today: Date, near: Option<usize>) -> Vec<Hit> {
-        let clause = self.read(clause, today);
+        let said = clause;
+        let clause = self.read(said, today);
         if clause.words.is_empty() {
             return Vec::new();
         }
         let score = |entry: &Entry| {
-            let score = self.score(&clause, entry, near == Some(entry.scene))?;
+            let (score, called) = self.score(&clause, entry, near == Some(entry.scene))?;
+            // "C'è qualcosa di X in biblioteca?": the scene is called by its own word, and what else is
+            // said is a value that its tool looks by.
+            let score = if called && score < STRONG + 0.1 && has_value(entry, said, today) {
+                STRONG + 0.2 * score.max(0.0)
+            } else {
+                score
+            };
             Some(Hit { scene: entry.scene, tool: entry.tool, score })
         };
         self.tools.iter().filter_map(score).collect()
     }
 
-    fn score(&self, clause: &Clause, entry: &Entry, near: bool) -> Option<f64> {
+    fn score(&self, clause: &Clause, entry: &Entry, near: bool) -> Option<(f64, bool)> {
         let near = near && clause.back;
         let (mut cover, mut total, mut strength) = (0.0, 0.0, 0.0_f64);
         let (mut subject, mut action, mut unknown, mut unmatched) = (0.0_f64, 0.0_f64, 0, 0);
@@ -201,7 +219,19 @@ impl Index {
         } else if subject < 0.5 && !((entry.open && named >= 0.8) || worded) {
             score *= 0.9;
         }
-        Some(score)
+        // "What is the … for …" is for the tool that has a word for it.
+        let has = |word: &Vec<(usize, f64)>| word.iter().any(|(id, _)| entry.words.contains_key(id));
+        if !clause.asked.is_empty() && !clause.asked.iter().any(has) && like < 0.93 {
+            score -= 0.25;
+        }
+        // "C'è un cineclub a …?" asks for another one, not for what is in it.
+        let itself = clause.thing.as_ref().is_some_and(|thing| {
+            text::name_words(&self.scenes[entry.scene].scene)
+                .iter()
+                .any(|word| features(word).similarity(thing) > 0.8)
+        });
+        let called = clause.stock && !itself && !tool.writes() && subject >= 0.5 && unknown == 0;
+        Some((score, called))
     }
 
     /// The content words of a clause with the words of the catalogue they are like.
@@ -216,7 +246,9 @@ impl Index {
         let mut account = false;
         let number = |i: usize| entities.numbers.iter().any(|n| (n.first..=n.last).contains(&i));
         for (i, token) in tokens.iter().enumerate() {
-            account |= i > 0 && (token.raw == ":" || token.is(&["perche", "because", "poiche", "saying"]));
+            account |= i > 0
+                && ((token.raw == ":" && !pronouns::hands_back(&tokens[i + 1..]))
+                    || token.is(&["perche", "because", "poiche", "saying"]));
             let address = token.raw.contains('@') || token.raw.contains("://");
             if !token.word
                 || entities.taken[i]
@@ -237,6 +269,14 @@ impl Index {
             let before = matches.len();
             matches.extend(code(&token.norm).into_iter().flat_map(|c| self.like(&features(&c)).to_vec()));
             let coded = matches.len() > before;
+            // "Marco Villa": behind a first name a capital is a name, whatever else the word means.
+            let named = i > 0
+                && token.capital()
+                && tokens[i - 1].capital()
+                && lexicon::is_first_name(&tokens[i - 1].norm);
+            if named && !coded {
+                matches.clear();
+            }
             if matches.is_empty() && (token.digit() || asking) {
                 continue;
             }
@@ -322,8 +362,64 @@ impl Index {
                 "i", "we",
             ])
         });
-        Clause { words, slots: there, back, own, lead, tells, wh, timed: !entities.hours.is_empty(), wish }
+        let timed = !entities.hours.is_empty();
+        let (stock, thing) = asks_for_stock(&tokens);
+        let asked = self.asked(&tokens);
+        Clause { words, slots: there, back, own, lead, tells, wh, timed, wish, stock, thing, asked }
     }
+
+    /// "What is the Italian word for …": the words for what a question asks, each with the words of the
+    /// catalogue it is like. What follows a preposition only says more of it. Nothing where they are none
+    /// of the scenes' words by nature: codes and numbers.
+    fn asked(&self, tokens: &[Token]) -> Vec<Vec<(usize, f64)>> {
+        let words: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
+        let what = words.first().is_some_and(|t| t.is(&["what", "which", "qual", "quale", "quali", "cos"]));
+        let is = words.get(1).is_some_and(|t| t.lower == "è" || t.is(&["is", "are", "s", "sono"]));
+        if !what || !is {
+            return Vec::new();
+        }
+        let asked = words.iter().skip(2).take_while(|t| {
+            !t.is(&["of", "for", "in", "at", "on", "di", "del", "della", "dei", "delle", "per", "al", "a"])
+        });
+        let asked: Vec<_> = asked.filter(|t| !lexicon::is_stop(&t.norm)).collect();
+        if asked.iter().any(|t| t.digit()) {
+            return Vec::new();
+        }
+        asked.iter().map(|t| self.like(&t.features()).to_vec()).collect()
+    }
+}
+
+/// Whether the words ask for what there is ("c'è …", "ci sono …", "avete …", "is there …", "have you got
+/// …"), and the thing, where it follows at once.
+fn asks_for_stock(tokens: &[Token]) -> (bool, Option<Rc<Features>>) {
+    let words: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
+    let then = |i: usize, list: &[&str]| words.get(i + 1).is_some_and(|t| t.is(list));
+    let is_there = |i: usize| {
+        let t = words[i];
+        (t.is(&["c", "ce"]) && words.get(i + 1).is_some_and(|n| n.lower == "è"))
+            || (t.is(&["ci"]) && then(i, &["sono"]))
+            || (t.is(&["is", "are"]) && then(i, &["there"]))
+            || (t.is(&["there"]) && then(i, &["is", "are"]))
+    };
+    if !tokens.iter().any(|t| t.raw == "?") {
+        return (false, None);
+    }
+    if let Some(i) = (0..words.len()).find(|i| is_there(*i)) {
+        let article = |t: &&&Token| t.is(&["un", "una", "uno", "a", "an", "any", "some", "the", "il", "la"]);
+        let thing = words.iter().skip(i + 2).find(|t| !article(t)).map(|t| t.features());
+        return (true, thing);
+    }
+    let has = words.iter().any(|t| t.is(&["avete", "have", "got", "esiste", "esistono"]));
+    (has || words.first().is_some_and(|t| t.is(&["has"])), None)
+}
+
+/// Whether the words give the tool an argument.
+fn has_value(entry: &Entry, words: &str, today: Date) -> bool {
+    let Ok(now) = today.to_zoned(jiff::tz::TimeZone::UTC) else { return false };
+    let filled = arguments::fill(&entry.fields, words, &now, &[], false);
+    let said =
+        |f: &&Field| !matches!(f.kind, Kind::Fixed(_)) && filled.values.get(&f.name) != f.default.as_ref();
+    entry.fields.iter().filter(said).any(|f| filled.values.contains_key(&f.name))
 }
 
 /// How alike a clause and an example are, from 0 to 1.

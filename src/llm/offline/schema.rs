@@ -310,7 +310,8 @@ fn string_kind(name: &[String], hints: &[Rc<Features>], description: &str) -> Ki
     let hinted = || {
         // "Name of the restaurant" makes no person of a restaurant, "number of the ticket" a code.
         let words = hints.iter().take(6).map(|f| f.norm.as_str()).filter(|w| !named(w));
-        words.filter_map(word_kind).find(|k| *k != Kind::Date || hints.len() < 4)
+        let found = words.filter_map(word_kind).find(|k| *k != Kind::Date || hints.len() < 4);
+        found.or_else(|| names_somebody(hints, description).then_some(Kind::Person))
     };
     // The last word of a name is what it is: `book_title` is a title, `room_id` an id.
     match name {
@@ -339,6 +340,21 @@ fn string_kind(name: &[String], hints: &[Rc<Features>], description: &str) -> Ki
         },
         _ => name.iter().rev().find_map(|w| word_kind(w)).or_else(hinted).unwrap_or(Kind::Thing),
     }
+}
+
+/// "Name of the reader, if it is for somebody else", "name of the director, such as Federico Fellini":
+/// whether a description speaks of a name that somebody has.
+fn names_somebody(hints: &[Rc<Features>], description: &str) -> bool {
+    let name = hints.iter().take(2).any(|f| matches!(f.norm.as_str(), "name" | "nome"));
+    let body = |f: &Rc<Features>| {
+        matches!(f.norm.as_str(), "somebody" | "someone" | "anybody" | "qualcuno" | "altri" | "whom")
+    };
+    let tokens = text::tokens(description);
+    let sample = tokens.windows(2).any(|pair| {
+        !pair[0].first && pair.iter().all(|t| t.word && t.capital()) && lexicon::is_first_name(&pair[0].norm)
+    });
+    let said = tokens.iter().filter(|t| t.word).any(|t| body(&t.features()));
+    name && (said || sample)
 }
 
 fn word_kind(word: &str) -> Option<Kind> {

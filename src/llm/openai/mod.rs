@@ -5,6 +5,7 @@
 //! once and keeps status, headers and bounds, [`reply`] and [`stream`] read what servers really send.
 
 mod encode;
+mod ordered;
 mod reply;
 mod stream;
 mod transport;
@@ -26,8 +27,9 @@ use super::error::{Error, Kind};
 use super::options::{Forcing, ModelOptions, Options};
 use super::prices::Price;
 use super::provider::{CallControl, Provider};
-use super::{Completion, Request, tokens};
+use super::{Completion, Request, Sink, tokens};
 use crate::run::Usage;
+use ordered::Ordered;
 use reply::Read;
 use transport::{Bounds, Once, Watch};
 
@@ -85,7 +87,7 @@ impl OpenAi {
     }
 
     /// One HTTP exchange; what a stream had said when it failed is in the error's second part.
-    async fn exchange(&self, request: &Request, access: Access) -> Result<Read, (Kind, u64)> {
+    async fn exchange(&self, request: &Request, access: Access, sink: &Sink) -> Result<Read, (Kind, u64)> {
         let body = encode::body(request, &self.model);
         let watch = Watch::default();
         let asked = Instant::now();
@@ -106,11 +108,11 @@ impl OpenAi {
         };
         let client = Client::build(self.http.clone(), access).with_http_service(once);
         if !self.model.stream {
-            let body: Value = client.chat().create_byot(body).await.map_err(|e| (told(e), 0))?;
+            let body: Value = client.chat().create_byot(Ordered(&body)).await.map_err(|e| (told(e), 0))?;
             return reply::whole(&body).map_err(|kind| (kind, 0));
         }
         let mut chunks =
-            client.chat().create_stream_byot::<_, Value>(body).await.map_err(|e| (told(e), 0))?;
+            client.chat().create_stream_byot::<_, Value>(Ordered(&body)).await.map_err(|e| (told(e), 0))?;
         let mut so_far = stream::Accumulator::default();
         let mut began = None;
         loop {
@@ -124,7 +126,7 @@ impl OpenAi {
                 Err(_) => return Err((silence, so_far.tokens())),
                 Ok(None) => break,
                 Ok(Some(Ok(chunk))) => {
-                    so_far.add(&chunk).map_err(|kind| (kind, so_far.tokens()))?;
+                    so_far.add(&chunk, sink).map_err(|kind| (kind, so_far.tokens()))?;
                     if began.is_none() && !so_far.is_empty() {
                         began = Some(Instant::now());
                     }
@@ -146,12 +148,12 @@ impl Provider for OpenAi {
         &self.model.name
     }
 
-    async fn complete(&self, request: &Request, _: &CallControl) -> Result<Completion, Error> {
+    async fn complete(&self, request: &Request, ctl: &CallControl) -> Result<Completion, Error> {
         let name = &self.model.name;
         let access =
             self.access.clone().map_err(|detail| Error::new(name, Kind::NotConfigured { detail }))?;
         let key = access.key.clone();
-        match self.exchange(request, access).await {
+        match self.exchange(request, access, &ctl.sink).await {
             Ok(Read { mut reply, usage, first_token }) => {
                 reply.model.clone_from(name);
                 let usage = match usage {

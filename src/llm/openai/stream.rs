@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::super::error::Kind;
-use super::super::tokens;
+use super::super::{Sink, tokens};
 use super::reply::{Part, Read, Said, calls_of, finish_reason, make_ids_unique, usage, words};
 use super::transport::error_object;
 use crate::run::{Reply, ReplyCall};
@@ -45,24 +45,27 @@ impl Accumulator {
         tokens::text(&self.text) + calls
     }
 
-    /// Adds one chunk. Errors: the server says in it that something went wrong.
-    pub(super) fn add(&mut self, chunk: &Value) -> Result<(), Kind> {
+    /// Adds one chunk, and tells `sink` what it brings. Errors: the server says in it that something went
+    /// wrong.
+    pub(super) fn add(&mut self, chunk: &Value, sink: &Sink) -> Result<(), Kind> {
         if chunk.get("error").is_some_and(|error| !error.is_null()) {
             return Err(error_object(chunk));
         }
         self.usage = usage(chunk).or(self.usage);
         let Some(choice) = chunk.pointer("/choices/0") else { return Ok(()) };
         if let Some(said) = choice.get("delta").or_else(|| choice.get("message")) {
-            self.text.push_str(&words(said));
+            let words = words(said);
+            self.text.push_str(&words);
+            sink.text(&words);
             for part in calls_of(said) {
-                self.add_part(part);
+                self.add_part(part, sink);
             }
         }
         self.finish_reason = finish_reason(choice).or(self.finish_reason.take());
         Ok(())
     }
 
-    fn add_part(&mut self, part: Part) {
+    fn add_part(&mut self, part: Part, sink: &Sink) {
         let at = match self.find(&part) {
             Some(at) => at,
             None => {
@@ -70,9 +73,12 @@ impl Accumulator {
                 self.calls.len() - 1
             }
         };
+        let count = self.calls.len();
         let Some(call) = self.calls.get_mut(at) else { return };
         if !call.brackets.closed() {
+            let before = call.arguments.len();
             call.extend(part);
+            sink.arguments(at, &call.name, call.arguments.get(before..).unwrap_or_default());
         } else if part.arguments.trim().is_empty() {
             call.next = Some((part.id, part.name));
         } else {
@@ -81,6 +87,7 @@ impl Accumulator {
             let name = part.name.or(name).unwrap_or_else(|| call.name.clone());
             let mut next = Call { index: part.index, id: part.id.or(id), name, ..Call::default() };
             next.push(&part.arguments);
+            sink.arguments(count, &next.name, &part.arguments);
             self.calls.push(next);
         }
     }
@@ -177,7 +184,7 @@ mod tests {
     fn read(deltas: &[Value]) -> Reply {
         let mut so_far = Accumulator::default();
         for delta in deltas {
-            so_far.add(&json!({"choices": [{"delta": delta}]})).unwrap();
+            so_far.add(&json!({"choices": [{"delta": delta}]}), &Sink::default()).unwrap();
         }
         so_far.finish(true).unwrap().reply
     }
@@ -249,7 +256,12 @@ mod tests {
         let pieces = [part(json!({"function": {"name": "x", "arguments": {"n": 1}}}))];
         assert_eq!(calls(&pieces), expected(&[("x", "{\"n\":1}")]));
         let mut so_far = Accumulator::default();
-        so_far.add(&json!({"choices": [{"message": {"content": "hi"}, "finish_reason": "stop"}]})).unwrap();
+        so_far
+            .add(
+                &json!({"choices": [{"message": {"content": "hi"}, "finish_reason": "stop"}]}),
+                &Sink::default(),
+            )
+            .unwrap();
         assert_eq!(so_far.finish(false).unwrap().reply.text, "hi");
     }
 
@@ -257,10 +269,10 @@ mod tests {
     fn an_empty_stream_and_a_cut_one_are_told_apart() {
         let role = json!({"choices": [{"delta": {"role": "assistant", "content": ""}}]});
         let mut so_far = Accumulator::default();
-        so_far.add(&role).unwrap();
+        so_far.add(&role, &Sink::default()).unwrap();
         assert_eq!(so_far.finish(true).unwrap_err(), Kind::EmptyStream);
         let mut so_far = Accumulator::default();
-        so_far.add(&json!({"choices": [{"delta": {"content": "half"}}]})).unwrap();
+        so_far.add(&json!({"choices": [{"delta": {"content": "half"}}]}), &Sink::default()).unwrap();
         assert_eq!(so_far.finish(false).unwrap_err(), Kind::CutStream);
     }
 
@@ -271,7 +283,7 @@ mod tests {
             json!({"choices": [{"delta": {"content": "a"}, "finish_reason": "stop"}], "usage": null}),
             json!({"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 1}}),
         ] {
-            so_far.add(&chunk).unwrap();
+            so_far.add(&chunk, &Sink::default()).unwrap();
         }
         assert_eq!(so_far.finish(true).unwrap().usage, Some(Said { input: 3, cached: 0, output: 1 }));
     }

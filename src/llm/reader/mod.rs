@@ -5,12 +5,15 @@
 //! model that has to mend it.
 
 mod parse;
+mod partial;
 mod scan;
 
 use serde_json::{Map, Value};
 
 use crate::plan::Problem;
 use crate::run::{Reader, Reply, ReplyCall};
+
+pub use partial::Partial;
 
 /// The arguments for the forced function `tool` in `reply`.
 ///
@@ -238,7 +241,7 @@ fn only(mut values: Vec<Value>, tool: &str) -> Result<Value, Problem> {
 }
 
 /// Whether a name as written means `tool`: case and a prefix such as `functions.` do not matter.
-fn same(tool: &str, written: &str) -> bool {
+pub(crate) fn same(tool: &str, written: &str) -> bool {
     let written = written.trim();
     let bare = written.strip_prefix("functions.").unwrap_or(written);
     bare.eq_ignore_ascii_case(tool)

@@ -4,6 +4,7 @@
 mod chaos;
 mod laws;
 mod named;
+mod page;
 mod script;
 mod sim;
 mod watch;

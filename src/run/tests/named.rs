@@ -1,4 +1,4 @@
-//! A handful of runs by name, each a snapshot of what every event did to the state.
+//! A handful of runs by name, each a snapshot of the whole state after every event.
 
 use serde_json::json;
 
@@ -26,7 +26,7 @@ fn two_scenes_in_order() {
     run.ends(2, "Booked.", false);
     run.check(None, true, Some("It is sunny, and it is booked."));
     assert_eq!(run.state.status, RunStatus::Completed);
-    insta::assert_yaml_snapshot!(run.story());
+    insta::assert_snapshot!(run.story());
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn a_duplicate_call_across_parallel_steps_runs_once() {
     run.ends(1, "Sunny.", false);
     run.ends(2, "Sunny too.", false);
     run.check(None, true, Some("Sunny."));
-    insta::assert_yaml_snapshot!(run.story());
+    insta::assert_snapshot!(run.story());
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn a_write_that_a_crash_cut_off_is_unknown_and_holds_its_tool() {
     run.check(None, true, Some("Nobody knows."));
     assert_eq!(run.state.status, RunStatus::Partial);
     assert_eq!(run.state.calls.values().filter(|c| c.attempts > 0).count(), 2, "one write and one read ran");
-    insta::assert_yaml_snapshot!(run.story());
+    insta::assert_snapshot!(run.story());
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn a_replan_asked_by_the_check_leans_on_what_was_done() {
     run.ends(2, "Booked.", false);
     run.check(None, true, Some("Sunny and booked."));
     assert_eq!(run.state.status, RunStatus::Completed);
-    insta::assert_yaml_snapshot!(run.story());
+    insta::assert_snapshot!(run.story());
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn what_only_the_user_can_say_is_asked_for() {
     run.ends(2, "", true);
     run.check(None, false, Some("Sunny. When do you want to go?"));
     assert_eq!(run.state.status, RunStatus::NeedsInput);
-    insta::assert_yaml_snapshot!(run.story());
+    insta::assert_snapshot!(run.story());
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn a_cancel_during_a_write_waits_for_the_write_and_starts_nothing_more() {
     run.done(1, json!({ "id": 7 }));
     assert_eq!(run.state.status, RunStatus::Cancelled);
     assert!(run.state.outcome(1).is_some() && run.state.calls[&2].attempts == 0);
-    insta::assert_yaml_snapshot!(run.story());
+    insta::assert_snapshot!(run.story());
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn the_fallback_plans_when_the_models_cannot_and_is_refused_its_write() {
     run.check(None, true, Some("Sunny. Nothing was booked."));
     assert_eq!(run.state.status, RunStatus::Partial);
     assert_eq!(run.state.calls[&2].attempts, 0);
-    insta::assert_yaml_snapshot!(run.story());
+    insta::assert_snapshot!(run.story());
 }
 
 #[test]

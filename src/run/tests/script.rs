@@ -1,8 +1,9 @@
-//! Named runs, told event by event: what each event changed in the state, and what was to be done
-//! then. The whole state stands at the end.
+//! Named runs, told event by event: after each one what it changed, the whole state, and what was to be
+//! done then.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
+use super::page;
 use super::sim::{asked, new_run, queued, started};
 use super::words;
 use crate::plan::{Plan, Step};
@@ -11,31 +12,55 @@ use crate::run::{
     Verdict, call_key,
 };
 
+/// Parts of the state that are frozen once they are there. The story shows each once, and every event
+/// is held to leave it as it was.
+const FROZEN: [&str; 2] = ["queued", "started"];
+
 pub struct Script {
     pub state: RunState,
-    told: Vec<Value>,
+    events: usize,
+    story: String,
 }
 
 impl Script {
     /// A run that has started, with its first plan asked for.
     pub fn new(settings: Settings) -> Self {
-        let mut script = Self { state: new_run(), told: Vec::new() };
+        let mut script = Self { state: new_run(), events: 0, story: String::new() };
         script.tell(queued(false));
         script.tell(started(&settings));
         script.settle();
         script
     }
 
-    /// Folds `event` and notes what it changed.
+    /// Folds `event` and writes down the state it led to.
     pub fn tell(&mut self, event: Event) {
         let before = serde_json::to_value(&self.state).unwrap();
         self.state.apply(&event).unwrap();
-        let after = serde_json::to_value(&self.state).unwrap();
-        let mut changed = Map::new();
+        let mut after = serde_json::to_value(&self.state).unwrap();
+        let mut changed = Vec::new();
         differences("", &before, &after, &mut changed);
-        changed.remove("/seq");
-        let next: Vec<String> = self.state.next().iter().map(Action::id).collect();
-        self.told.push(json!({ "event": event, "changed": changed, "next": next }));
+        self.events += 1;
+        let mut event = serde_json::to_value(&event).unwrap();
+        let name = event.as_object_mut().unwrap().remove("type").unwrap();
+        if self.events > 1 {
+            self.story.push('\n');
+        }
+        self.story.push_str(&format!("=== event {:02} {}\n", self.events, name.as_str().unwrap()));
+        page::part("told", &event, 0, &mut self.story);
+        page::part("changed", &json!(changed), 0, &mut self.story);
+        for part in FROZEN.iter().filter(|part| !before[**part].is_null()) {
+            assert_eq!(before[*part], after[*part], "event {} changed what was frozen", self.events);
+            after[*part] = json!("as it was frozen");
+        }
+        self.story.push_str("state:\n");
+        page::parts(&after, 2, &mut self.story);
+        let mut next: Vec<Value> = Vec::new();
+        for action in self.state.next() {
+            let mut shown = serde_json::to_value(&action).unwrap();
+            shown["id"] = action.id().into();
+            next.push(shown);
+        }
+        page::part("next", &json!(next), 0, &mut self.story);
     }
 
     /// Performs all that needs nobody's words: what the machine records, questions, calls.
@@ -103,7 +128,7 @@ impl Script {
             }
         });
         let (text, calls) = (String::new(), calls.collect());
-        self.tell(Event::SceneReplied { step, call, text, calls, question: None });
+        self.tell(Event::SceneReplied { step, call, text, calls, question: None, next: None });
         self.settle();
     }
 
@@ -111,7 +136,14 @@ impl Script {
     pub fn ends(&mut self, step: u32, text: &str, asks: bool) {
         let call = self.reply(Subject::Scene { step });
         let question = asks.then(words::question);
-        self.tell(Event::SceneReplied { step, call, text: text.to_owned(), calls: Vec::new(), question });
+        self.tell(Event::SceneReplied {
+            step,
+            call,
+            text: text.to_owned(),
+            calls: Vec::new(),
+            question,
+            next: None,
+        });
         self.settle();
     }
 
@@ -139,31 +171,27 @@ impl Script {
     }
 
     /// The whole story, for a snapshot.
-    pub fn story(self) -> Value {
-        json!({ "events": self.told, "state": self.state })
+    pub fn story(self) -> String {
+        self.story
     }
 }
 
-/// What differs, by JSON pointer: the new value, or null for what is gone.
-fn differences(at: &str, before: &Value, after: &Value, found: &mut Map<String, Value>) {
+/// What differs, by JSON pointer.
+fn differences(at: &str, before: &Value, after: &Value, found: &mut Vec<String>) {
     match (before, after) {
         (Value::Object(old), Value::Object(new)) => {
-            for (name, value) in new {
+            let mut names: Vec<&String> =
+                new.keys().chain(old.keys().filter(|n| !new.contains_key(*n))).collect();
+            names.sort();
+            for name in names {
                 let at = format!("{at}/{name}");
-                match old.get(name) {
-                    Some(was) => differences(&at, was, value, found),
-                    None => {
-                        found.insert(at, value.clone());
-                    }
+                match (old.get(name), new.get(name)) {
+                    (Some(was), Some(is)) => differences(&at, was, is, found),
+                    _ => found.push(at),
                 }
             }
-            for name in old.keys().filter(|name| !new.contains_key(*name)) {
-                found.insert(format!("{at}/{name}"), Value::Null);
-            }
         }
-        _ if before != after => {
-            found.insert(at.to_owned(), after.clone());
-        }
+        _ if before != after => found.push(at.to_owned()),
         _ => {}
     }
 }

@@ -4,6 +4,7 @@ mod contract;
 mod domains;
 mod flow;
 mod more;
+mod paraphrases;
 mod readers;
 mod robust;
 mod scenarios;

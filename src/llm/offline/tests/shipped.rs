@@ -61,11 +61,8 @@ fn the_shipped_scenes_are_routed_planned_and_filled() {
         ),
         (
             "Sono mrossi. Chiedi 5 giorni di ferie per me dal 15 al 19 giugno",
-            // Who mrossi is, is public; for whom a vacation is asked, the tool decides by who asks.
-            json!([
-                ["get_user_name", {"username": "mrossi"}],
-                ["MakeRequest", {"from": "2026-06-15", "to": "2026-06-19", "employee": "mrossi"}]
-            ]),
+            // Who asks is told to the tool, which decides for whom it can act; nobody is looked up.
+            json!([["MakeRequest", {"from": "2026-06-15", "to": "2026-06-19", "employee": "mrossi"}]]),
         ),
         ("Quali sono le festività del 2027?", json!([["GetHolidays", {"year": 2027}]])),
         ("Annulla la richiesta di ferie numero 3", json!([["CancelRequest", {"request_id": 3}]])),

@@ -1,0 +1,147 @@
+//! Which runs are under way in this process, and how to follow and stop them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{broadcast, mpsc};
+
+use super::driver::{CancelWish, EVENTS_KEPT, Told};
+use super::feed::Feed;
+use crate::plan::TaskId;
+use crate::run::{RunId, SessionId, TenantId};
+
+/// Most wishes to stop one run that wait; more say nothing new.
+const WISHES: usize = 4;
+
+/// The table of runs; clones share it.
+#[derive(Clone, Default)]
+pub(crate) struct Live {
+    runs: Arc<Mutex<HashMap<RunId, Entry>>>,
+}
+
+struct Entry {
+    tenant: TenantId,
+    session: SessionId,
+    task: TaskId,
+    listeners: broadcast::Sender<Told>,
+    feed: Arc<Feed>,
+    cancel: mpsc::Sender<CancelWish>,
+}
+
+/// A run's own side of its entry; when it is dropped, the run is not under way any more.
+pub(crate) struct Entered {
+    run: RunId,
+    runs: Arc<Mutex<HashMap<RunId, Entry>>>,
+    /// Where its events are told.
+    pub(crate) listeners: broadcast::Sender<Told>,
+    /// Where its answer is shown.
+    pub(crate) feed: Arc<Feed>,
+}
+
+/// A run under way, followed: what it says from now on. It holds nothing up, however slowly it is
+/// read, and does not keep the run alive.
+pub struct Watch {
+    /// The run.
+    pub run: RunId,
+    /// Its conversation.
+    pub session: SessionId,
+    /// The public id of its plan.
+    pub task: TaskId,
+    pub(crate) events: broadcast::Receiver<Told>,
+    pub(crate) feed: Arc<Feed>,
+    cancel: mpsc::Sender<CancelWish>,
+}
+
+impl Live {
+    /// Enters a run. Gives its own side, one who follows it from the beginning, and where its driver
+    /// hears of wishes to stop it.
+    pub(crate) fn enter(
+        &self,
+        run: RunId,
+        task: TaskId,
+        tenant: &TenantId,
+        session: &SessionId,
+    ) -> (Entered, Watch, mpsc::Receiver<CancelWish>) {
+        let (listeners, _) = broadcast::channel(EVENTS_KEPT);
+        let (cancel, wishes) = mpsc::channel(WISHES);
+        let feed = Arc::new(Feed::new());
+        let entry = Entry {
+            tenant: tenant.clone(),
+            session: session.clone(),
+            task,
+            listeners: listeners.clone(),
+            feed: feed.clone(),
+            cancel,
+        };
+        let watch = entry.watch(run);
+        lock(&self.runs).insert(run, entry);
+        (Entered { run, runs: self.runs.clone(), listeners, feed }, watch, wishes)
+    }
+
+    /// Follows a tenant's run; `None` where it has none of that id under way.
+    pub(crate) fn watch(&self, tenant: &TenantId, run: RunId) -> Option<Watch> {
+        let runs = lock(&self.runs);
+        runs.get(&run).filter(|entry| entry.tenant == *tenant).map(|entry| entry.watch(run))
+    }
+
+    /// How many runs are under way, those that wait for their turn included.
+    pub(crate) fn count(&self) -> usize {
+        lock(&self.runs).len()
+    }
+}
+
+impl Entry {
+    fn watch(&self, run: RunId) -> Watch {
+        Watch {
+            run,
+            session: self.session.clone(),
+            task: self.task,
+            events: self.listeners.subscribe(),
+            feed: self.feed.clone(),
+            cancel: self.cancel.clone(),
+        }
+    }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        lock(&self.runs).remove(&self.run);
+    }
+}
+
+impl Watch {
+    /// The next event; `None` when there will be no more. A listener that lags more than a few hundred
+    /// events behind loses the oldest; the journal has them.
+    pub async fn next(&mut self) -> Option<Told> {
+        loop {
+            match self.events.recv().await {
+                Ok(told) => return Some(told),
+                Err(broadcast::error::RecvError::Lagged(_)) => {}
+                Err(broadcast::error::RecvError::Closed) => return None,
+            }
+        }
+    }
+
+    /// Asks the run to stop at its next safe point. Says whether it was still under way.
+    pub fn cancel(&self, by: &str) -> bool {
+        let wish = CancelWish { by: by.to_owned() };
+        !matches!(self.cancel.try_send(wish), Err(mpsc::error::TrySendError::Closed(_)))
+    }
+
+    /// Another one who follows the same run from now on.
+    pub(crate) fn again(&self) -> Self {
+        Self {
+            run: self.run,
+            session: self.session.clone(),
+            task: self.task,
+            events: self.events.resubscribe(),
+            feed: self.feed.clone(),
+            cancel: self.cancel.clone(),
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // A map that is inserted into and removed from is consistent at any time.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

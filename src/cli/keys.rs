@@ -1,0 +1,180 @@
+//! `keys`: makes, lists and revokes API keys, also while a server works with the data directory.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use jiff::tz::TimeZone;
+use proscenium::config::Loaded;
+use proscenium::store::{ApiKey, Code, DataDir, Error, Secret, Store};
+use serde::Serialize;
+
+use super::args::KeysCommand;
+use super::failure::{Exit, Failure};
+use super::output::{self, Output};
+use super::text::one_line;
+
+/// Does it.
+pub async fn run<W: Write>(what: KeysCommand, loaded: &Loaded, out: &mut Output<W>) -> Result<Exit, Failure> {
+    let dir = &loaded.config.store.data_dir;
+    match what {
+        KeysCommand::Create { tenant, user, label, json } => {
+            let user = user.unwrap_or_else(|| loaded.config.auth.default_user.clone());
+            let store = open(dir).await.map_err(failure)?;
+            let made = store.create_key(&tenant, &user, &label).await;
+            store.close().await;
+            let (key, secret) = made.map_err(failure)?;
+            created(out, &key, &secret, json)?;
+        }
+        KeysCommand::List { tenant, json } => {
+            let store = Store::open_reading(dir).await.map_err(failure)?;
+            let keys = store.keys(tenant.as_ref()).await;
+            store.close().await;
+            let keys = keys.map_err(failure)?;
+            if json {
+                output::document(out, &keys, false)?;
+            } else {
+                let zone = loaded.config.execution.zone().unwrap_or(TimeZone::UTC);
+                list(out, &keys, &zone)?;
+            }
+        }
+        KeysCommand::Revoke { id } => {
+            let id = id_in(&id).ok_or_else(unknown)?;
+            // Where nothing is stored yet there is no key, and nothing is to be made.
+            let store = match Store::open_reading(dir).await {
+                Ok(reading) => {
+                    reading.close().await;
+                    open(dir).await.map_err(failure)?
+                }
+                Err(error) if error.kind() == Code::Absent => return Err(unknown()),
+                Err(error) if error.kind() == Code::OlderSchema => open(dir).await.map_err(failure)?,
+                Err(error) => return Err(failure(error)),
+            };
+            let known = store.revoke_key(id).await;
+            store.close().await;
+            if !known.map_err(failure)? {
+                return Err(unknown());
+            }
+            writeln!(out, "Key {id} is revoked: it opens nothing any more.")?;
+            out.flush()?;
+        }
+    }
+    Ok(Exit::Completed)
+}
+
+/// As its owner; where another process is that, beside it.
+async fn open(dir: &Path) -> Result<Store, Error> {
+    match DataDir::open(dir) {
+        Ok(owned) => Store::open(owned).await,
+        Err(error) if error.kind() == Code::InUse => Store::open_beside(dir).await,
+        Err(error) => Err(error),
+    }
+}
+
+/// The id in what was given: an id, or by mistake a whole key. What else it may be is never repeated,
+/// since it may be a secret.
+fn id_in(given: &str) -> Option<&str> {
+    let id = given.strip_prefix("psk_").unwrap_or(given);
+    let id = id.split('_').next().unwrap_or(id);
+    let fits = id.len() == 16 && id.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+    fits.then_some(id)
+}
+
+fn unknown() -> Failure {
+    Failure::new("key.unknown", "there is no key of that id").help("`proscenium keys list` shows their ids")
+}
+
+fn failure(error: Error) -> Failure {
+    Failure::new(error.code(), error.to_string())
+}
+
+/// A key as `keys create --json` prints it.
+#[derive(Serialize)]
+struct Created<'k> {
+    #[serde(flatten)]
+    made: &'k ApiKey,
+    /// The whole key.
+    #[serde(rename = "key")]
+    whole: &'k str,
+}
+
+fn created(out: &mut impl Write, key: &ApiKey, secret: &Secret, json: bool) -> io::Result<()> {
+    if json {
+        return output::document(out, &Created { made: key, whole: secret.expose() }, false);
+    }
+    writeln!(out, "{}\n", secret.expose())?;
+    writeln!(
+        out,
+        "This key is not shown again: keep it where only its user can read it.\n\
+         It is for {} of tenant {}; `proscenium keys revoke {}` ends it.",
+        one_line(&key.user),
+        key.tenant,
+        key.id
+    )?;
+    out.flush()
+}
+
+fn list(out: &mut impl Write, keys: &[ApiKey], zone: &TimeZone) -> io::Result<()> {
+    if keys.is_empty() {
+        writeln!(out, "There are no keys.")?;
+        return out.flush();
+    }
+    let time = |at: jiff::Timestamp| at.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M:%S").to_string();
+    let head = ["ID", "TENANT", "USER", "CREATED", "REVOKED", "LABEL"].map(str::to_owned);
+    let rows = keys.iter().map(|key| {
+        [
+            key.id.clone(),
+            key.tenant.to_string(),
+            one_line(&key.user),
+            time(key.created),
+            key.revoked.map_or_else(|| "-".to_owned(), time),
+            one_line(&key.label),
+        ]
+    });
+    let lines: Vec<[String; 6]> = std::iter::once(head).chain(rows).collect();
+    for line in &lines {
+        let mut text = String::new();
+        for (column, cell) in line.iter().enumerate() {
+            let width = console::measure_text_width(cell);
+            let widest = lines.iter().map(|line| console::measure_text_width(&line[column])).max();
+            text.push_str(cell);
+            text.push_str(&" ".repeat(widest.unwrap_or(width) - width + 2));
+        }
+        writeln!(out, "{}", text.trim_end())?;
+    }
+    out.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_read_out_of_a_whole_key_and_nothing_else_is_an_id() {
+        let id = "0123456789abcdef";
+        assert_eq!(id_in(id), Some(id));
+        assert_eq!(id_in(&format!("psk_{id}_{}", "f".repeat(64))), Some(id));
+        for wrong in ["", "psk_", "0123456789abcde", "0123456789ABCDEF", "sk-something-else"] {
+            assert_eq!(id_in(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn keys_are_listed_in_columns() {
+        let key = |user: &str, revoked: Option<&str>, label: &str| ApiKey {
+            id: "0123456789abcdef".to_owned(),
+            tenant: proscenium::run::TenantId::new("acme").unwrap(),
+            user: user.to_owned(),
+            label: label.to_owned(),
+            created: "2026-05-04T07:00:00Z".parse().unwrap(),
+            revoked: revoked.map(|at| at.parse().unwrap()),
+        };
+        let keys = [key("keysersoze", None, "the chatbot"), key("山田", Some("2026-05-05T07:00:00Z"), "")];
+        let mut out = Vec::new();
+        list(&mut out, &keys, &TimeZone::get("Europe/Rome").unwrap()).unwrap();
+        insta::assert_snapshot!(String::from_utf8(out).unwrap(), @r"
+        ID                TENANT  USER        CREATED              REVOKED              LABEL
+        0123456789abcdef  acme    keysersoze  2026-05-04 09:00:00  -                    the chatbot
+        0123456789abcdef  acme    山田        2026-05-04 09:00:00  2026-05-05 09:00:00
+        ");
+    }
+}

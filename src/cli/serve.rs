@@ -1,0 +1,50 @@
+//! `serve`: chatbots over HTTP, until a signal says stop.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use proscenium::Engine;
+use proscenium::config::Loaded;
+use proscenium::http::Server;
+
+use super::engine;
+use super::failure::{Exit, Failure};
+use super::output::Output;
+use super::signals::Signals;
+
+/// Serves until SIGTERM or Ctrl-C; what was accepted by then is waited for.
+pub async fn serve<W: Write, E: Write>(
+    loaded: Loaded,
+    out: &mut Output<W>,
+    errors: &mut Output<E>,
+) -> Result<Exit, Failure> {
+    let mut signals = Signals::listen()
+        .map_err(|error| Failure::new("serve.signals", format!("SIGTERM cannot be listened to: {error}")))?;
+    let engine = Arc::new(engine::engine(loaded.clone()).await?);
+    let server = match Server::start(engine.clone(), &loaded.config).await {
+        Ok(server) => server,
+        Err(error) => {
+            let failure = Failure::new(error.code(), error.to_string());
+            stop(engine).await?;
+            return Err(failure);
+        }
+    };
+    writeln!(out, "proscenium serves at http://{}", server.addr())?;
+    out.flush()?;
+    let name = signals.next().await;
+    writeln!(errors, "{name}: finishing what was accepted; once more leaves at once")?;
+    let drained = tokio::select! {
+        drained = server.stop() => drained,
+        _ = signals.next() => false,
+    };
+    stop(engine).await?;
+    if drained {
+        return Ok(Exit::Completed);
+    }
+    writeln!(errors, "some runs had not ended; what they did is in the journal")?;
+    Ok(Exit::Failed)
+}
+
+async fn stop(engine: Arc<Engine>) -> Result<(), Failure> {
+    engine.shut_down().await.map_err(|error| Failure::new(error.code(), error.to_string()))
+}

@@ -1,0 +1,146 @@
+//! The answer document of a run that was submitted before, made from what is stored of it.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use super::{Engine, fold};
+use crate::actors::driver::store_fault;
+use crate::answer::Answer;
+use crate::run::{Envelope, Event, Fault, RunId, TenantId};
+
+impl Engine {
+    /// The answer document of any run of the tenant, ended or not, from its stored events; `None` where
+    /// the tenant has no such run. Times are those of the events; the conversation's cost is what it has
+    /// cost by now.
+    ///
+    /// # Errors
+    /// The store's, also where something that was to be stored could not be; `run.illegal_event` where
+    /// the events do not fold.
+    pub async fn answer_of(&self, tenant: &TenantId, run: RunId) -> Result<Option<Answer>, Fault> {
+        self.system.journal.flush().await.map_err(|error| store_fault(&error))?;
+        let store = &self.parts.store;
+        let events = store.run_events(tenant, run).await.map_err(|error| store_fault(&error))?;
+        let Some(session) = events.first().map(|event| event.session.clone()) else { return Ok(None) };
+        let state = fold(run, &events)?;
+        let cost = store.session_usage(tenant, &session).await.map_err(|error| store_fault(&error))?;
+        let (total, overhead) = times(&events);
+        Ok(Some(Answer::new(&state, &session, cost.cost_nano_usd, total, overhead)))
+    }
+}
+
+/// How long a run took from its acceptance to its last event; and of that, the time from its turn on in
+/// which neither a question to a model nor a tool call was under way.
+fn times(events: &[Envelope<Event>]) -> (Duration, Duration) {
+    let (Some(first), Some(last)) = (events.first(), events.last()) else { return Default::default() };
+    let mut overhead = Duration::ZERO;
+    let mut under_way = 0_u32;
+    // Where the stretch began in which nothing is under way.
+    let mut idle: Option<Timestamp> = None;
+    for event in events {
+        let before = under_way;
+        match &event.body {
+            Event::RunStarted(_) => idle = Some(event.at),
+            Event::ModelAsked { .. } | Event::ToolStarted { .. } => under_way += 1,
+            Event::ModelReplied { .. } | Event::ModelFailed { .. } | Event::ToolCompleted { .. } => {
+                under_way = under_way.saturating_sub(1);
+            }
+            // What was under way ended with the process that did it.
+            Event::RunResumed { .. } => under_way = 0,
+            _ => {}
+        }
+        match (before, under_way) {
+            (0, 1..) => overhead += idle.take().map_or(Duration::ZERO, |since| between(since, event.at)),
+            (1.., 0) => idle = Some(event.at),
+            _ => {}
+        }
+    }
+    overhead += idle.map_or(Duration::ZERO, |since| between(since, last.at));
+    (between(first.at, last.at), overhead)
+}
+
+/// Zero where the clock was set back in between.
+fn between(from: Timestamp, to: Timestamp) -> Duration {
+    Duration::try_from(to.duration_since(from)).unwrap_or(Duration::ZERO)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::{Outcome, SessionId, Subject, Usage};
+
+    fn asked(call: u32) -> Event {
+        let subject = Subject::Plan { version: 1 };
+        Event::ModelAsked { call, subject, attempt: 0, fallback: false, prompt_hash: String::new() }
+    }
+
+    fn replied(call: u32) -> Event {
+        Event::ModelReplied { call, reply: crate::run::Reply::default(), usage: Usage::default(), millis: 0, attempts: Vec::new() }
+    }
+
+    fn at(told: impl IntoIterator<Item = (i64, Event)>) -> Vec<Envelope<Event>> {
+        let envelope = |(millis, body): (i64, Event)| Envelope {
+            seq: 1,
+            run: None,
+            session: SessionId::new("s").unwrap(),
+            tenant: TenantId::new("t").unwrap(),
+            at: Timestamp::from_millisecond(1_777_878_000_000 + millis).unwrap(),
+            epoch: 0,
+            schema: crate::run::SCHEMA,
+            body,
+        };
+        told.into_iter().map(envelope).collect()
+    }
+
+    fn started() -> Event {
+        serde_json::from_value(serde_json::json!({"type": "run_started", "language": null, "catalogue": "",
+            "now": "2026-05-04T09:00:00+02:00[Europe/Rome]", "context": {},
+            "settings": crate::run::Settings::default()}))
+        .unwrap()
+    }
+
+    #[test]
+    fn overhead_is_the_time_in_which_nothing_was_awaited() {
+        let completed = Event::ToolCompleted {
+            call: 1,
+            outcome: Outcome::Ok { result: serde_json::Value::Null, say: None },
+            millis: 0,
+        };
+        let events = at([
+            (0, Event::Planning { version: 1, cause: crate::run::Cause::Request }),
+            // It waited for its turn: no overhead of its own.
+            (1000, started()),
+            (1002, asked(1)),
+            (1500, replied(1)),
+            // Two at once count once.
+            (1503, asked(2)),
+            (1600, Event::ToolStarted { call: 1, attempt: 1 }),
+            (1700, replied(2)),
+            (1900, completed),
+            (1905, Event::RunCancelled { by: "u".to_owned() }),
+        ]);
+        let millis = Duration::from_millis;
+        assert_eq!(times(&events), (millis(1905), millis(2 + 3 + 5)));
+        // Not yet ended, with a question under way.
+        assert_eq!(times(&events[..3]), (millis(1002), millis(2)));
+        assert_eq!(times(&events[..1]), (Duration::ZERO, Duration::ZERO));
+    }
+
+    #[test]
+    fn what_a_dead_process_awaited_is_not_awaited_any_more() {
+        let events = at([
+            (0, started()),
+            (10, asked(1)),
+            (500, Event::RunResumed { epoch: 1 }),
+            (507, asked(2)),
+            (600, replied(2)),
+        ]);
+        assert_eq!(times(&events), (Duration::from_millis(600), Duration::from_millis(17)));
+    }
+
+    #[test]
+    fn a_clock_that_was_set_back_makes_no_negative_times() {
+        let events = at([(100, started()), (0, asked(1)), (50, replied(1))]);
+        assert_eq!(times(&events), (Duration::ZERO, Duration::ZERO));
+    }
+}

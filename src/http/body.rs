@@ -1,0 +1,121 @@
+//! Bodies: JSON, bounded in size, depth and time, read before anything else is done.
+
+use std::time::Duration;
+
+use actix_web::http::{StatusCode, header};
+use actix_web::web::{BytesMut, Payload};
+use actix_web::HttpRequest;
+use futures::StreamExt;
+use serde::de::DeserializeOwned;
+
+use super::problem::Problem;
+use crate::config::Server;
+
+/// Reads a JSON body.
+///
+/// # Errors
+/// `request.media_type` (415), `request.too_large` (413), `request.slow` (408), `request.interrupted`
+/// (400), `request.json` (400: no JSON), `request.too_deep` and `request.body` (422: other JSON than is
+/// wanted, with the place).
+pub(crate) async fn json<T: DeserializeOwned>(
+    request: &HttpRequest,
+    payload: Payload,
+    options: &Server,
+) -> Result<T, Problem> {
+    let media = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
+    let essence = media.split(';').next().unwrap_or_default().trim();
+    if !essence.eq_ignore_ascii_case("application/json") {
+        let detail = "the body must be JSON: send `Content-Type: application/json`";
+        return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "request.media_type", detail));
+    }
+    let wait = Duration::from_millis(options.body_timeout_ms);
+    let bytes = tokio::time::timeout(wait, collect(payload, options.max_body_bytes)).await.map_err(|_| {
+        let detail = format!("the body did not come within {} ms", options.body_timeout_ms);
+        Problem::new(StatusCode::REQUEST_TIMEOUT, "request.slow", detail)
+    })??;
+    parse(&bytes, options.max_json_depth)
+}
+
+async fn collect(mut payload: Payload, max: usize) -> Result<BytesMut, Problem> {
+    let mut bytes = BytesMut::new();
+    while let Some(chunk) = payload.next().await {
+        let chunk = chunk.map_err(|error| {
+            let detail = format!("the body could not be read: {error}");
+            Problem::new(StatusCode::BAD_REQUEST, "request.interrupted", detail)
+        })?;
+        if bytes.len() + chunk.len() > max {
+            let detail = format!("the body has more than {max} bytes (server.max_body_bytes)");
+            return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "request.too_large", detail));
+        }
+        bytes.extend_from_slice(&chunk);
+    }
+    Ok(bytes)
+}
+
+fn parse<T: DeserializeOwned>(bytes: &[u8], max_depth: usize) -> Result<T, Problem> {
+    if depth(bytes) > max_depth {
+        let detail = format!("the body is nested deeper than {max_depth} levels (server.max_json_depth)");
+        return Err(Problem::unprocessable("request.too_deep", detail));
+    }
+    let mut reader = serde_json::Deserializer::from_slice(bytes);
+    let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+        let place = error.path().to_string();
+        let inner = error.inner();
+        if inner.is_data() {
+            let place = if place == "." { "the body".to_owned() } else { format!("`{place}`") };
+            return Problem::unprocessable("request.body", format!("{place}: {inner}"));
+        }
+        Problem::new(StatusCode::BAD_REQUEST, "request.json", format!("the body is no JSON: {inner}"))
+    })?;
+    reader.end().map_err(|error| {
+        Problem::new(StatusCode::BAD_REQUEST, "request.json", format!("behind the JSON stands more: {error}"))
+    })?;
+    Ok(value)
+}
+
+/// How deep objects and lists are nested in this JSON, brackets in strings left out.
+fn depth(bytes: &[u8]) -> usize {
+    let (mut now, mut most) = (0usize, 0usize);
+    let (mut string, mut escaped) = (false, false);
+    for byte in bytes {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if string => escaped = true,
+            b'"' => string = !string,
+            b'{' | b'[' if !string => {
+                now += 1;
+                most = most.max(now);
+            }
+            b'}' | b']' if !string => now = now.saturating_sub(1),
+            _ => {}
+        }
+    }
+    most
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn depth_counts_brackets_outside_strings() {
+        assert_eq!(depth(br#"{"a": ["[[[", {"b": "\"{{"}]}"#), 3);
+        assert_eq!(depth(b"[[]]"), 2);
+        assert_eq!(depth(b"1"), 0);
+    }
+
+    #[test]
+    fn a_wrong_body_is_told_with_its_place() {
+        #[derive(Debug, serde::Deserialize)]
+        #[expect(dead_code, reason = "only its shape matters")]
+        struct Body {
+            messages: Vec<u32>,
+        }
+        let problem = parse::<Body>(br#"{"messages": [1, "two"]}"#, 8).unwrap_err();
+        assert_eq!((problem.status, problem.code.as_str()), (422, "request.body"));
+        assert!(problem.detail.contains("messages[1]"), "{}", problem.detail);
+        assert_eq!(parse::<Body>(b"{", 8).unwrap_err().status, 400);
+        assert_eq!(parse::<Body>(b"[[[[]]]]", 3).unwrap_err().code, "request.too_deep");
+        assert_eq!(parse::<u32>(b"1 2", 3).unwrap_err().code, "request.json");
+    }
+}

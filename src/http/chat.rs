@@ -1,0 +1,272 @@
+//! `POST /api/chat`: a message in, the answer document out, or the run's events as they come.
+
+use actix_web::http::StatusCode;
+use actix_web::http::header;
+use actix_web::{HttpRequest, HttpResponse, web};
+use serde::{Deserialize, Serialize};
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use utoipa::ToSchema;
+
+use super::app::App;
+use super::messages::{self, Role, Said};
+use super::problem::{Problem, status_of};
+use super::sse;
+use super::who::Who;
+use crate::Submitted;
+use crate::run::{Fault, RunId, RunStatus, SessionId, TenantId};
+use crate::{Answer, ChatRequest};
+
+/// A request to the assistant.
+#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ChatBody {
+    /// The conversation; the last message is the request. Those before it are the memory, unless the
+    /// conversation is kept here (`session_id`).
+    pub(crate) messages: Vec<ChatMessage>,
+    /// Whether a plan is made. This server answers by plans only: anything but `true` is refused.
+    #[serde(default)]
+    pub(crate) use_planning: Option<bool>,
+    /// The conversation that is kept here: 1 to 128 characters from `A-Z a-z 0-9 . _ : -`.
+    #[serde(default)]
+    #[schema(max_length = 128)]
+    pub(crate) session_id: Option<String>,
+    /// Whether the reply is a stream of server-sent events.
+    #[serde(default)]
+    pub(crate) stream: Option<bool>,
+    /// Whether a person approves the plan first. Not served yet: `true` is refused.
+    #[serde(default)]
+    pub(crate) require_approval: Option<bool>,
+    /// Only make the plan.
+    #[serde(default)]
+    pub(crate) dry_run: Option<bool>,
+    /// How freely a run may depart from its plan: `strict`.
+    #[serde(default)]
+    pub(crate) mode: Option<String>,
+    /// How much a run may think for itself: `basic`.
+    #[serde(default)]
+    pub(crate) level: Option<String>,
+}
+
+/// One message.
+#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ChatMessage {
+    /// Who said it.
+    pub(crate) role: ChatRole,
+    /// The words.
+    pub(crate) content: String,
+}
+
+/// Who said a message.
+#[derive(Debug, Clone, Copy, Deserialize, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ChatRole {
+    /// The chatbot's own instructions.
+    System,
+    /// The user.
+    User,
+    /// The answer that was given.
+    Assistant,
+}
+
+impl ChatBody {
+    fn unsupported(&self) -> Result<(), Problem> {
+        let refuse = |field: &str, why: &str| {
+            let detail = format!("`{field}`: {why}");
+            Err(Problem::unprocessable("request.unsupported", detail))
+        };
+        if self.use_planning == Some(false) {
+            return refuse("use_planning", "this server answers by plans only; leave it out, or send true");
+        }
+        if self.require_approval == Some(true) {
+            return refuse("require_approval", "approval by a person is not served yet; leave it out, or send false");
+        }
+        if self.mode.as_deref().is_some_and(|mode| mode != "strict") {
+            return refuse("mode", "only `strict` is served yet; leave it out");
+        }
+        if self.level.as_deref().is_some_and(|level| level != "basic") {
+            return refuse("level", "only `basic` is served yet; leave it out");
+        }
+        Ok(())
+    }
+
+    fn request(self, who: Who, idempotency: Option<String>, max: usize) -> Result<ChatRequest, Problem> {
+        self.unsupported()?;
+        let said = |message: ChatMessage| Said {
+            role: match message.role {
+                ChatRole::System => Role::System,
+                ChatRole::User => Role::User,
+                ChatRole::Assistant => Role::Assistant,
+            },
+            text: message.content,
+        };
+        let chat = messages::read(self.messages.into_iter().map(said).collect(), max)?;
+        let session = self.session_id.as_deref().map(session).transpose()?;
+        Ok(chat.into_request(who, session, idempotency, self.dry_run.unwrap_or(false)))
+    }
+}
+
+impl messages::Chat {
+    /// The request to the engine: with a conversation that is kept here, its memory is the store's.
+    pub(crate) fn into_request(
+        self,
+        who: Who,
+        session: Option<SessionId>,
+        idempotency: Option<String>,
+        plan_only: bool,
+    ) -> ChatRequest {
+        let history = session.is_none().then_some(self.turns);
+        ChatRequest {
+            message: self.request,
+            session,
+            tenant: who.tenant,
+            user: who.user,
+            history,
+            instructions: self.instructions,
+            plan_only,
+            idempotency,
+        }
+    }
+}
+
+/// A conversation's name as a client gave it.
+pub(crate) fn session(name: &str) -> Result<SessionId, Problem> {
+    SessionId::new(name).map_err(|error| Problem::unprocessable("request.session", error.to_string()))
+}
+
+/// The key under which sending it twice is sending it once.
+pub(crate) fn idempotency(request: &HttpRequest) -> Result<Option<String>, Problem> {
+    let Some(value) = request.headers().get("idempotency-key") else { return Ok(None) };
+    match value.to_str() {
+        Ok(key) if (1..=255).contains(&key.len()) => Ok(Some(key.to_owned())),
+        _ => {
+            let detail = "the header `Idempotency-Key` must have 1 to 255 printable ASCII characters";
+            Err(Problem::unprocessable("request.idempotency_key", detail))
+        }
+    }
+}
+
+/// A run that was accepted, for this request or for an equal one before it.
+pub(crate) struct Accepted {
+    pub(crate) run: RunId,
+    pub(crate) session: SessionId,
+    /// Whether an equal request with the same `Idempotency-Key` had been accepted before.
+    pub(crate) again: bool,
+    /// The answer, when there is one.
+    pub(crate) answer: oneshot::Receiver<Result<Answer, Fault>>,
+}
+
+/// Has a request accepted. What was accepted goes on whether or not anybody waits for its answer.
+pub(crate) async fn accept(app: &web::Data<App>, request: ChatRequest) -> Result<Accepted, Problem> {
+    let permit = app.admit()?;
+    let tenant = request.tenant.clone();
+    let (tell, answer) = oneshot::channel();
+    let (run, session) = match app.engine.submit_once(request).await? {
+        Submitted::New(ticket) => {
+            let (run, session) = (ticket.run, ticket.session.clone());
+            actix_web::rt::spawn(async move {
+                // Whoever asked may have gone.
+                let _ = tell.send(ticket.answer().await);
+                drop(permit);
+            });
+            (run, session)
+        }
+        Submitted::Before { run, session } => {
+            return Ok(again(app, tenant, run, session, permit));
+        }
+    };
+    Ok(Accepted { run, session, again: false, answer })
+}
+
+/// Waits for a run that was accepted before.
+pub(crate) async fn join(app: &web::Data<App>, tenant: &TenantId, run: RunId) -> Result<Accepted, Problem> {
+    let permit = app.admit()?;
+    let row = app.engine.store().run(tenant, run).await?;
+    let row = row.ok_or_else(|| Problem::unknown("run", &run.to_string()))?;
+    Ok(again(app, tenant.clone(), run, row.session, permit))
+}
+
+fn again(
+    app: &web::Data<App>,
+    tenant: TenantId,
+    run: RunId,
+    session: SessionId,
+    permit: OwnedSemaphorePermit,
+) -> Accepted {
+    let (tell, answer) = oneshot::channel();
+    let app = app.clone();
+    actix_web::rt::spawn(async move {
+        // Whoever asked may have gone.
+        let _ = tell.send(app.engine.wait(&tenant, run).await);
+        drop(permit);
+    });
+    Accepted { run, session, again: true, answer }
+}
+
+/// The problem that a run was, if it was one. What it did is told with it, so that nobody does it again.
+pub(crate) fn failure(answer: &Answer) -> Option<Problem> {
+    if answer.status != RunStatus::Failed {
+        return None;
+    }
+    let fault = answer.error.clone().unwrap_or_else(|| Fault::new("run.failed", "the run failed"));
+    let mut problem = Problem::from(fault);
+    // A run's own failure is never the client's: its request was accepted.
+    if problem.status().is_client_error() && problem.status() != StatusCode::TOO_MANY_REQUESTS {
+        problem = Problem::new(StatusCode::BAD_GATEWAY, &problem.code, problem.detail);
+    }
+    problem.run_id = Some(answer.run_id);
+    problem.document = serde_json::to_value(answer).ok();
+    Some(problem)
+}
+
+/// Asks the assistant.
+#[utoipa::path(post, path = "/api/chat", tag = "chat", request_body = ChatBody,
+    params(("Idempotency-Key" = Option<String>, Header, description = "sending it twice is sending it once")),
+    responses(
+        (status = 200, description = "the answer document; with `stream`, server-sent events", content(
+            (Answer = "application/json"), (String = "text/event-stream"))),
+        (status = "default", body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn chat(
+    app: web::Data<App>,
+    who: Who,
+    request: HttpRequest,
+    payload: web::Payload,
+) -> Result<HttpResponse, Problem> {
+    let body: ChatBody = super::body::json(&request, payload, &app.options).await?;
+    let wants = request.headers().get(header::ACCEPT).and_then(|value| value.to_str().ok());
+    let streamed = body.stream.unwrap_or_else(|| wants.is_some_and(|media| media.contains(sse::MEDIA_TYPE)));
+    let tenant = who.tenant.clone();
+    let asked = body.request(who, idempotency(&request)?, app.options.max_messages)?;
+    let accepted = accept(&app, asked).await?;
+    if streamed {
+        let events = app.engine.stream(&tenant, accepted.run, None).await.map_err(|fault| told(fault, accepted.run))?;
+        return Ok(sse::reply(accepted.run, &accepted.session, events, app.options.ping_ms));
+    }
+    let answer = accepted.answer.await.unwrap_or_else(|_| Err(lost(accepted.run)));
+    let answer = answer.map_err(|fault| told(fault, accepted.run))?;
+    if let Some(problem) = failure(&answer) {
+        return Err(problem);
+    }
+    let mut response = HttpResponse::Ok();
+    response
+        .insert_header(("x-run-id", answer.run_id.to_string()))
+        .insert_header(("x-session-id", answer.session_id.to_string()));
+    if accepted.again {
+        response.insert_header(("idempotent-replayed", "true"));
+    }
+    Ok(response.json(answer))
+}
+
+/// What went wrong after a request had been accepted.
+pub(crate) fn told(fault: Fault, run: RunId) -> Problem {
+    let mut problem = Problem::from(fault);
+    if status_of(&problem.code).is_client_error() {
+        problem = Problem::new(StatusCode::INTERNAL_SERVER_ERROR, &problem.code, problem.detail);
+    }
+    problem.run_id = Some(run);
+    problem
+}
+
+pub(crate) fn lost(run: RunId) -> Fault {
+    Fault::new("run.lost", format!("run {run} stopped without an answer; its events tell how far it got"))
+}

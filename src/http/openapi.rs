@@ -1,0 +1,57 @@
+//! `GET /api/openapi.json`: the addresses as OpenAPI 3.1.
+
+use actix_web::HttpResponse;
+use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
+use utoipa::{Modify, OpenApi};
+
+use super::{chat, operations, planning, runs, scenes, sessions, usage, v1};
+
+#[derive(OpenApi)]
+#[openapi(
+    info(title = "Proscenium", description = "Requests over several scenes, planned, carried out once and answered."),
+    paths(
+        chat::chat,
+        planning::plan,
+        scenes::list,
+        scenes::one,
+        runs::list,
+        runs::one,
+        runs::events,
+        runs::cancel,
+        sessions::list,
+        sessions::one,
+        sessions::erase,
+        usage::usage,
+        serve,
+        operations::metrics,
+        operations::healthz,
+        operations::readyz,
+        v1::completions,
+        v1::models,
+    ),
+    modifiers(&Keys),
+    security((), ("key" = []))
+)]
+struct Document;
+
+/// How a key is sent.
+struct Keys;
+
+impl Modify for Keys {
+    fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
+        let components = document.components.get_or_insert_default();
+        let key = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
+        components.add_security_scheme("key", key);
+    }
+}
+
+/// The document.
+pub fn document() -> utoipa::openapi::OpenApi {
+    Document::openapi()
+}
+
+/// This document.
+#[utoipa::path(get, path = "/api/openapi.json", tag = "operations", responses((status = 200, description = "OpenAPI 3.1")))]
+pub(crate) async fn serve() -> HttpResponse {
+    HttpResponse::Ok().json(document())
+}

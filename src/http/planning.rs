@@ -1,0 +1,87 @@
+//! `POST /api/planning/plan`: a plan, not carried out; and the flows there are.
+
+use actix_web::{HttpRequest, HttpResponse, web};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::app::App;
+use super::chat;
+use super::problem::Problem;
+use super::who::Who;
+use crate::plan::{Plan, TaskId};
+use crate::run::RunId;
+use crate::{AnswerUsage, ChatRequest};
+
+/// What to plan.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PlanBody {
+    /// The user's words.
+    pub(crate) message: String,
+    /// The flow to plan in. There are none yet.
+    #[serde(default)]
+    pub(crate) flow: Option<String>,
+}
+
+/// A plan that nobody has asked to carry out.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub(crate) struct PlanView {
+    /// The plan's id.
+    #[schema(value_type = String, format = "uuid")]
+    pub(crate) task_id: TaskId,
+    /// The run that made it.
+    #[schema(value_type = String, format = "uuid")]
+    pub(crate) run_id: RunId,
+    /// The plan.
+    pub(crate) plan: Plan,
+    /// The same for people, in words.
+    pub(crate) text: String,
+    /// The same as a Mermaid flowchart.
+    pub(crate) mermaid: String,
+    /// What making it cost.
+    pub(crate) usage: AnswerUsage,
+}
+
+/// Makes a plan without carrying it out.
+#[utoipa::path(post, path = "/api/planning/plan", tag = "planning", request_body = PlanBody,
+    responses((status = 200, body = PlanView), (status = "default", body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn plan(
+    app: web::Data<App>,
+    who: Who,
+    request: HttpRequest,
+    payload: web::Payload,
+) -> Result<HttpResponse, Problem> {
+    let body: PlanBody = super::body::json(&request, payload, &app.options).await?;
+    if let Some(flow) = &body.flow {
+        return Err(Problem::unknown("flow", flow));
+    }
+    let asked = ChatRequest {
+        message: body.message.clone(),
+        session: None,
+        tenant: who.tenant,
+        user: who.user,
+        history: None,
+        instructions: None,
+        plan_only: true,
+        idempotency: chat::idempotency(&request)?,
+    };
+    let accepted = chat::accept(&app, asked).await?;
+    let answer = accepted.answer.await.unwrap_or_else(|_| Err(chat::lost(accepted.run)));
+    let answer = answer.map_err(|fault| chat::told(fault, accepted.run))?;
+    if let Some(problem) = chat::failure(&answer) {
+        return Err(problem);
+    }
+    let plan = answer.plan.ok_or_else(|| {
+        chat::told(crate::run::Fault::new("plan.none", "no plan could be made"), answer.run_id)
+    })?;
+    let steps = std::collections::BTreeMap::new();
+    let draft = crate::plan::PlanStatus::Draft;
+    Ok(HttpResponse::Ok().json(PlanView {
+        task_id: answer.task_id,
+        run_id: answer.run_id,
+        text: crate::plan::text(&plan, &body.message, answer.task_id, draft, &steps),
+        mermaid: crate::plan::mermaid(&plan),
+        plan,
+        usage: answer.usage,
+    }))
+}

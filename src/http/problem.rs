@@ -1,0 +1,146 @@
+//! Errors on `/api`: RFC 9457 problem documents with a stable `code`.
+
+use actix_web::http::StatusCode;
+use actix_web::http::header::{self, HeaderValue};
+use actix_web::{HttpResponse, ResponseError};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use crate::run::Fault;
+
+/// The media type of problem documents.
+pub const MEDIA_TYPE: &str = "application/problem+json";
+
+/// Seconds after which to come again, where nobody knows better.
+const SOON: u64 = 1;
+
+/// Why a request was not answered as it asked.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Problem {
+    /// The kind of problem, as a URI: `urn:proscenium:problem:` and the code.
+    #[serde(rename = "type")]
+    #[schema(rename = "type")]
+    pub kind: String,
+    /// The kind in words: those of the status.
+    pub title: String,
+    /// The HTTP status.
+    pub status: u16,
+    /// What is wrong, where, and what to do.
+    pub detail: String,
+    /// Stable, such as `request.too_deep`.
+    pub code: String,
+    /// The run, where the request had been accepted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>, format = "uuid")]
+    pub run_id: Option<crate::run::RunId>,
+    /// What the run did before it failed: the answer document.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub document: Option<Value>,
+    /// Seconds after which to try again; also the header `Retry-After`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after: Option<u64>,
+}
+
+impl Problem {
+    /// A problem with its status, code and words.
+    pub fn new(status: StatusCode, code: &str, detail: impl Into<String>) -> Self {
+        let retry_after =
+            matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE).then_some(SOON);
+        Self {
+            kind: format!("urn:proscenium:problem:{code}"),
+            title: status.canonical_reason().unwrap_or("Error").to_owned(),
+            status: status.as_u16(),
+            detail: detail.into(),
+            code: code.to_owned(),
+            run_id: None,
+            document: None,
+            retry_after,
+        }
+    }
+
+    /// Something that the tenant does not have, be it another's or nobody's.
+    pub fn unknown(what: &str, id: &str) -> Self {
+        let id: String = id.chars().take(80).collect();
+        Self::new(StatusCode::NOT_FOUND, &format!("{what}.unknown"), format!("there is no {what} `{id}`"))
+    }
+
+    /// A body that cannot be taken as it is.
+    pub fn unprocessable(code: &str, detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, code, detail)
+    }
+
+    /// The HTTP status.
+    pub fn status(&self) -> StatusCode {
+        StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+    }
+}
+
+/// The status that tells a fault of this code.
+///
+/// What is the client's to change is 4xx; 429 and 503 say that the same request may pass later; 502 and
+/// 504 are a model's failure; everything else is this program's.
+pub fn status_of(code: &str) -> StatusCode {
+    match code {
+        "request.too_long" => StatusCode::PAYLOAD_TOO_LARGE,
+        "request.idempotency_conflict" => StatusCode::UNPROCESSABLE_ENTITY,
+        "store.session_busy" => StatusCode::CONFLICT,
+        "session.queue_full" | "budget.exceeded" | "limits.exceeded" | "llm.rate_limited" | "llm.quota" => {
+            StatusCode::TOO_MANY_REQUESTS
+        }
+        "engine.busy" | "engine.stopped" | "engine.sessions_full" | "store.busy" | "store.stopped"
+        | "store.locked" | "store.full" | "llm.breaker_open" => StatusCode::SERVICE_UNAVAILABLE,
+        "llm.timeout" | "llm.silence" | "run.deadline" => StatusCode::GATEWAY_TIMEOUT,
+        code if code.starts_with("request.") || code.starts_with("session.") => {
+            StatusCode::UNPROCESSABLE_ENTITY
+        }
+        code if code.ends_with(".unknown") => StatusCode::NOT_FOUND,
+        code if code.starts_with("llm.") => StatusCode::BAD_GATEWAY,
+        _ => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+impl From<Fault> for Problem {
+    fn from(fault: Fault) -> Self {
+        let mut problem = Self::new(status_of(&fault.code), &fault.code, fault.message);
+        problem.retry_after = fault.retry_after_ms.map(|ms| ms.div_ceil(1000).max(1)).or(problem.retry_after);
+        problem
+    }
+}
+
+impl From<crate::store::Error> for Problem {
+    fn from(error: crate::store::Error) -> Self {
+        Self::new(status_of(error.code()), error.code(), error.to_string())
+    }
+}
+
+impl std::fmt::Display for Problem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.code, self.detail)
+    }
+}
+
+impl std::error::Error for Problem {}
+
+impl ResponseError for Problem {
+    fn status_code(&self) -> StatusCode {
+        self.status()
+    }
+
+    fn error_response(&self) -> HttpResponse {
+        let mut response = HttpResponse::build(self.status());
+        response.content_type(MEDIA_TYPE);
+        if let Some(seconds) = self.retry_after {
+            response.insert_header((header::RETRY_AFTER, HeaderValue::from(seconds)));
+        }
+        if self.status() == StatusCode::UNAUTHORIZED {
+            response.insert_header((header::WWW_AUTHENTICATE, "Bearer realm=\"proscenium\""));
+        }
+        // An accepted request must not be sent again by a client that retries by itself.
+        if let Some(run) = self.run_id {
+            response.insert_header(("x-should-retry", "false")).insert_header(("x-run-id", run.to_string()));
+        }
+        response.json(self)
+    }
+}

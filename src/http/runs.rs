@@ -1,0 +1,160 @@
+//! `/api/runs`: what was run, its events, and how to stop it.
+
+use actix_web::{HttpRequest, HttpResponse, web};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::app::App;
+use super::problem::Problem;
+use super::sse;
+use super::who::Who;
+use crate::Answer;
+use crate::public::EventId;
+use crate::run::{RunId, RunStatus, SessionId};
+use crate::store::{Page, RunFilter, RunRow};
+
+/// Which runs.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RunQuery {
+    /// Only those of this conversation.
+    pub(crate) session_id: Option<String>,
+    /// Only those that stand so.
+    #[param(value_type = Option<String>)]
+    pub(crate) status: Option<RunStatus>,
+    /// Most runs, 1 to 500; 50 unless told.
+    #[param(minimum = 1, maximum = 500)]
+    pub(crate) limit: Option<u32>,
+    /// Only those behind this one: the last of the page before.
+    #[param(value_type = Option<String>, format = "uuid")]
+    pub(crate) after: Option<String>,
+}
+
+/// A page of runs.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub(crate) struct RunList {
+    /// The newest first.
+    pub(crate) runs: Vec<RunView>,
+}
+
+/// A run as lists show it.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub(crate) struct RunView {
+    /// Its id.
+    #[schema(value_type = String, format = "uuid")]
+    pub(crate) run_id: RunId,
+    /// Its conversation.
+    #[schema(value_type = String)]
+    pub(crate) session_id: SessionId,
+    /// Where it stands.
+    pub(crate) status: RunStatus,
+    /// The first words of the request.
+    pub(crate) request: String,
+    /// When it was accepted.
+    #[schema(value_type = String, format = "date-time")]
+    pub(crate) created: Timestamp,
+    /// When something last happened to it.
+    #[schema(value_type = String, format = "date-time")]
+    pub(crate) updated: Timestamp,
+}
+
+impl From<RunRow> for RunView {
+    fn from(row: RunRow) -> Self {
+        Self {
+            run_id: row.run,
+            session_id: row.session,
+            status: row.status,
+            request: row.request,
+            created: row.created,
+            updated: row.updated,
+        }
+    }
+}
+
+/// What became of a wish to stop a run.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub(crate) struct CancelView {
+    /// The run.
+    #[schema(value_type = String, format = "uuid")]
+    pub(crate) run_id: RunId,
+    /// Where it stands.
+    pub(crate) status: RunStatus,
+    /// Whether it will stop at its next safe point; a run that has ended has nothing to stop.
+    pub(crate) stopping: bool,
+}
+
+/// The id in an address. What is no id is a run that is not there.
+fn id(text: &str) -> Result<RunId, Problem> {
+    text.parse().map_err(|_| Problem::unknown("run", text))
+}
+
+/// Runs, the newest first.
+#[utoipa::path(get, path = "/api/runs", tag = "runs", params(RunQuery),
+    responses((status = 200, body = RunList), (status = "default", body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn list(
+    app: web::Data<App>,
+    who: Who,
+    query: web::Query<RunQuery>,
+) -> Result<HttpResponse, Problem> {
+    let session = query.session_id.as_deref().map(super::chat::session).transpose()?;
+    let after = query.after.as_deref().map(id).transpose()?;
+    let limit = super::page_size(query.limit)?;
+    let filter = RunFilter { session, status: query.status };
+    let rows = app.engine.store().runs(&who.tenant, &filter, &Page { limit, after }).await?;
+    Ok(HttpResponse::Ok().json(RunList { runs: rows.into_iter().map(RunView::from).collect() }))
+}
+
+/// A run's answer document, also of one that has not ended.
+#[utoipa::path(get, path = "/api/runs/{run_id}", tag = "runs", params(("run_id" = String, Path, format = "uuid")),
+    responses((status = 200, body = Answer), (status = "default", body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn one(
+    app: web::Data<App>,
+    who: Who,
+    path: web::Path<String>,
+) -> Result<HttpResponse, Problem> {
+    let run = id(&path)?;
+    let answer = app.engine.answer_of(&who.tenant, run).await?;
+    Ok(HttpResponse::Ok().json(answer.ok_or_else(|| Problem::unknown("run", &path))?))
+}
+
+/// A run's events, from its beginning or from behind `Last-Event-ID`, until it ends.
+#[utoipa::path(get, path = "/api/runs/{run_id}/events", tag = "runs",
+    params(("run_id" = String, Path, format = "uuid"), ("Last-Event-ID" = Option<String>, Header)),
+    responses((status = 200, body = String, content_type = "text/event-stream"),
+        (status = "default", body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn events(
+    app: web::Data<App>,
+    who: Who,
+    path: web::Path<String>,
+    request: HttpRequest,
+) -> Result<HttpResponse, Problem> {
+    let run = id(&path)?;
+    let row = app.engine.store().run(&who.tenant, run).await?.ok_or_else(|| Problem::unknown("run", &path))?;
+    let last = match request.headers().get("last-event-id").map(|value| value.to_str().unwrap_or_default()) {
+        None | Some("") => None,
+        Some(text) => Some(text.parse::<EventId>().map_err(|_| {
+            let text: String = text.chars().take(40).collect();
+            let detail = format!("the header `Last-Event-ID` = `{text}` is no id of an event: `seq.offset`");
+            Problem::unprocessable("request.last_event_id", detail)
+        })?),
+    };
+    let events = app.engine.stream(&who.tenant, run, last).await?;
+    Ok(sse::reply(run, &row.session, events, app.options.ping_ms))
+}
+
+/// Stops a run at its next safe point.
+#[utoipa::path(post, path = "/api/runs/{run_id}/cancel", tag = "runs", params(("run_id" = String, Path, format = "uuid")),
+    responses((status = 200, description = "it had ended", body = CancelView), (status = 202, description = "it will stop", body = CancelView),
+        (status = "default", body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn cancel(
+    app: web::Data<App>,
+    who: Who,
+    path: web::Path<String>,
+) -> Result<HttpResponse, Problem> {
+    let run = id(&path)?;
+    let row = app.engine.store().run(&who.tenant, run).await?.ok_or_else(|| Problem::unknown("run", &path))?;
+    let stopping = app.engine.cancel(&who.tenant, run, &who.user).await;
+    let view = CancelView { run_id: run, status: row.status, stopping };
+    Ok(if stopping { HttpResponse::Accepted().json(view) } else { HttpResponse::Ok().json(view) })
+}

@@ -1,0 +1,87 @@
+//! `GET /api/scenes` and `GET /api/scenes/{name}`: the scenes and their tools.
+
+use actix_web::{HttpResponse, web};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use super::app::App;
+use super::problem::Problem;
+use super::who::Who;
+use crate::run::Effect;
+use crate::scene::Scene;
+
+/// All scenes.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub(crate) struct SceneList {
+    /// By name.
+    pub(crate) scenes: Vec<SceneView>,
+}
+
+/// A scene as clients see it.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub(crate) struct SceneView {
+    /// Unique.
+    pub(crate) name: String,
+    /// What it is for.
+    pub(crate) description: String,
+    /// Requests that it serves.
+    pub(crate) examples: Vec<String>,
+    /// Its tools.
+    pub(crate) tools: Vec<ToolView>,
+}
+
+/// A tool as clients see it.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub(crate) struct ToolView {
+    /// Unique in the scene.
+    pub(crate) name: String,
+    /// What it does.
+    pub(crate) description: String,
+    /// `read` or `write`.
+    #[schema(value_type = String)]
+    pub(crate) effect: Effect,
+    /// JSON Schema of its arguments.
+    #[schema(value_type = Object)]
+    pub(crate) parameters: Value,
+    /// How long one call may take, in milliseconds.
+    pub(crate) timeout_ms: u64,
+}
+
+impl SceneView {
+    fn of(scene: &Scene) -> Self {
+        Self {
+            name: scene.name.clone(),
+            description: scene.description.clone(),
+            examples: scene.examples.iter().map(|example| example.say.clone()).collect(),
+            tools: scene
+                .tools
+                .iter()
+                .map(|tool| ToolView {
+                    name: tool.name.clone(),
+                    description: tool.description.clone(),
+                    effect: tool.effect,
+                    parameters: tool.parameters.clone(),
+                    timeout_ms: tool.timeout_ms,
+                })
+                .collect(),
+        }
+    }
+}
+
+/// The scenes and their tools.
+#[utoipa::path(get, path = "/api/scenes", tag = "scenes",
+    responses((status = 200, body = SceneList), (status = "default", body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn list(app: web::Data<App>, _: Who) -> HttpResponse {
+    let scenes = app.engine.catalogue().iter().map(|scene| SceneView::of(scene)).collect();
+    HttpResponse::Ok().json(SceneList { scenes })
+}
+
+/// One scene.
+#[utoipa::path(get, path = "/api/scenes/{name}", tag = "scenes", params(("name" = String, Path)),
+    responses((status = 200, body = SceneView), (status = "default", body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn one(app: web::Data<App>, _: Who, name: web::Path<String>) -> Result<HttpResponse, Problem> {
+    let catalogue = app.engine.catalogue();
+    let scene = catalogue.get(&name).ok_or_else(|| Problem::unknown("scene", &name))?;
+    Ok(HttpResponse::Ok().json(SceneView::of(scene)))
+}

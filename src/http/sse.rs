@@ -1,0 +1,52 @@
+//! Server-sent events: a run's public events as they come.
+
+use std::time::Duration;
+
+use actix_web::HttpResponse;
+use actix_web::web::Bytes;
+use futures::{Stream, StreamExt, stream};
+
+use super::problem::Problem;
+use crate::public::{PublicEvent, PublicStream};
+use crate::run::{Fault, RunId, SessionId};
+
+/// The media type of event streams.
+pub(crate) const MEDIA_TYPE: &str = "text/event-stream";
+
+/// A reply that tells these events until the run ends.
+pub(crate) fn reply(run: RunId, session: &SessionId, events: PublicStream, ping_ms: u64) -> HttpResponse {
+    let lines = alive(events.map(line), Duration::from_millis(ping_ms), Bytes::from_static(b": ping\n\n"));
+    HttpResponse::Ok()
+        .content_type(MEDIA_TYPE)
+        .insert_header(("cache-control", "no-store"))
+        // Proxies that collect replies would hold the events back.
+        .insert_header(("x-accel-buffering", "no"))
+        .insert_header(("x-run-id", run.to_string()))
+        .insert_header(("x-session-id", session.to_string()))
+        .streaming(lines.map(Ok::<_, actix_web::Error>))
+}
+
+/// One event. What the journal could not tell ends the stream with an event `error`.
+fn line(event: Result<PublicEvent, Fault>) -> Bytes {
+    let event = match event {
+        Ok(event) => event,
+        Err(fault) => {
+            let problem = serde_json::to_string(&Problem::from(fault)).unwrap_or_default();
+            return Bytes::from(format!("event: error\ndata: {problem}\n\n"));
+        }
+    };
+    // Plain data, which can always be written.
+    let data = serde_json::to_string(&event.data).unwrap_or_default();
+    Bytes::from(format!("id: {}\nevent: {}\ndata: {data}\n\n", event.id, event.name))
+}
+
+/// `lines`, and a `sign` of life whenever nothing came for a while. Nothing is read ahead: a client that
+/// takes its time holds up nobody but itself.
+pub(crate) fn alive<S: Stream<Item = Bytes>>(lines: S, every: Duration, sign: Bytes) -> impl Stream<Item = Bytes> {
+    stream::unfold((Box::pin(lines), sign), move |(mut lines, sign)| async move {
+        match tokio::time::timeout(every, lines.next()).await {
+            Ok(line) => line.map(|line| (line, (lines, sign))),
+            Err(_) => Some((sign.clone(), (lines, sign))),
+        }
+    })
+}

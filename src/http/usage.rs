@@ -1,0 +1,114 @@
+//! `GET /api/usage`: calls, tokens and money of the caller's tenant, as the journal has them.
+
+use actix_web::{HttpResponse, web};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::app::App;
+use super::problem::Problem;
+use super::who::Who;
+
+/// Most days of one report.
+const MAX_DAYS: i64 = 400;
+
+/// Which days.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct UsageQuery {
+    /// The first day, `YYYY-MM-DD`; 30 days before the last unless told.
+    #[param(format = "date")]
+    pub(crate) from: Option<String>,
+    /// The last day, `YYYY-MM-DD`; today unless told.
+    #[param(format = "date")]
+    pub(crate) to: Option<String>,
+}
+
+/// What models cost.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub(crate) struct UsageReport {
+    /// The first day.
+    pub(crate) from: String,
+    /// The last day.
+    pub(crate) to: String,
+    /// The time zone that days are of.
+    pub(crate) time_zone: String,
+    /// By day, model and purpose, in this order.
+    pub(crate) rows: Vec<UsageView>,
+    /// Their sum in US dollars.
+    pub(crate) cost_usd: f64,
+}
+
+/// Calls, tokens and money of a day, a model and a purpose.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub(crate) struct UsageView {
+    /// The day, `YYYY-MM-DD`.
+    pub(crate) day: String,
+    /// The configured name of the model.
+    pub(crate) model: String,
+    /// What it was asked for.
+    pub(crate) purpose: String,
+    /// Calls sent.
+    pub(crate) calls: u64,
+    /// Prompt tokens, cached ones included.
+    pub(crate) input_tokens: u64,
+    /// Prompt tokens that the provider had cached.
+    pub(crate) cached_input_tokens: u64,
+    /// Completion tokens.
+    pub(crate) output_tokens: u64,
+    /// US dollars.
+    pub(crate) cost_usd: f64,
+}
+
+fn day(name: &str, text: Option<&str>) -> Result<Option<jiff::civil::Date>, Problem> {
+    text.map(|text| {
+        text.parse().map_err(|_| {
+            let detail = format!("`{name}` is no day: write YYYY-MM-DD");
+            Problem::unprocessable("request.query", detail)
+        })
+    })
+    .transpose()
+}
+
+/// Calls, tokens and money by day, model and purpose.
+#[utoipa::path(get, path = "/api/usage", tag = "operations", params(UsageQuery),
+    responses((status = 200, body = UsageReport), (status = "default", body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn usage(
+    app: web::Data<App>,
+    who: Who,
+    query: web::Query<UsageQuery>,
+) -> Result<HttpResponse, Problem> {
+    let zone = app.engine.zone();
+    let bad = |detail: String| Problem::unprocessable("request.query", detail);
+    let today = jiff::Timestamp::now().to_zoned(zone.clone()).date();
+    let to = day("to", query.to.as_deref())?.unwrap_or(today);
+    let default = to.saturating_sub(jiff::Span::new().days(29));
+    let from = day("from", query.from.as_deref())?.unwrap_or(default);
+    let days = from.duration_until(to).as_hours() / 24;
+    if !(0..=MAX_DAYS).contains(&days) {
+        return Err(bad(format!("`from` must be at most {MAX_DAYS} days before `to`, and not behind it")));
+    }
+    let at = |day: jiff::civil::Date| day.to_zoned(zone.clone()).map(|at| at.timestamp());
+    let outside = |_| bad("`from` and `to` must be days of the calendar".to_owned());
+    let since = at(from).map_err(outside)?;
+    let until = at(to.tomorrow().map_err(outside)?).map_err(outside)?;
+    let rows = app.engine.store().usage_breakdown(&who.tenant, Some(since), Some(until), &zone).await?;
+    let nano: u64 = rows.iter().map(|row| row.cost_nano_usd).sum();
+    let usd = |nano: u64| nano as f64 / 1e9;
+    let rows = rows
+        .into_iter()
+        .map(|row| UsageView {
+            day: row.day.to_string(),
+            model: row.model,
+            purpose: row.purpose,
+            calls: row.calls,
+            input_tokens: row.input_tokens,
+            cached_input_tokens: row.cached_input_tokens,
+            output_tokens: row.output_tokens,
+            cost_usd: usd(row.cost_nano_usd),
+        })
+        .collect();
+    let time_zone = zone.iana_name().unwrap_or("UTC").to_owned();
+    let report =
+        UsageReport { from: from.to_string(), to: to.to_string(), time_zone, rows, cost_usd: usd(nano) };
+    Ok(HttpResponse::Ok().json(report))
+}

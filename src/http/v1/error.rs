@@ -1,0 +1,106 @@
+//! Errors of the OpenAI protocol: its error object, and whether its clients may send again by themselves.
+
+use actix_web::http::StatusCode;
+use actix_web::http::header::{self, HeaderValue};
+use actix_web::{HttpResponse, ResponseError};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::super::problem::Problem;
+
+/// The error object.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub(crate) struct ErrorBody {
+    /// What is wrong.
+    pub(crate) error: ErrorView,
+}
+
+/// What is wrong.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub(crate) struct ErrorView {
+    /// In words.
+    pub(crate) message: String,
+    /// The protocol's kind of error, such as `invalid_request_error`.
+    #[serde(rename = "type")]
+    #[schema(rename = "type")]
+    pub(crate) kind: String,
+    /// The parameter, where one is wrong.
+    pub(crate) param: Option<String>,
+    /// Stable, such as `request.body`.
+    pub(crate) code: Option<String>,
+}
+
+/// A problem in the words of this protocol.
+#[derive(Debug, Clone)]
+pub(crate) struct Error {
+    problem: Problem,
+    param: Option<String>,
+}
+
+impl Error {
+    /// A parameter that is not served.
+    pub(crate) fn unsupported(param: &str, why: &str) -> Self {
+        let detail = format!("`{param}`: {why}");
+        let problem = Problem::new(StatusCode::BAD_REQUEST, "request.unsupported", detail);
+        Self { problem, param: Some(param.to_owned()) }
+    }
+
+    pub(crate) fn about(problem: Problem, param: &str) -> Self {
+        Self { problem, param: Some(param.to_owned()) }
+    }
+
+    pub(crate) fn body(&self) -> ErrorBody {
+        let kind = match self.problem.status {
+            401 => "authentication_error",
+            403 => "permission_error",
+            404 if self.param.is_none() => "not_found_error",
+            429 => "rate_limit_error",
+            500.. => "server_error",
+            _ => "invalid_request_error",
+        };
+        ErrorBody {
+            error: ErrorView {
+                message: self.problem.detail.clone(),
+                kind: kind.to_owned(),
+                param: self.param.clone(),
+                code: Some(self.problem.code.clone()),
+            },
+        }
+    }
+}
+
+impl From<Problem> for Error {
+    fn from(problem: Problem) -> Self {
+        Self { problem, param: None }
+    }
+}
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.problem.fmt(f)
+    }
+}
+
+impl ResponseError for Error {
+    fn status_code(&self) -> StatusCode {
+        self.problem.status()
+    }
+
+    fn error_response(&self) -> HttpResponse {
+        let mut response = HttpResponse::build(self.problem.status());
+        if let Some(seconds) = self.problem.retry_after {
+            response.insert_header((header::RETRY_AFTER, HeaderValue::from(seconds)));
+        }
+        // The official clients send again by themselves after 408, 409, 429 and 5xx, unless told. What was
+        // accepted is being done or is done; what was not may come again where that can help.
+        let again = self.problem.run_id.is_none() && self.problem.retry_after.is_some();
+        response.insert_header(("x-should-retry", if again { "true" } else { "false" }));
+        if let Some(run) = self.problem.run_id {
+            response.insert_header(("x-run-id", run.to_string()));
+        }
+        if self.problem.status() == StatusCode::UNAUTHORIZED {
+            response.insert_header((header::WWW_AUTHENTICATE, "Bearer realm=\"proscenium\""));
+        }
+        response.json(self.body())
+    }
+}

@@ -1,0 +1,123 @@
+//! The OpenAI protocol: any chatbot can use this server as a model.
+
+mod completion;
+mod error;
+mod request;
+mod retry;
+mod stream;
+
+use actix_web::http::Method;
+use actix_web::{HttpRequest, HttpResponse, web};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::app::App;
+use super::who::Who;
+use super::{at, body, chat};
+use completion::Completion;
+pub(crate) use error::{Error, ErrorBody};
+use request::CompletionRequest;
+pub(crate) use retry::Orphans;
+
+/// The name under which this server is a model.
+pub(crate) const MODEL: &str = "proscenium";
+
+pub(super) fn routes(config: &mut web::ServiceConfig) {
+    config
+        .service(at("/v1/chat/completions", [(Method::POST, web::post().to(completions))]))
+        .service(at("/v1/models", [(Method::GET, web::get().to(models))]))
+        .service(at("/v1/models/{model}", [(Method::GET, web::get().to(model))]));
+}
+
+/// Asks the assistant in the OpenAI protocol.
+///
+/// Sampling parameters (`temperature`, `max_tokens`, `seed`, …) have no effect: how models are asked is
+/// this server's configuration. What would change the meaning of the answer (`tools`, `response_format`,
+/// images, `n`, `stop`) is refused.
+#[utoipa::path(post, path = "/v1/chat/completions", tag = "openai", request_body = CompletionRequest,
+    params(
+        ("X-Session-Id" = Option<String>, Header, description = "the conversation, to be kept here"),
+        ("Idempotency-Key" = Option<String>, Header, description = "sending it twice is sending it once")),
+    responses(
+        (status = 200, content((Completion = "application/json"), (String = "text/event-stream"))),
+        (status = "default", body = ErrorBody)))]
+pub(crate) async fn completions(
+    app: web::Data<App>,
+    who: Who,
+    request: HttpRequest,
+    payload: web::Payload,
+) -> Result<HttpResponse, Error> {
+    let body: CompletionRequest = body::json(&request, payload, &app.options).await?;
+    body.check()?;
+    let (streamed, with_usage) = (body.streamed(), body.with_usage());
+    let header = request.headers().get("x-session-id").map(|value| value.to_str().unwrap_or_default());
+    let session = header.map(chat::session).transpose()?;
+    let key = retry::Key::of(&who, &request, session.as_ref(), &body);
+    let idempotency = chat::idempotency(&request)?;
+    let tenant = who.tenant.clone();
+    let accepted = match app.orphans.take(&key, &request) {
+        Some(run) => chat::join(&app, &tenant, run).await?,
+        None => {
+            let talk = body.talk(app.options.max_messages)?;
+            chat::accept(&app, talk.into_request(who, session, idempotency, false)).await?
+        }
+    };
+    let delivery = app.orphans.delivery(key, accepted.run);
+    let told = |fault| Error::from(chat::told(fault, accepted.run));
+    if streamed {
+        let events = app.engine.stream(&tenant, accepted.run, None).await.map_err(told)?;
+        return Ok(stream::reply(&app.options, accepted, events, with_usage, delivery));
+    }
+    let (run, session) = (accepted.run, accepted.session.clone());
+    let answer = accepted.answer.await.unwrap_or_else(|_| Err(chat::lost(run))).map_err(told)?;
+    delivery.delivered();
+    if let Some(problem) = chat::failure(&answer) {
+        return Err(problem.into());
+    }
+    let mut response = HttpResponse::Ok();
+    response.insert_header(("x-run-id", run.to_string())).insert_header(("x-session-id", session.to_string()));
+    if accepted.again {
+        response.insert_header(("idempotent-replayed", "true"));
+    }
+    Ok(response.json(Completion::of(&answer)))
+}
+
+/// The models there are: this server is one.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub(crate) struct ModelList {
+    /// `list`.
+    pub(crate) object: String,
+    /// One.
+    pub(crate) data: Vec<ModelView>,
+}
+
+/// A model.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub(crate) struct ModelView {
+    /// `proscenium`.
+    pub(crate) id: String,
+    /// `model`.
+    pub(crate) object: String,
+    /// Seconds since 1970 of this version.
+    pub(crate) created: i64,
+    /// `proscenium`.
+    pub(crate) owned_by: String,
+}
+
+fn ours() -> ModelView {
+    ModelView { id: MODEL.to_owned(), object: "model".to_owned(), created: 0, owned_by: MODEL.to_owned() }
+}
+
+/// The models there are.
+#[utoipa::path(get, path = "/v1/models", tag = "openai",
+    responses((status = 200, body = ModelList), (status = "default", body = ErrorBody)))]
+pub(crate) async fn models(_: Who) -> HttpResponse {
+    HttpResponse::Ok().json(ModelList { object: "list".to_owned(), data: vec![ours()] })
+}
+
+/// One model.
+#[utoipa::path(get, path = "/v1/models/{model}", tag = "openai", params(("model" = String, Path)),
+    responses((status = 200, body = ModelView), (status = "default", body = ErrorBody)))]
+pub(crate) async fn model(_: Who, name: web::Path<String>) -> Result<HttpResponse, Error> {
+    if *name == MODEL { Ok(HttpResponse::Ok().json(ours())) } else { Err(request::no_such_model(&name)) }
+}

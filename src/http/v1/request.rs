@@ -1,0 +1,214 @@
+//! What a client of the OpenAI protocol sends. What would change the meaning of the answer and is not
+//! served is refused by name.
+
+use actix_web::http::StatusCode;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use super::super::messages::{self, Chat, Role, Said};
+use super::super::problem::Problem;
+use super::MODEL;
+use super::error::Error;
+
+/// The body of `POST /v1/chat/completions`. Fields that are not listed have no effect.
+#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
+pub(crate) struct CompletionRequest {
+    /// `proscenium`.
+    pub(crate) model: String,
+    /// The conversation; the last message of the user is the request.
+    pub(crate) messages: Vec<InputMessage>,
+    /// Whether the answer is streamed.
+    #[serde(default)]
+    pub(crate) stream: Option<bool>,
+    /// What a stream tells beside the answer.
+    #[serde(default)]
+    pub(crate) stream_options: Option<StreamOptions>,
+    /// Not served: this server's tools are its scenes.
+    #[serde(default)]
+    #[schema(value_type = Option<Vec<Object>>)]
+    pub(crate) tools: Option<Value>,
+    /// Not served but as `none` or `auto`.
+    #[serde(default)]
+    #[schema(value_type = Option<Value>)]
+    pub(crate) tool_choice: Option<Value>,
+    /// Not served.
+    #[serde(default)]
+    #[schema(value_type = Option<Vec<Object>>)]
+    pub(crate) functions: Option<Value>,
+    /// Only `{"type": "text"}`.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    pub(crate) response_format: Option<Value>,
+    /// Only 1.
+    #[serde(default)]
+    pub(crate) n: Option<u32>,
+    /// Not served.
+    #[serde(default)]
+    #[schema(value_type = Option<Value>)]
+    pub(crate) stop: Option<Value>,
+    /// Not served.
+    #[serde(default)]
+    pub(crate) logprobs: Option<bool>,
+    /// Only `["text"]`.
+    #[serde(default)]
+    pub(crate) modalities: Option<Vec<String>>,
+    /// Not served.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    pub(crate) audio: Option<Value>,
+}
+
+/// What a stream tells beside the answer.
+#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
+pub(crate) struct StreamOptions {
+    /// A last chunk with the usage.
+    #[serde(default)]
+    pub(crate) include_usage: Option<bool>,
+}
+
+/// One message.
+#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
+pub(crate) struct InputMessage {
+    /// `system`, `developer`, `user` or `assistant`.
+    pub(crate) role: String,
+    /// Text, or parts of type `text`.
+    #[serde(default)]
+    pub(crate) content: Option<Content>,
+    /// Not served.
+    #[serde(default)]
+    #[schema(value_type = Option<Vec<Object>>)]
+    pub(crate) tool_calls: Option<Value>,
+}
+
+/// The words of a message.
+#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
+#[serde(untagged)]
+pub(crate) enum Content {
+    /// As text.
+    Text(String),
+    /// As parts.
+    Parts(Vec<Part>),
+}
+
+/// A part of a message.
+#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
+pub(crate) struct Part {
+    /// Only `text`.
+    #[serde(rename = "type")]
+    #[schema(rename = "type")]
+    pub(crate) kind: String,
+    /// The text.
+    #[serde(default)]
+    pub(crate) text: Option<String>,
+}
+
+/// A model that is not this one.
+pub(crate) fn no_such_model(name: &str) -> Error {
+    let name: String = name.chars().take(80).collect();
+    let detail = format!("the model `{name}` does not exist here: this server is the model `{MODEL}`");
+    Error::about(Problem::new(StatusCode::NOT_FOUND, "model_not_found", detail), "model")
+}
+
+fn is_given(value: Option<&Value>) -> bool {
+    value.is_some_and(|value| !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty()))
+}
+
+impl CompletionRequest {
+    pub(crate) fn streamed(&self) -> bool {
+        self.stream.unwrap_or(false)
+    }
+
+    pub(crate) fn with_usage(&self) -> bool {
+        self.stream_options.as_ref().and_then(|options| options.include_usage).unwrap_or(false)
+    }
+
+    /// Refuses what is not served.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        if self.model != MODEL {
+            return Err(no_such_model(&self.model));
+        }
+        let tools = "this server's tools are its scenes; a client's own are not called. Leave it out";
+        for (name, value) in [("tools", &self.tools), ("functions", &self.functions)] {
+            if is_given(value.as_ref()) {
+                return Err(Error::unsupported(name, tools));
+            }
+        }
+        if self.tool_choice.as_ref().is_some_and(|choice| {
+            !choice.is_null() && !matches!(choice.as_str(), Some("none" | "auto"))
+        }) {
+            return Err(Error::unsupported("tool_choice", tools));
+        }
+        if let Some(format) = self.response_format.as_ref().filter(|format| !format.is_null())
+            && format.get("type").and_then(Value::as_str) != Some("text")
+        {
+            return Err(Error::unsupported("response_format", "answers are text; only {\"type\": \"text\"} is served"));
+        }
+        if self.n.is_some_and(|n| n != 1) {
+            return Err(Error::unsupported("n", "one answer is given; leave it out, or send 1"));
+        }
+        if is_given(self.stop.as_ref()) {
+            return Err(Error::unsupported("stop", "an answer is always whole; leave it out"));
+        }
+        if self.logprobs == Some(true) {
+            return Err(Error::unsupported("logprobs", "there are none of an answer that scenes made; leave it out"));
+        }
+        if self.modalities.as_ref().is_some_and(|kinds| kinds.iter().any(|kind| kind != "text")) {
+            return Err(Error::unsupported("modalities", "only text is served"));
+        }
+        if is_given(self.audio.as_ref()) {
+            return Err(Error::unsupported("audio", "only text is served"));
+        }
+        Ok(())
+    }
+
+    /// The conversation in words.
+    pub(crate) fn talk(self, max: usize) -> Result<Chat, Error> {
+        let said: Result<Vec<Said>, Error> =
+            self.messages.into_iter().enumerate().map(|(i, message)| message.said(i)).collect();
+        messages::read(said?, max).map_err(|problem| Error::about(problem, "messages"))
+    }
+}
+
+impl InputMessage {
+    fn said(self, at: usize) -> Result<Said, Error> {
+        let place = |field: &str| format!("messages[{at}].{field}");
+        let role = match self.role.as_str() {
+            "system" | "developer" => Role::System,
+            "user" => Role::User,
+            "assistant" => Role::Assistant,
+            "tool" | "function" => {
+                return Err(Error::unsupported(&place("role"), "a client's own tools are not served"));
+            }
+            _ => {
+                let why = "must be `system`, `developer`, `user` or `assistant`";
+                return Err(Error::unsupported(&place("role"), why));
+            }
+        };
+        if is_given(self.tool_calls.as_ref()) {
+            return Err(Error::unsupported(&place("tool_calls"), "a client's own tools are not served"));
+        }
+        let text = match self.content {
+            Some(Content::Text(text)) => text,
+            Some(Content::Parts(parts)) => {
+                let mut texts = Vec::with_capacity(parts.len());
+                for part in parts {
+                    match (part.kind.as_str(), part.text) {
+                        ("text", Some(text)) => texts.push(text),
+                        ("text", None) => {
+                            return Err(Error::unsupported(&place("content"), "a part of type `text` needs `text`"));
+                        }
+                        (kind, _) => {
+                            let kind: String = kind.chars().take(40).collect();
+                            let why = format!("parts of type `{kind}` are not served: only text is understood");
+                            return Err(Error::unsupported(&place("content"), &why));
+                        }
+                    }
+                }
+                texts.join("\n")
+            }
+            None => return Err(Error::unsupported(&place("content"), "a message needs words")),
+        };
+        Ok(Said { role, text })
+    }
+}

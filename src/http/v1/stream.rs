@@ -1,0 +1,171 @@
+//! A streamed answer in the OpenAI protocol: chunks as the model writes them.
+
+use std::time::Duration;
+
+use actix_web::HttpResponse;
+use actix_web::web::Bytes;
+use futures::{Stream, StreamExt, stream};
+use serde_json::{Value, json};
+
+use super::super::chat::{self, Accepted};
+use super::super::sse::{self, alive};
+use super::MODEL;
+use super::completion::{self, CompletionUsage};
+use super::error::Error;
+use super::retry::Delivery;
+use crate::config::{Progress, Server};
+use crate::public::{PublicEvent, PublicStream};
+
+/// What a stream of chunks still has to do.
+struct Chunks {
+    events: PublicStream,
+    accepted: Accepted,
+    delivery: Delivery,
+    head: Value,
+    with_usage: bool,
+    progress: Progress,
+    /// Whether words of the answer were sent: they cannot be taken back.
+    said: bool,
+    opened: bool,
+}
+
+/// A reply of chunks until the run ends.
+pub(super) fn reply(
+    options: &Server,
+    accepted: Accepted,
+    events: PublicStream,
+    with_usage: bool,
+    delivery: Delivery,
+) -> HttpResponse {
+    let (run, session) = (accepted.run, accepted.session.to_string());
+    let head = json!({
+        "id": completion::id(run), "object": "chat.completion.chunk", "created": completion::now(), "model": MODEL,
+    });
+    let chunks = Chunks {
+        events,
+        accepted,
+        delivery,
+        head,
+        with_usage,
+        progress: options.progress,
+        said: false,
+        opened: false,
+    };
+    let lines = alive(chunks.lines(), Duration::from_millis(options.ping_ms), Bytes::from_static(b": ping\n\n"));
+    HttpResponse::Ok()
+        .content_type(sse::MEDIA_TYPE)
+        .insert_header(("cache-control", "no-store"))
+        .insert_header(("x-accel-buffering", "no"))
+        .insert_header(("x-run-id", run.to_string()))
+        .insert_header(("x-session-id", session))
+        .streaming(lines.map(Ok::<_, actix_web::Error>))
+}
+
+impl Chunks {
+    fn lines(self) -> impl Stream<Item = Bytes> {
+        stream::unfold(Some(self), |chunks| async move {
+            let mut chunks = chunks?;
+            if !chunks.opened {
+                chunks.opened = true;
+                let line = chunks.chunk(json!({"role": "assistant", "content": ""}));
+                return Some((line, Some(chunks)));
+            }
+            // Where the journal cannot be read, the end tells why.
+            while let Some(Ok(event)) = chunks.events.next().await {
+                if let Some(line) = chunks.event(&event) {
+                    return Some((line, Some(chunks)));
+                }
+            }
+            Some((chunks.end().await, None))
+        })
+    }
+
+    fn event(&mut self, event: &PublicEvent) -> Option<Bytes> {
+        let text = |name: &str| event.data.get(name).and_then(Value::as_str);
+        match event.name {
+            "answer_delta" => {
+                self.said = true;
+                Some(self.chunk(json!({"content": text("text").unwrap_or_default()})))
+            }
+            // What was sent cannot be taken back: the answer begins anew below it.
+            "answer_reset" if self.said => Some(self.chunk(json!({"content": "\n\n"}))),
+            _ => {
+                let line = progress(event)?;
+                match self.progress {
+                    Progress::Off => None,
+                    Progress::Reasoning => Some(self.chunk(json!({"reasoning_content": line}))),
+                    Progress::Text => Some(self.chunk(json!({"content": line}))),
+                }
+            }
+        }
+    }
+
+    fn chunk(&self, delta: Value) -> Bytes {
+        Bytes::from(line(&self.head, choice(delta, None), self.with_usage.then_some(Value::Null)))
+    }
+
+    /// What stands behind the last event: the end, or why there is none.
+    async fn end(self) -> Bytes {
+        let run = self.accepted.run;
+        let (head, with_usage) = (self.head, self.with_usage);
+        let ended = self.accepted.answer.await.unwrap_or_else(|_| Err(chat::lost(run)));
+        self.delivery.delivered();
+        let told = ended.map_err(|fault| chat::told(fault, run));
+        let answer = told.and_then(|answer| chat::failure(&answer).map_or(Ok(answer), Err));
+        let mut end = match answer {
+            Ok(answer) => {
+                let mut end = line(&head, choice(json!({}), Some("stop")), with_usage.then_some(Value::Null));
+                if with_usage {
+                    // Plain data, which can always be written.
+                    let usage = serde_json::to_value(CompletionUsage::of(&answer.usage)).unwrap_or_default();
+                    end.push_str(&line(&head, json!([]), Some(usage)));
+                }
+                end
+            }
+            Err(problem) => {
+                let body = serde_json::to_string(&Error::from(problem).body()).unwrap_or_default();
+                format!("data: {body}\n\n")
+            }
+        };
+        end.push_str("data: [DONE]\n\n");
+        Bytes::from(end)
+    }
+}
+
+fn choice(delta: Value, finish: Option<&str>) -> Value {
+    json!([{"index": 0, "delta": delta, "logprobs": null, "finish_reason": finish}])
+}
+
+/// One chunk; with usage wanted, every chunk has the field, empty but in the last.
+fn line(head: &Value, choices: Value, usage: Option<Value>) -> String {
+    let mut body = head.clone();
+    if let Some(object) = body.as_object_mut() {
+        object.insert("choices".to_owned(), choices);
+        if let Some(usage) = usage {
+            object.insert("usage".to_owned(), usage);
+        }
+    }
+    format!("data: {body}\n\n")
+}
+
+/// What a step of the plan is told as.
+fn progress(event: &PublicEvent) -> Option<String> {
+    let text = |name: &str| event.data.get(name).and_then(Value::as_str).unwrap_or_default();
+    let number = || event.data.get("step_number").and_then(Value::as_u64).unwrap_or_default();
+    Some(match event.name {
+        "planning" => "Planning…\n".to_owned(),
+        "plan_created" | "replanned" => {
+            let steps = event.data.pointer("/plan/steps").and_then(Value::as_array)?;
+            let lines = steps.iter().map(|step| {
+                let part = |name: &str| step.get(name).and_then(Value::as_str).unwrap_or_default();
+                let number = step.get("step_number").and_then(Value::as_u64).unwrap_or_default();
+                format!("{number}. {}: {}\n", part("scene_name"), part("purpose"))
+            });
+            lines.collect()
+        }
+        "step_started" => format!("Step {}, {}: started\n", number(), text("scene_name")),
+        "step_completed" => format!("Step {}, {}: done\n", number(), text("scene_name")),
+        "step_failed" => format!("Step {}, {}: not done\n", number(), text("scene_name")),
+        _ => return None,
+    })
+}

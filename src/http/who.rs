@@ -1,0 +1,106 @@
+//! Who asks: from the key that a request carries, or the configured user where none is needed.
+
+use actix_web::dev::Payload;
+use actix_web::http::StatusCode;
+use actix_web::http::header;
+use actix_web::{FromRequest, HttpRequest, web};
+use futures::future::LocalBoxFuture;
+
+use super::app::{Anonymous, App};
+use super::problem::Problem;
+use crate::run::TenantId;
+
+/// The principal of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Who {
+    /// Who pays.
+    pub(crate) tenant: TenantId,
+    /// Who asks.
+    pub(crate) user: String,
+}
+
+impl FromRequest for Who {
+    type Error = actix_web::Error;
+    type Future = LocalBoxFuture<'static, Result<Self, Self::Error>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        let request = request.clone();
+        Box::pin(async move { who(&request).await.map_err(|problem| super::refusal(&request, problem)) })
+    }
+}
+
+/// Who sends this request.
+pub(crate) async fn who(request: &HttpRequest) -> Result<Who, Problem> {
+    let Some(app) = request.app_data::<web::Data<App>>() else {
+        return Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "server.state", "the server has no state"));
+    };
+    match presented(request)? {
+        Some(key) => match app.keys.find(&key).await? {
+            Some(key) => Ok(Who { tenant: key.tenant.clone(), user: key.user.clone() }),
+            None => Err(unauthorized("auth.key", "the API key is unknown or was revoked")),
+        },
+        None if is_open(app).await? => {
+            local(request, app)?;
+            let (tenant, user) = app.engine.default_principal();
+            Ok(Who { tenant, user })
+        }
+        None => Err(unauthorized(
+            "auth.missing",
+            "an API key is needed: send `Authorization: Bearer psk_…`; `proscenium keys create` makes one",
+        )),
+    }
+}
+
+/// The key that a request carries: `Authorization: Bearer …`, or `X-API-Key`.
+fn presented(request: &HttpRequest) -> Result<Option<String>, Problem> {
+    let headers = request.headers();
+    let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or_default().trim().to_owned());
+    if let Some(value) = text(header::AUTHORIZATION.as_str()) {
+        return match value.split_once(' ') {
+            Some((scheme, key)) if scheme.eq_ignore_ascii_case("bearer") => Ok(ours(key.trim())),
+            _ => Err(unauthorized("auth.scheme", "the header `Authorization` must say `Bearer` and a key")),
+        };
+    }
+    Ok(text("x-api-key").as_deref().and_then(ours))
+}
+
+/// Clients of the OpenAI protocol always send a key, often a made-up one where a server wants none. Only
+/// what looks like one of ours is held to be one.
+fn ours(key: &str) -> Option<String> {
+    key.starts_with("psk_").then(|| key.to_owned())
+}
+
+async fn is_open(app: &App) -> Result<bool, Problem> {
+    Ok(match app.anonymous {
+        Anonymous::Always => true,
+        Anonymous::Never => false,
+        Anonymous::UntilKeys => !app.keys.any().await?,
+    })
+}
+
+/// Without keys, a page that a browser shows must not reach the server by a name that leads here: only
+/// requests to loopback by its own names are taken.
+fn local(request: &HttpRequest, app: &App) -> Result<(), Problem> {
+    if app.anonymous == Anonymous::Always {
+        return Ok(());
+    }
+    let host = request.connection_info().host().to_owned();
+    let name = host.rsplit_once(':').map_or(host.as_str(), |(name, port)| {
+        if port.bytes().all(|b| b.is_ascii_digit()) { name } else { host.as_str() }
+    });
+    let name = name.trim_matches(['[', ']']);
+    let loopback = name.eq_ignore_ascii_case("localhost")
+        || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
+    if loopback {
+        return Ok(());
+    }
+    let detail = format!(
+        "without keys this server is reached by loopback names only, not as `{}`; make a key, or set auth.allow_anonymous",
+        name.chars().take(80).collect::<String>()
+    );
+    Err(Problem::new(StatusCode::FORBIDDEN, "auth.host", detail))
+}
+
+fn unauthorized(code: &str, detail: &str) -> Problem {
+    Problem::new(StatusCode::UNAUTHORIZED, code, detail)
+}

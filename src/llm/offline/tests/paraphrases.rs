@@ -1,0 +1,343 @@
+//! The same wishes in other words: a name behind a second "for", a scene called by its name alone,
+//! values that stand before the verb. And words of the scenes in requests that are for none of them.
+
+use serde_json::{Value, json};
+
+use super::support::World;
+
+const WEATHER: &str = include_str!("../../../../scenes/weather/scene.toml");
+const IDENTITY: &str = include_str!("../../../../scenes/identity/scene.toml");
+const VACATION: &str = include_str!("../../../../scenes/vacation_management/scene.toml");
+const LIBRARY: &str = include_str!("../../../../tests/scenarios/library/scene.toml");
+
+const CINECLUB: &str = r#"
+name = "Cineclub"
+description = "The company's film club: looks films up by director or by country and keeps seats at a showing."
+[[examples]]
+say = "Avete film di Federico Fellini?"
+tool = "FindFilms"
+[[examples]]
+say = "Do you show any films by Akira Kurosawa?"
+tool = "FindFilms"
+[[examples]]
+say = "Tieni 2 posti per \"La strada\" il 12 giugno"
+tool = "KeepSeats"
+[[examples]]
+say = "Keep 3 seats for \"Ran\" on 3 July"
+tool = "KeepSeats"
+[[tools]]
+name = "FindFilms"
+description = "Looks films of the programme up."
+effect = "read"
+[tools.parameters]
+type = "object"
+additionalProperties = false
+[tools.parameters.properties]
+director = { type = "string", description = "Name of the director, such as Federico Fellini" }
+country = { type = "string", description = "Country the film comes from" }
+[[tools]]
+name = "KeepSeats"
+description = "Keeps seats at the showing of a film."
+effect = "write"
+[tools.parameters]
+type = "object"
+required = ["film", "day", "seats"]
+additionalProperties = false
+[tools.parameters.properties]
+film = { type = "string", description = "Title of the film" }
+day = { type = "string", format = "date", description = "Day of the showing" }
+seats = { type = "integer", minimum = 1, maximum = 8, description = "How many seats" }
+spectator = { type = "string", description = "Name of the person who comes, if it is somebody else" }
+"#;
+
+const WORKSHOP: &str = r#"
+name = "ToolShed"
+description = "Tools of the company's workshop: which there are, and lending them. Attrezzi dell'officina: quali ci sono e prestito."
+[[examples]]
+say = "Che attrezzi avete per il legno?"
+tool = "list_tools"
+[[examples]]
+say = "Which tools for metal are there?"
+tool = "list_tools"
+[[examples]]
+say = "Prestami il TL-101 dal 3 giugno per 2 giorni"
+tool = "lend_tool"
+[[examples]]
+say = "Lend me TL-102 from 3 June for 2 days"
+tool = "lend_tool"
+[[tools]]
+name = "list_tools"
+description = "Lists the tools there are."
+effect = "read"
+[tools.parameters]
+type = "object"
+additionalProperties = false
+properties = { trade = { type = "string", enum = ["wood", "metal", "garden"], description = "wood (legno), metal (metallo), garden (giardino)" } }
+[[tools]]
+name = "lend_tool"
+description = "Lends a tool for some days."
+effect = "write"
+[tools.parameters]
+type = "object"
+required = ["code", "from", "days"]
+additionalProperties = false
+[tools.parameters.properties]
+code = { type = "string", description = "Code on the tool, like TL-100" }
+from = { type = "string", format = "date", description = "First day, YYYY-MM-DD" }
+days = { type = "integer", minimum = 1, maximum = 30, description = "For how many days" }
+colleague = { type = "string", description = "Name of the colleague who uses it, if not the user" }
+"#;
+
+fn check(cases: Vec<(&str, Value)>) {
+    let mut wrong = Vec::new();
+    for (request, want) in &cases {
+        let mut world = World::of(&[WEATHER, IDENTITY, VACATION, LIBRARY, CINECLUB, WORKSHOP]);
+        let told = world.told(request);
+        let calls: Vec<Value> = told.calls.iter().map(|c| json!([c.0, c.1])).collect();
+        let got = match &told.question {
+            Some(question) => json!([calls, question["missing"]]),
+            None => json!(calls),
+        };
+        if got != *want {
+            wrong.push(format!("{request}\n   want {want}\n   got  {got}\n   {:?}", told.purposes));
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
+}
+
+fn one(tool: &str, arguments: Value) -> Value {
+    json!([[tool, arguments]])
+}
+
+#[test]
+fn a_name_behind_a_second_for_is_for_whom_it_is() {
+    let reserve = |arguments| one("ReserveBook", arguments);
+    let keep = |arguments| one("KeepSeats", arguments);
+    let lend = |arguments| one("lend_tool", arguments);
+    check(vec![
+        (
+            "Reserve \"Dubliners\" from tomorrow for 7 days for Nina Weber",
+            reserve(json!({"title": "Dubliners", "from": "2026-05-05", "days": 7, "reader": "Nina Weber"})),
+        ),
+        (
+            "Borrow \"Persuasion\" for two weeks from 8 June for Marta Conti",
+            reserve(
+                json!({"title": "Persuasion", "from": "2026-06-08", "days": 14, "reader": "Marta Conti"}),
+            ),
+        ),
+        (
+            "Prenota \"Il gattopardo\" per Giulia Ferri dal 15 giugno per 10 giorni",
+            reserve(
+                json!({"title": "Il gattopardo", "from": "2026-06-15", "days": 10, "reader": "Giulia Ferri"}),
+            ),
+        ),
+        (
+            "Riserva \"Gente di Dublino\" da domani per 7 giorni per Nina Weber",
+            reserve(
+                json!({"title": "Gente di Dublino", "from": "2026-05-05", "days": 7, "reader": "Nina Weber"}),
+            ),
+        ),
+        (
+            "Keep 2 seats for \"Amarcord\" on 5 June for Nina Weber",
+            keep(json!({"film": "Amarcord", "day": "2026-06-05", "seats": 2, "spectator": "Nina Weber"})),
+        ),
+        (
+            "Tieni 4 posti per \"Roma città aperta\" il 19 giugno per Paolo Greco",
+            keep(
+                json!({"film": "Roma città aperta", "day": "2026-06-19", "seats": 4, "spectator": "Paolo Greco"}),
+            ),
+        ),
+        (
+            "Lend me TL-204 from tomorrow for 3 days for Karen Hill",
+            lend(json!({"code": "TL-204", "from": "2026-05-05", "days": 3, "colleague": "Karen Hill"})),
+        ),
+        (
+            "Presta TL-330 a Giulia Ferri dal 3 giugno per 2 giorni",
+            lend(json!({"code": "TL-330", "from": "2026-06-03", "days": 2, "colleague": "Giulia Ferri"})),
+        ),
+        // Nobody else is named: the title's own name is no reader.
+        (
+            "Reserve \"Clarissa Dalloway\" from tomorrow for 7 days",
+            reserve(json!({"title": "Clarissa Dalloway", "from": "2026-05-05", "days": 7})),
+        ),
+        (
+            "Reserve \"Dubliners\" by James Joyce from tomorrow for 7 days",
+            reserve(json!({"title": "Dubliners", "from": "2026-05-05", "days": 7})),
+        ),
+    ]);
+}
+
+#[test]
+fn a_scene_is_found_by_its_name_where_something_of_its_kind_is_asked_for() {
+    let books = |author: &str| one("FindBooks", json!({"author": author}));
+    let films = |director: &str| one("FindFilms", json!({"director": director}));
+    let tools = |trade: &str| one("list_tools", json!({"trade": trade}));
+    check(vec![
+        ("C'è qualcosa di Primo Levi in biblioteca?", books("Primo Levi")),
+        ("Which titles by Virginia Woolf does the library have?", books("Virginia Woolf")),
+        ("In biblioteca avete qualcosa di Natalia Ginzburg?", books("Natalia Ginzburg")),
+        ("Does the library have anything by Toni Morrison?", books("Toni Morrison")),
+        ("Is there something by Kafka in the library?", books("Kafka")),
+        ("Quali titoli di Elsa Morante ci sono in biblioteca?", books("Elsa Morante")),
+        ("Che cosa c'è di Calvino nella vostra biblioteca?", books("Calvino")),
+        ("C'è qualcosa di Wim Wenders al cineclub?", films("Wim Wenders")),
+        ("Which pictures by Jane Campion does the film club have?", films("Jane Campion")),
+        ("C'è qualcosa per il giardino in officina?", tools("garden")),
+        ("What does the workshop have for wood?", tools("wood")),
+    ]);
+}
+
+#[test]
+fn values_before_the_verb_are_its_own() {
+    let reserve = |arguments| one("ReserveBook", arguments);
+    let keep = |arguments| one("KeepSeats", arguments);
+    let lend = |arguments| one("lend_tool", arguments);
+    check(vec![
+        (
+            "Mi serve \"Gomorra\" per 15 giorni a partire dal 12 maggio, potresti prenotarlo?",
+            reserve(json!({"title": "Gomorra", "from": "2026-05-12", "days": 15})),
+        ),
+        (
+            "I need \"Middlemarch\" for 20 days from 9 June, could you reserve it?",
+            reserve(json!({"title": "Middlemarch", "from": "2026-06-09", "days": 20})),
+        ),
+        (
+            "Avrei bisogno di \"Il nome della rosa\" dal 3 giugno per 7 giorni: me lo prenoti?",
+            reserve(json!({"title": "Il nome della rosa", "from": "2026-06-03", "days": 7})),
+        ),
+        (
+            "\"Cuore\", dal 20 giugno per 10 giorni: puoi riservarlo?",
+            reserve(json!({"title": "Cuore", "from": "2026-06-20", "days": 10})),
+        ),
+        (
+            "\"Emma\" from 3 July for 21 days at the station branch, please book it",
+            reserve(json!({"title": "Emma", "from": "2026-07-03", "days": 21, "branch": "station"})),
+        ),
+        (
+            "I would love to read \"Walden\". From 8 June for 10 days. Can you reserve it?",
+            reserve(json!({"title": "Walden", "from": "2026-06-08", "days": 10})),
+        ),
+        (
+            "Mi servono 3 posti per \"Stromboli\" il 20 giugno, potresti tenerli?",
+            keep(json!({"film": "Stromboli", "day": "2026-06-20", "seats": 3})),
+        ),
+        (
+            "2 seats for \"Persona\" on 8 July, can you keep them?",
+            keep(json!({"film": "Persona", "day": "2026-07-08", "seats": 2})),
+        ),
+        (
+            "Mi serve TL-118 dal 12 maggio per 4 giorni, potresti prestarmelo?",
+            lend(json!({"code": "TL-118", "from": "2026-05-12", "days": 4})),
+        ),
+        (
+            "I need TL-307 for 5 days from 8 June, could you lend it to me?",
+            lend(json!({"code": "TL-307", "from": "2026-06-08", "days": 5})),
+        ),
+        (
+            "Che tempo fa a Torino? Mi serve anche \"Cuore\" dal 20 giugno per 10 giorni, potresti prenotarlo?",
+            json!([
+                ["WeatherForecast_Get", {"city": "Torino"}],
+                ["ReserveBook", {"title": "Cuore", "from": "2026-06-20", "days": 10}]
+            ]),
+        ),
+    ]);
+}
+
+#[test]
+fn words_of_a_scene_alone_are_no_request_for_it() {
+    let nothing = [
+        "Calcola la radice quadrata di 144",
+        "Write me a poem about libraries and the sea",
+        "Scrivi un racconto ambientato in una biblioteca",
+        "Who invented the public library?",
+        "Qual è la biblioteca più antica del mondo?",
+        "How do I become a librarian?",
+        "Translate \"where is the library\" into Japanese",
+        "What happened to the library of Alexandria?",
+        "Che cosa significa la parola officina?",
+        "Raccontami una barzelletta su un regista e un cineclub",
+        "What is the Italian word for book?",
+        "Mi serve un consiglio, potresti aiutarmi?",
+        "I have 12 days until the exam, can you calm me down?",
+        "Is there something by the door?",
+        "C'è qualcosa di strano in questa frase?",
+        "Who is the author of Don Quixote?",
+        "Mi piace molto leggere i libri di Primo Levi",
+    ];
+    check(nothing.into_iter().map(|request| (request, json!([]))).collect());
+}
+
+#[test]
+fn phrases_that_were_written_after_the_rules_are_understood_too() {
+    let reserve = |arguments| one("ReserveBook", arguments);
+    let books = |author: &str| one("FindBooks", json!({"author": author}));
+    let films = |director: &str| one("FindFilms", json!({"director": director}));
+    let keep = |arguments| one("KeepSeats", arguments);
+    let lend = |arguments| one("lend_tool", arguments);
+    check(vec![
+        (
+            "Prenotami \"Sostiene Pereira\" dal 22 giugno per 5 giorni per Marco Villa",
+            reserve(
+                json!({"title": "Sostiene Pereira", "from": "2026-06-22", "days": 5, "reader": "Marco Villa"}),
+            ),
+        ),
+        ("Avete niente di Dino Buzzati in biblioteca?", books("Dino Buzzati")),
+        (
+            "Are there any audiobooks by Agatha Christie in the library?",
+            one("FindBooks", json!({"author": "Agatha Christie", "format": "audiobook"})),
+        ),
+        ("Cosa avete di Cesare Pavese in biblioteca?", books("Cesare Pavese")),
+        ("Has the library got anything by Doris Lessing?", books("Doris Lessing")),
+        (
+            "Vorrei leggere \"Lessico famigliare\" dal 9 giugno per 12 giorni, lo puoi prenotare?",
+            reserve(json!({"title": "Lessico famigliare", "from": "2026-06-09", "days": 12})),
+        ),
+        (
+            "I'd like \"Stoner\" from 10 June for 14 days. Could you borrow it for me?",
+            reserve(json!({"title": "Stoner", "from": "2026-06-10", "days": 14})),
+        ),
+        (
+            "\"Atonement\", from 15 June, 10 days, reserve it please",
+            reserve(json!({"title": "Atonement", "from": "2026-06-15", "days": 10})),
+        ),
+        (
+            "Ho bisogno di \"Il barone rampante\" per 8 giorni dal 16 giugno, prenotalo per favore",
+            reserve(json!({"title": "Il barone rampante", "from": "2026-06-16", "days": 8})),
+        ),
+        ("Avete qualcosa di Agnès Varda al cineclub?", films("Agnès Varda")),
+        ("Does the film club show anything by Yasujiro Ozu?", films("Yasujiro Ozu")),
+        (
+            "Vorrei 2 posti per \"Solaris\" il 10 giugno, me li tieni?",
+            keep(json!({"film": "Solaris", "day": "2026-06-10", "seats": 2})),
+        ),
+        (
+            "Keep 1 seat for \"Alien\" on 12 June for Tom Baker",
+            keep(json!({"film": "Alien", "day": "2026-06-12", "seats": 1, "spectator": "Tom Baker"})),
+        ),
+        ("In officina ci sono attrezzi per il metallo?", one("list_tools", json!({"trade": "metal"}))),
+        (
+            "TL-204 dal 3 giugno per 2 giorni per Giulia Ferri: puoi prestarglielo?",
+            lend(json!({"code": "TL-204", "from": "2026-06-03", "days": 2, "colleague": "Giulia Ferri"})),
+        ),
+        (
+            "I need TL-309 from 10 June for 3 days, can you lend it to Karen Hill?",
+            lend(json!({"code": "TL-309", "from": "2026-06-10", "days": 3, "colleague": "Karen Hill"})),
+        ),
+    ]);
+}
+
+#[test]
+fn questions_near_a_scene_are_no_request_for_it() {
+    let nothing = [
+        "Do you have any idea who wrote Dracula?",
+        "Is there a library in Rome?",
+        "Ci sono biblioteche a Milano?",
+        "Avete mai letto Primo Levi?",
+        "C'è un cineclub a Bologna?",
+        "Does the workshop open on Sunday?",
+        "Which library is the oldest in Europe?",
+        "Chi ha diretto La dolce vita?",
+        "Write a story about a librarian called Nina Weber",
+    ];
+    check(nothing.into_iter().map(|request| (request, json!([]))).collect());
+}

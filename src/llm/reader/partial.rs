@@ -1,0 +1,455 @@
+//! The words of an answer out of a call's arguments while a model still writes them.
+
+/// Most characters of a key that are looked at; none of those that matter is as long.
+const MAX_KEY: usize = 32;
+
+/// Reads the JSON object of a forced verdict piece by piece, wherever it is cut, and gives the string
+/// of its key `answer` as far as it has come: only once `should_continue` was read as false, and
+/// nothing at all where it is true. Nothing is guessed: what is no JSON ends the reading.
+#[derive(Debug, Default)]
+pub struct Partial {
+    at: At,
+    key: String,
+    /// What the value of `key` is for.
+    field: Field,
+    string: Unescape,
+    /// What `should_continue` said.
+    goes_on: Option<bool>,
+    /// The words that came before that was known.
+    early: String,
+    /// A second answer in one object: which one counts is not known here.
+    answers: u32,
+}
+
+/// Where in the object the reading is.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum At {
+    /// Before it.
+    #[default]
+    Before,
+    /// Before a key, or before the end where there is none yet.
+    Key { first: bool },
+    /// In a key.
+    InKey,
+    /// Behind a key.
+    Colon,
+    /// Before a value.
+    Value,
+    /// In a value that is a string.
+    InString,
+    /// In a number, `true`, `false` or `null`.
+    InWord,
+    /// In an object or an array, so deep.
+    Nested { depth: usize, in_string: bool, escaped: bool },
+    /// Behind a value.
+    Comma,
+    /// Behind the whole object.
+    Behind,
+    /// It is no object.
+    Broken,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Field {
+    Answer,
+    ShouldContinue,
+    #[default]
+    Other,
+}
+
+impl Partial {
+    /// Nothing was read yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Reads on. Gives what came of the answer and may be shown.
+    pub fn feed(&mut self, piece: &str) -> String {
+        let mut out = String::new();
+        for c in piece.chars() {
+            self.read(c, &mut out);
+        }
+        out
+    }
+
+    /// Whether the object has ended, and nothing came behind it.
+    pub fn is_whole(&self) -> bool {
+        self.at == At::Behind
+    }
+
+    fn read(&mut self, c: char, out: &mut String) {
+        let blank = matches!(c, ' ' | '\t' | '\n' | '\r');
+        self.at = match (self.at, c) {
+            (At::Before | At::Key { .. } | At::Colon | At::Value | At::Comma | At::Behind, _) if blank => {
+                return;
+            }
+            (At::Before, '{') => At::Key { first: true },
+            (At::Key { first: true }, '}') => At::Behind,
+            (At::Key { .. }, '"') => {
+                self.key.clear();
+                self.string = Unescape::default();
+                At::InKey
+            }
+            (At::InKey, _) => match self.string.read(c) {
+                Read::End => At::Colon,
+                Read::Broken => At::Broken,
+                Read::Char(c) => {
+                    if self.key.len() < MAX_KEY {
+                        self.key.push(c);
+                    }
+                    At::InKey
+                }
+                Read::More => At::InKey,
+            },
+            (At::Colon, ':') => {
+                self.begin_value();
+                At::Value
+            }
+            (At::Value, '"') => {
+                self.string = Unescape::default();
+                At::InString
+            }
+            (At::InString, _) => match self.string.read(c) {
+                Read::End => At::Comma,
+                Read::Broken => At::Broken,
+                Read::Char(c) => {
+                    self.say(c, out);
+                    At::InString
+                }
+                Read::More => At::InString,
+            },
+            (At::Value, '{' | '[') => At::Nested { depth: 1, in_string: false, escaped: false },
+            (At::Nested { depth, in_string, escaped }, _) => nested(depth, in_string, escaped, c),
+            (At::Value, _) if c.is_ascii_alphanumeric() || c == '-' => {
+                self.key.clear();
+                self.key.push(c);
+                At::InWord
+            }
+            (At::InWord, _) if c.is_ascii_alphanumeric() || matches!(c, '-' | '+' | '.') => {
+                if self.key.len() < MAX_KEY {
+                    self.key.push(c);
+                }
+                At::InWord
+            }
+            (At::InWord, ',' | '}' | ' ' | '\t' | '\n' | '\r') => {
+                self.end_word(out);
+                match c {
+                    ',' => At::Key { first: false },
+                    '}' => At::Behind,
+                    _ => At::Comma,
+                }
+            }
+            (At::Comma, ',') => At::Key { first: false },
+            (At::Comma, '}') => At::Behind,
+            _ => At::Broken,
+        };
+    }
+
+    fn begin_value(&mut self) {
+        self.field = match self.key.as_str() {
+            "answer" => {
+                self.answers += 1;
+                Field::Answer
+            }
+            "should_continue" => Field::ShouldContinue,
+            _ => Field::Other,
+        };
+    }
+
+    /// A word has ended: the value of `should_continue`, if it is that field's.
+    fn end_word(&mut self, out: &mut String) {
+        if self.field != Field::ShouldContinue {
+            return;
+        }
+        let said = match (self.key.as_str(), self.goes_on) {
+            ("false", None) => Some(false),
+            // Said twice, or no boolean: nothing may be shown.
+            _ => Some(true),
+        };
+        self.goes_on = said;
+        let early = std::mem::take(&mut self.early);
+        if said == Some(false) {
+            out.push_str(&early);
+        }
+    }
+
+    fn say(&mut self, c: char, out: &mut String) {
+        if self.field != Field::Answer || self.answers > 1 {
+            return;
+        }
+        match self.goes_on {
+            Some(false) => out.push(c),
+            None => self.early.push(c),
+            Some(true) => {}
+        }
+    }
+}
+
+/// One character of an object or array that is passed over.
+fn nested(depth: usize, in_string: bool, escaped: bool, c: char) -> At {
+    let deep = |depth, in_string, escaped| At::Nested { depth, in_string, escaped };
+    match c {
+        _ if escaped => deep(depth, in_string, false),
+        '\\' if in_string => deep(depth, true, true),
+        '"' => deep(depth, !in_string, false),
+        _ if in_string => deep(depth, true, false),
+        '{' | '[' => deep(depth + 1, false, false),
+        '}' | ']' if depth == 1 => At::Comma,
+        '}' | ']' => deep(depth - 1, false, false),
+        _ => deep(depth, false, false),
+    }
+}
+
+/// The characters of a JSON string, one at a time.
+#[derive(Debug, Default)]
+struct Unescape {
+    escape: Escape,
+    /// The first half of a character that is written as two escapes.
+    high: Option<u32>,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+enum Escape {
+    #[default]
+    None,
+    /// Behind a backslash.
+    Begun,
+    /// Behind `\u` and so many of its four digits.
+    Hex { digits: u32, value: u32 },
+}
+
+enum Read {
+    Char(char),
+    More,
+    End,
+    Broken,
+}
+
+impl Unescape {
+    fn read(&mut self, c: char) -> Read {
+        let escape = std::mem::take(&mut self.escape);
+        // Only its second half may follow the first.
+        let halved = self.high.is_some();
+        match (escape, c) {
+            (Escape::None, '\\') => {
+                self.escape = Escape::Begun;
+                Read::More
+            }
+            (Escape::Begun, 'u') => {
+                self.escape = Escape::Hex { digits: 0, value: 0 };
+                Read::More
+            }
+            (Escape::Hex { digits, value }, _) => match c.to_digit(16) {
+                Some(digit) if digits < 3 => {
+                    self.escape = Escape::Hex { digits: digits + 1, value: value * 16 + digit };
+                    Read::More
+                }
+                Some(digit) => self.unit(value * 16 + digit),
+                None => Read::Broken,
+            },
+            _ if halved => Read::Broken,
+            (Escape::None, '"') => Read::End,
+            (Escape::None, _) => Read::Char(c),
+            (Escape::Begun, '"' | '\\' | '/') => Read::Char(c),
+            (Escape::Begun, 'b') => Read::Char('\u{8}'),
+            (Escape::Begun, 'f') => Read::Char('\u{c}'),
+            (Escape::Begun, 'n') => Read::Char('\n'),
+            (Escape::Begun, 'r') => Read::Char('\r'),
+            (Escape::Begun, 't') => Read::Char('\t'),
+            (Escape::Begun, _) => Read::Broken,
+        }
+    }
+
+    /// A whole `\u` escape.
+    fn unit(&mut self, unit: u32) -> Read {
+        match (self.high.take(), unit) {
+            (None, 0xD800..=0xDBFF) => {
+                self.high = Some(unit);
+                Read::More
+            }
+            (Some(high), 0xDC00..=0xDFFF) => {
+                let code = 0x1_0000 + ((high - 0xD800) << 10) + (unit - 0xDC00);
+                char::from_u32(code).map_or(Read::Broken, Read::Char)
+            }
+            (None, _) => char::from_u32(unit).map_or(Read::Broken, Read::Char),
+            (Some(_), _) => Read::Broken,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::{Map, Value, json};
+
+    use super::*;
+
+    /// What is given when the text comes in pieces of so many characters.
+    fn read(text: &str, size: usize) -> String {
+        let chars: Vec<char> = text.chars().collect();
+        let mut partial = Partial::new();
+        chars.chunks(size).map(|piece| partial.feed(&piece.iter().collect::<String>())).collect()
+    }
+
+    #[test]
+    fn the_answer_is_given_as_it_comes_once_it_is_known_that_nothing_more_is_to_be_done() {
+        let mut partial = Partial::new();
+        assert_eq!(partial.feed(r#"{"should_continue": fal"#), "");
+        assert_eq!(partial.feed(r#"se, "can_answer_now": true, "answer": "It is "#), "It is ");
+        assert_eq!(partial.feed("su"), "su");
+        assert_eq!(partial.feed(r#"nny.", "reasoning": "ok"}"#), "nny.");
+        assert!(partial.is_whole());
+    }
+
+    #[test]
+    fn an_answer_that_comes_first_is_held_back_and_one_beside_a_wish_for_more_is_never_given() {
+        let mut partial = Partial::new();
+        assert_eq!(partial.feed(r#"{"answer": "Sunny.", "should_continue": false"#), "");
+        assert_eq!(partial.feed("}"), "Sunny.");
+        for text in [
+            r#"{"answer": "Sunny.", "should_continue": true}"#,
+            r#"{"should_continue": true, "answer": "Sunny."}"#,
+            r#"{"should_continue": "false", "answer": "Sunny."}"#,
+            r#"{"should_continue": 0, "answer": "Sunny."}"#,
+            r#"{"should_continue": true, "should_continue": false, "answer": "Sunny."}"#,
+            r#"{"answer": "Sunny."}"#,
+        ] {
+            assert_eq!(read(text, 3), "", "{text}");
+        }
+    }
+
+    #[test]
+    fn escapes_may_be_cut_anywhere() {
+        let text =
+            r#"{"should_continue":false,"answer":"a\"b\\c\/\n\u00e8 \ud83d\ude00 \u2028 {\"answer\": 1}"}"#;
+        for size in 1..text.len() {
+            assert_eq!(read(text, size), "a\"b\\c/\n\u{e8} \u{1f600} \u{2028} {\"answer\": 1}");
+        }
+    }
+
+    #[test]
+    fn the_same_words_elsewhere_do_not_mislead() {
+        let text = r#"{"plan": {"answer": "no", "should_continue": true, "x": ["}", "\"", {}]},
+            "reasoning": "\"answer\": \"no\", \"should_continue\": true", "answers": "no",
+            "\u0073hould_continue" : false , "\u0061nswer" : "yes"}"#;
+        for size in [1, 2, 5, 1000] {
+            assert_eq!(read(text, size), "yes");
+        }
+    }
+
+    #[test]
+    fn what_is_no_json_ends_the_reading() {
+        let head = r#"{"should_continue": false, "answer": ""#;
+        for (tail, given) in [
+            (r"ok\q more", "ok"),
+            (r"ok\ud83d more", "ok"),
+            (r"ok\ud83d\ud83d more", "ok"),
+            (r"ok\ude00 more", "ok"),
+            (r"ok\u12x more", "ok"),
+            ("ok\" more", "ok"),
+            ("ok\", more", "ok"),
+            ("ok\"} more", "ok"),
+        ] {
+            let text = format!("{head}{tail}");
+            assert_eq!(read(&text, 2), given, "{text}");
+            let mut partial = Partial::new();
+            partial.feed(&text);
+            assert!(!partial.is_whole(), "{text}");
+        }
+        for text in ["null", "[]", "\"{}\"", "```json\n{}", "{'answer': 'x'}"] {
+            assert_eq!(read(&format!("{text}{head}more"), 4), "");
+        }
+    }
+
+    fn any_value() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::Bool),
+            any::<i64>().prop_map(|n| json!(n)),
+            any::<f64>().prop_map(|n| json!(n)),
+            any::<String>().prop_map(Value::String),
+            Just(json!("{\"should_continue\": true, \"answer\": \"x\\")),
+        ];
+        leaf.prop_recursive(3, 24, 4, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::Array),
+                prop::collection::vec((any_key(), inner), 0..4)
+                    .prop_map(|pairs| Value::Object(pairs.into_iter().collect())),
+            ]
+        })
+    }
+
+    fn any_key() -> impl Strategy<Value = String> {
+        prop_oneof![Just("answer".to_owned()), Just("should_continue".to_owned()), any::<String>()]
+    }
+
+    /// The fields in any order, as text; strings with everything escaped that can be, or nothing.
+    fn written(fields: &[(String, Value)], escaped: bool, indented: bool) -> String {
+        let one = |value: &Value| {
+            let text =
+                if indented { serde_json::to_string_pretty(value) } else { serde_json::to_string(value) };
+            let text = text.unwrap();
+            if !escaped {
+                return text;
+            }
+            let unit = |c: char| {
+                let mut units = [0; 2];
+                c.encode_utf16(&mut units).iter().map(|u| format!("\\u{u:04X}")).collect::<String>()
+            };
+            text.chars().map(|c| if c.is_ascii() { c.to_string() } else { unit(c) }).collect()
+        };
+        let pairs = fields.iter().map(|(key, value)| format!("{} : {}", one(&json!(key)), one(value)));
+        format!(" {{{}}} ", pairs.collect::<Vec<_>>().join(" ,\n"))
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_given_of_any_object_in_any_pieces_is_its_answer(
+            others in prop::collection::vec((any_key(), any_value()), 0..4),
+            answer in prop::option::of(prop_oneof![any::<String>().prop_map(Value::String), any_value()]),
+            goes_on in prop::option::of(prop_oneof![Just(json!(false)), Just(json!(true)), any_value()]),
+            order in any::<u64>(),
+            cuts in prop::collection::vec(1_usize..9, 1..20),
+            (escaped, indented) in any::<(bool, bool)>(),
+        ) {
+            let mut object: Map<String, Value> = others.into_iter().collect();
+            object.remove("answer");
+            object.remove("should_continue");
+            object.extend(answer.map(|value| ("answer".to_owned(), value)));
+            object.extend(goes_on.map(|value| ("should_continue".to_owned(), value)));
+            let mut fields: Vec<(String, Value)> = object.clone().into_iter().collect();
+            let turn = order as usize % fields.len().max(1);
+            fields.rotate_left(turn);
+            if order % 2 == 0 {
+                fields.reverse();
+            }
+            let text = written(&fields, escaped, indented);
+            prop_assert_eq!(&serde_json::from_str::<Value>(&text).unwrap(), &Value::Object(object.clone()));
+            let meant = match (object.get("should_continue"), object.get("answer")) {
+                (Some(Value::Bool(false)), Some(Value::String(answer))) => answer.as_str(),
+                _ => "",
+            };
+            let mut partial = Partial::new();
+            let mut given = String::new();
+            let mut rest: Vec<char> = text.chars().collect();
+            for size in cuts.iter().cycle() {
+                if rest.is_empty() {
+                    break;
+                }
+                let piece: String = rest.drain(..(*size).min(rest.len())).collect();
+                given.push_str(&partial.feed(&piece));
+                prop_assert!(meant.starts_with(&given), "{given:?} is not how {meant:?} begins");
+            }
+            prop_assert_eq!(given, meant);
+            prop_assert!(partial.is_whole());
+        }
+
+        #[test]
+        fn no_text_at_all_makes_it_panic(pieces in prop::collection::vec(r#"[{}\[\]",:\\ua-f0-9 ]{0,12}|\PC{0,4}"#, 0..12)) {
+            let mut partial = Partial::new();
+            for piece in pieces {
+                partial.feed(&piece);
+            }
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! What clients see of a run while it is carried out: public events, with ids to resume by.
+//!
+//! [`Teller`] says what an event of the journal is to a client; [`PublicStream`] tells a run's events in
+//! order, from the journal and then live, with the answer's words between them as they are written.
+//!
+//! | event | data |
+//! | --- | --- |
+//! | `run_started` | `run_id`, `session_id`, `task_id`, `now` (RFC 9557), `language` (ISO 639-1 or null) |
+//! | `planning` | `run_id`, `version`, `cause` |
+//! | `plan_created`, `replanned` | `run_id`, `task_id`, `version`, `cause`, `maker`, `plan` as in the answer document |
+//! | `step_started` | `run_id`, `step_number`, `scene_name`, `purpose` |
+//! | `tool_started` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `effect`, `attempt` |
+//! | `tool_completed` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `outcome`, `result` or `error`, `duration_ms` |
+//! | `tool_skipped` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `outcome` (`skipped`), `first_call` |
+//! | `step_completed` | `run_id`, `step_number`, `scene_name`, `status`, `result` |
+//! | `step_failed` | `run_id`, `step_number`, `scene_name`, `status`, `error` |
+//! | `continuation` | `run_id`, `round`, `should_continue`, `can_answer_now`, `reasoning`, `missing_information`, `degraded` |
+//! | `answer_delta` | `text`: to be put behind what came before |
+//! | `answer_reset` | nothing: what came before is not the answer |
+//! | `answered` | `run_id`, `answer`, `degraded`; the deltas since the last reset are together the same text |
+//! | `run_completed` | `run_id`, `status` |
+//! | `run_failed` | `run_id`, `status`, `error` |
+//! | `run_cancelled` | `run_id`, `status`, `by` |
+//!
+//! `call` numbers the tool calls of a run from 1; an `error` has `code` and `message`.
+
+mod stream;
+mod tell;
+
+use serde_json::Value;
+
+pub use stream::PublicStream;
+pub(crate) use stream::Source;
+pub use tell::Teller;
+
+/// Where in a run's stream an event stands, as `seq.offset` (`Last-Event-ID`): the run's events up to
+/// `seq` were told, and `offset` bytes of the answer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct EventId {
+    /// The number of the last event of the journal, from 1; 0 before the first.
+    pub seq: u64,
+    /// Bytes of the answer that were told since the last reset.
+    pub offset: u64,
+}
+
+/// A text that is no id of a public event.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{given:?} is no event id: send back the id of the last event that came, such as 12.0")]
+pub struct InvalidEventId {
+    given: String,
+}
+
+impl std::fmt::Display for EventId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}", self.seq, self.offset)
+    }
+}
+
+impl std::str::FromStr for EventId {
+    type Err = InvalidEventId;
+
+    /// `12.345`, or `12` for `12.0`.
+    fn from_str(text: &str) -> Result<Self, InvalidEventId> {
+        let invalid = || InvalidEventId { given: text.chars().take(50).collect() };
+        let number = |digits: &str| match digits {
+            "" => Err(invalid()),
+            digits if digits.bytes().all(|b| b.is_ascii_digit()) => digits.parse().map_err(|_| invalid()),
+            _ => Err(invalid()),
+        };
+        let (seq, offset) = text.trim().split_once('.').unwrap_or((text.trim(), "0"));
+        Ok(Self { seq: number(seq)?, offset: number(offset)? })
+    }
+}
+
+/// An event as clients get it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PublicEvent {
+    /// To resume after it.
+    pub id: EventId,
+    /// Its name, see the module.
+    pub name: &'static str,
+    /// Its body: an object.
+    pub data: Value,
+}
+
+impl PublicEvent {
+    /// Whether the stream ends with it.
+    pub fn is_last(&self) -> bool {
+        matches!(self.name, "run_completed" | "run_failed" | "run_cancelled")
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,237 @@
+//! A run's public events in order: those that the journal has, then those that happen, with the
+//! answer's words between them as they are written.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use futures::Stream;
+use futures::stream::{BoxStream, StreamExt, unfold};
+use serde_json::json;
+use tokio::sync::{broadcast, watch};
+
+use super::{EventId, PublicEvent, Teller};
+use crate::actors::driver::{Told, store_fault};
+use crate::actors::feed::{Cursor, Feed};
+use crate::actors::journal;
+use crate::actors::live::Watch;
+use crate::run::{Event, Fault, RunId, TenantId};
+use crate::store::Store;
+
+/// The public events of one run. It ends after the run's last event, or where a run that is not under
+/// way has not ended: its journal was told then. An error is the last item: the journal could not be
+/// read. Nothing waits for whoever reads it.
+pub struct PublicStream {
+    events: BoxStream<'static, Result<PublicEvent, Fault>>,
+}
+
+impl Stream for PublicStream {
+    type Item = Result<PublicEvent, Fault>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.events.poll_next_unpin(cx)
+    }
+}
+
+/// Where events are read that a listener has missed.
+#[derive(Clone)]
+pub(crate) struct Source {
+    pub(crate) store: Store,
+    pub(crate) journal: journal::Handle,
+    pub(crate) tenant: TenantId,
+    pub(crate) run: RunId,
+}
+
+impl PublicStream {
+    /// Everything of a run after `last`; `watch` where it is under way.
+    pub(crate) fn resumed(source: Source, watch: Option<Watch>, last: EventId) -> Self {
+        let mut reader = Reader::new(source, Teller::default(), watch);
+        reader.after = last.seq;
+        reader.behind = true;
+        reader.cursor.offset = usize::try_from(last.offset).unwrap_or(usize::MAX);
+        if let Some(live) = &reader.live {
+            reader.cursor = live.feed.resume(last.seq, reader.cursor.offset);
+        }
+        Self::over(reader)
+    }
+
+    /// Everything of a run that was just accepted, by one who follows it from the beginning.
+    pub(crate) fn fresh(source: Source, watch: Watch) -> Self {
+        let mut reader = Reader::new(source, Teller::of(watch.task), Some(watch));
+        // Its first event tells that it was accepted.
+        reader.seq = 1;
+        Self::over(reader)
+    }
+
+    fn over(reader: Reader) -> Self {
+        let events = unfold(reader, |mut reader| async move { Some((reader.next().await?, reader)) });
+        Self { events: events.boxed() }
+    }
+}
+
+struct Reader {
+    source: Source,
+    teller: Teller,
+    /// The last event that was taken from the journal or from the run.
+    seq: u64,
+    /// Events up to this one were told before.
+    after: u64,
+    /// Events of the journal that are to be told.
+    stored: VecDeque<Told>,
+    /// The journal has events that are not here.
+    behind: bool,
+    live: Option<Following>,
+    /// What of the answer was told.
+    cursor: Cursor,
+    /// The answer is known and told.
+    answered: bool,
+    /// The last event was told.
+    over: bool,
+    ready: VecDeque<PublicEvent>,
+}
+
+/// A run under way.
+struct Following {
+    events: broadcast::Receiver<Told>,
+    /// Nothing more is said.
+    ended: bool,
+    feed: Arc<Feed>,
+    changes: watch::Receiver<()>,
+}
+
+impl Reader {
+    fn new(source: Source, teller: Teller, watch: Option<Watch>) -> Self {
+        let live = watch.map(|watch| {
+            let mut changes = watch.feed.changes();
+            // Whatever was written before.
+            changes.mark_changed();
+            Following { events: watch.events, ended: false, feed: watch.feed, changes }
+        });
+        Self {
+            source,
+            teller,
+            seq: 0,
+            after: 0,
+            stored: VecDeque::new(),
+            behind: false,
+            live,
+            cursor: Cursor { generation: None, offset: 0 },
+            answered: false,
+            over: false,
+            ready: VecDeque::new(),
+        }
+    }
+
+    async fn next(&mut self) -> Option<Result<PublicEvent, Fault>> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return Some(Ok(event));
+            }
+            if self.over {
+                return None;
+            }
+            if self.behind
+                && let Err(fault) = self.catch_up().await
+            {
+                self.over = true;
+                return Some(Err(fault));
+            }
+            if let Some(told) = self.stored.pop_front() {
+                self.take(&told);
+                continue;
+            }
+            let live = self.live.as_mut().filter(|live| !live.ended)?;
+            tokio::select! {
+                biased;
+                told = live.events.recv() => match told {
+                    Ok(told) if told.seq <= self.seq => {}
+                    Ok(told) if told.seq == self.seq + 1 => self.take(&told),
+                    Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => self.behind = true,
+                    Err(broadcast::error::RecvError::Closed) => {
+                        live.ended = true;
+                        self.behind = true;
+                    }
+                },
+                // The feed is held here, so it tells of each change.
+                Ok(()) = live.changes.changed(), if !self.answered => self.show(),
+            }
+        }
+    }
+
+    /// Reads what the journal has after the last event taken.
+    async fn catch_up(&mut self) -> Result<(), Fault> {
+        let Source { store, journal, tenant, run } = &self.source;
+        // What a run has said may still be on its way to the disk.
+        journal.flush().await.map_err(|error| store_fault(&error))?;
+        let events = store.run_events(tenant, *run).await.map_err(|error| store_fault(&error))?;
+        self.stored = events.into_iter().filter(|event| event.seq > self.seq).map(Arc::new).collect();
+        self.behind = false;
+        Ok(())
+    }
+
+    /// Takes the next event: tells it, and before it what was written of the answer by then.
+    fn take(&mut self, told: &Told) {
+        let event = self.teller.tell(told);
+        let known = told.seq <= self.after;
+        let ends = told.body.is_terminal();
+        match &told.body {
+            _ if known => {}
+            Event::Answered { text, .. } => self.complete(text),
+            // What was told of an answer that never came.
+            _ if ends && !self.answered => self.reset(),
+            // An event's id says how much of the answer was told, and of the text that it is by now.
+            _ if event.is_some() => self.show(),
+            _ => {}
+        }
+        self.answered |= matches!(told.body, Event::Answered { .. });
+        self.over |= ends;
+        // Only now: whoever got no further than the words before it still has to get it.
+        self.seq = told.seq;
+        if let Some(mut event) = event.filter(|_| !known) {
+            event.id.offset = self.cursor.offset as u64;
+            self.ready.push_back(event);
+        }
+    }
+
+    /// Tells what was written of the answer.
+    fn show(&mut self) {
+        let Some(live) = self.live.as_ref().filter(|_| !self.answered) else { return };
+        let mut cursor = self.cursor;
+        let piece = live.feed.read(&mut cursor);
+        if piece.reset {
+            self.reset();
+        }
+        self.cursor = cursor;
+        self.delta(&piece.text);
+    }
+
+    /// Tells what is missing of the answer, now that it is known.
+    fn complete(&mut self, text: &str) {
+        let goes_on = self.live.as_ref().is_some_and(|live| live.feed.agrees(self.cursor, text));
+        if !goes_on {
+            self.reset();
+        }
+        let rest = text.get(self.cursor.offset..).unwrap_or_default();
+        self.cursor.offset = text.len();
+        self.delta(rest);
+    }
+
+    fn reset(&mut self) {
+        if self.cursor.offset > 0 {
+            self.cursor.offset = 0;
+            self.ready.push_back(PublicEvent { id: self.id(), name: "answer_reset", data: json!({}) });
+        }
+    }
+
+    fn delta(&mut self, text: &str) {
+        if !text.is_empty() {
+            let data = json!({"text": text});
+            self.ready.push_back(PublicEvent { id: self.id(), name: "answer_delta", data });
+        }
+    }
+
+    fn id(&self) -> EventId {
+        EventId { seq: self.seq, offset: self.cursor.offset as u64 }
+    }
+}

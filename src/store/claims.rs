@@ -1,0 +1,188 @@
+//! Idempotency keys: within a tenant, a key that a client gave to a request is one run's.
+
+use std::collections::BTreeMap;
+
+use sqlx::{Row as _, SqliteConnection};
+
+use super::Store;
+use super::error::{Code, Error};
+use super::record::{Row, Stream};
+use crate::run::{RunId, SessionId, TenantId};
+
+/// The request that was accepted under an idempotency key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claimed {
+    /// Its run.
+    pub run: RunId,
+    /// The run's conversation.
+    pub session: SessionId,
+    /// SHA-256 of the canonical request, in hex.
+    pub hash: String,
+}
+
+impl Store {
+    /// The request that `tenant` made under this idempotency key; `None` when there was none, or when it
+    /// was erased with its conversation.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn idempotent(&self, tenant: &TenantId, key: &str) -> Result<Option<Claimed>, Error> {
+        let failed = |e| Error::database(self.path(), "look an idempotency key up", &e);
+        let row = sqlx::query(
+            "SELECT run, session, hash FROM idempotency JOIN runs USING (run, tenant) \
+             WHERE tenant = ? AND key = ?",
+        )
+        .bind(tenant.as_str())
+        .bind(key)
+        .fetch_optional(self.pool())
+        .await
+        .map_err(failed)?;
+        let Some(row) = row else { return Ok(None) };
+        let read = || {
+            Ok::<_, sqlx::Error>(Claimed {
+                run: row
+                    .try_get::<&str, _>("run")?
+                    .parse()
+                    .map_err(|e| sqlx::Error::Decode(Box::<uuid::Error>::new(e)))?,
+                session: SessionId::new(row.try_get("session")?)
+                    .map_err(|e| sqlx::Error::Decode(Box::new(e)))?,
+                hash: row.try_get("hash")?,
+            })
+        };
+        read().map(Some).map_err(failed)
+    }
+}
+
+/// Which keys of one transaction are taken, and which it takes.
+#[derive(Default)]
+pub(super) struct Claims {
+    taken: BTreeMap<(TenantId, String), String>,
+    new: Vec<New>,
+}
+
+struct New {
+    tenant: TenantId,
+    key: String,
+    hash: String,
+    run: String,
+}
+
+impl Claims {
+    /// The keys that `groups` ask for and others have.
+    pub(super) async fn read(tx: &mut SqliteConnection, groups: &[Vec<Row>]) -> Result<Self, sqlx::Error> {
+        let mut claims = Self::default();
+        for row in groups.iter().flatten() {
+            let Some(asked) = &row.change.idempotency else { continue };
+            let run: Option<String> =
+                sqlx::query_scalar("SELECT run FROM idempotency WHERE tenant = ? AND key = ?")
+                    .bind(row.tenant.as_str())
+                    .bind(&asked.key)
+                    .fetch_optional(&mut *tx)
+                    .await?;
+            if let Some(run) = run {
+                claims.taken.insert((row.tenant.clone(), asked.key.clone()), run);
+            }
+        }
+        Ok(claims)
+    }
+
+    /// Takes the keys that these rows of one stream ask for.
+    ///
+    /// # Errors
+    /// `request.duplicate` where another run has one.
+    pub(super) fn add(&mut self, stream: &Stream, rows: &[&Row]) -> Result<(), Error> {
+        for row in rows {
+            let (Some(asked), Stream::Run(run)) = (&row.change.idempotency, stream) else { continue };
+            let place = (row.tenant.clone(), asked.key.clone());
+            if let Some(run) = self.taken.get(&place) {
+                let message = format!(
+                    "{stream}: a request with this idempotency key was accepted before, as run {run}; ask for that run"
+                );
+                return Err(Error::new(Code::Duplicate, message));
+            }
+            self.taken.insert(place, run.to_string());
+            self.new.push(New {
+                tenant: row.tenant.clone(),
+                key: asked.key.clone(),
+                hash: asked.hash.clone(),
+                run: run.to_string(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Writes what was taken.
+    pub(super) async fn write(self, tx: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+        for New { tenant, key, hash, run } in self.new {
+            sqlx::query("INSERT INTO idempotency (tenant, key, hash, run) VALUES (?, ?, ?, ?)")
+                .bind(tenant.as_str())
+                .bind(key)
+                .bind(hash)
+                .bind(run)
+                .execute(&mut *tx)
+                .await?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Record;
+    use super::super::tests::{envelope, event, open, run_id, session, tenant};
+    use super::*;
+    use crate::run::{Envelope, Event, Idempotency, RunStatus};
+
+    fn named(n: u128, key: &str) -> Row {
+        let mut first = event(n, 1);
+        if let Event::RunQueued(queued) = &mut first.body {
+            queued.idempotency = Some(Idempotency { key: key.to_owned(), hash: format!("hash of {n}") });
+        }
+        Record::Run(first).row().unwrap()
+    }
+
+    fn codes(outcomes: &[super::super::Outcome]) -> Vec<Option<&'static str>> {
+        outcomes.iter().map(|o| o.failures.first().map(|(_, error)| error.code())).collect()
+    }
+
+    #[tokio::test]
+    async fn a_key_is_the_first_runs_and_a_second_one_is_refused_alone() {
+        let tmp = tempfile::tempdir().unwrap();
+        let store = open(tmp.path()).await;
+        let other = Record::Run(Envelope {
+            tenant: TenantId::new("other").unwrap(),
+            ..match Record::Run(event(5, 1)) {
+                Record::Run(envelope) => envelope,
+                Record::Session(_) => panic!("an event of a run"),
+            }
+        });
+        let mut foreign = other.row().unwrap();
+        foreign.change.idempotency = named(5, "a").change.idempotency;
+        let groups = [vec![named(1, "a")], vec![named(2, "a")], vec![named(3, "b")], vec![foreign]];
+        let outcomes = store.write(&groups).await.unwrap();
+        // In one transaction; another tenant's key is another.
+        assert_eq!(codes(&outcomes), [None, Some("request.duplicate"), None, None]);
+        let outcomes = store.write(&[vec![named(4, "a")]]).await.unwrap();
+        assert_eq!(codes(&outcomes), [Some("request.duplicate")]);
+        let claimed = store.idempotent(&tenant(), "a").await.unwrap().unwrap();
+        assert_eq!((claimed.run, claimed.session.as_str()), (run_id(1), "s1"));
+        assert_eq!(claimed.hash, "hash of 1");
+        for n in [2, 4] {
+            assert_eq!(store.run(&tenant(), run_id(n)).await.unwrap(), None, "run {n}");
+        }
+        assert_eq!(store.idempotent(&tenant(), "c").await.unwrap(), None);
+    }
+
+    #[tokio::test]
+    async fn a_key_goes_with_its_conversation() {
+        let tmp = tempfile::tempdir().unwrap();
+        let store = open(tmp.path()).await;
+        store.write(&[vec![named(1, "a")]]).await.unwrap();
+        let end = Event::RunCompleted { status: RunStatus::Completed };
+        let end = Record::Run(envelope(Some(run_id(1)), "s1", 2, end)).row().unwrap();
+        store.write(&[vec![end]]).await.unwrap();
+        assert!(store.erase_session(&tenant(), &session("s1")).await.unwrap());
+        assert_eq!(store.idempotent(&tenant(), "a").await.unwrap(), None);
+        assert_eq!(codes(&store.write(&[vec![named(2, "a")]]).await.unwrap()), [None]);
+    }
+}

@@ -1,0 +1,329 @@
+//! API keys: made, listed, revoked and looked up. Of a key only a hash is kept.
+
+use std::fmt;
+
+use jiff::Timestamp;
+use rand::TryRngCore as _;
+use rand::rngs::OsRng;
+use secrecy::{ExposeSecret, SecretString};
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+use sqlx::Row as _;
+use sqlx::sqlite::SqliteRow;
+use subtle::ConstantTimeEq;
+
+use super::Store;
+use super::error::{Code, Error};
+use crate::run::TenantId;
+
+/// What every key begins with, so that it is known for one wherever it turns up.
+const PREFIX: &str = "psk_";
+/// Random bytes of an id: so many that ids do not meet.
+const ID_BYTES: usize = 8;
+/// Random bytes of a secret.
+const SECRET_BYTES: usize = 32;
+/// Most characters of a user's name and of a label.
+const MAX_TEXT: usize = 128;
+
+/// A key, without its secret.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ApiKey {
+    /// Its name: 16 characters from `0-9 a-f`. It is part of the key and no secret.
+    pub id: String,
+    /// Who pays for what is asked with it.
+    pub tenant: TenantId,
+    /// Who asks with it: tools act for this user.
+    pub user: String,
+    /// What it is for, in its maker's words; may be empty.
+    pub label: String,
+    /// When it was made.
+    pub created: Timestamp,
+    /// When it was revoked; such a key opens nothing any more.
+    pub revoked: Option<Timestamp>,
+}
+
+/// A whole key, `psk_<id>_<secret>`, as its user sends it. It is known only when it is made; no `Debug`
+/// shows it.
+pub struct Secret(SecretString);
+
+impl Secret {
+    /// The key's text, for the one who is to use it.
+    pub fn expose(&self) -> &str {
+        self.0.expose_secret()
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret")
+    }
+}
+
+impl Store {
+    /// Makes a key for `user` of `tenant`. The secret is in what is returned and nowhere else: the
+    /// database holds its SHA-256. A plain hash is right here, other than for a password: the secret
+    /// has 256 random bits, so there is nothing to guess that salting or slowing down would protect.
+    ///
+    /// # Errors
+    /// `store.bad_record` where the user's name (1 to 128 printable characters) or the label (at most
+    /// 128) does not fit, `store.read_only`, and those of the database.
+    pub async fn create_key(
+        &self,
+        tenant: &TenantId,
+        user: &str,
+        label: &str,
+    ) -> Result<(ApiKey, Secret), Error> {
+        printable("the user", user)?;
+        printable("the label", label)?;
+        if user.trim().is_empty() {
+            return Err(Error::new(Code::BadRecord, "the user of a key must have a name"));
+        }
+        let id = hex(&random::<ID_BYTES>()?);
+        let secret = hex(&random::<SECRET_BYTES>()?);
+        let key = ApiKey {
+            id,
+            tenant: tenant.clone(),
+            user: user.to_owned(),
+            label: label.to_owned(),
+            created: Timestamp::now(),
+            revoked: None,
+        };
+        sqlx::query(
+            "INSERT INTO api_keys (id, tenant, user, label, hash, created) VALUES (?, ?, ?, ?, ?, ?)",
+        )
+        .bind(&key.id)
+        .bind(tenant.as_str())
+        .bind(user)
+        .bind(label)
+        .bind(hash(&secret).to_vec())
+        .bind(nanoseconds(key.created)?)
+        .execute(self.writer()?)
+        .await
+        .map_err(|e| Error::database(self.path(), "store the key", &e))?;
+        let whole = format!("{PREFIX}{}_{secret}", key.id);
+        Ok((key, Secret(SecretString::from(whole))))
+    }
+
+    /// The keys of a tenant, or of all, revoked ones included, the oldest first.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn keys(&self, tenant: Option<&TenantId>) -> Result<Vec<ApiKey>, Error> {
+        let failed = |e| Error::database(self.path(), "read the keys", &e);
+        let rows = sqlx::query(
+            "SELECT id, tenant, user, label, created, revoked FROM api_keys \
+             WHERE ?1 IS NULL OR tenant = ?1 ORDER BY created, id",
+        )
+        .bind(tenant.map(TenantId::as_str))
+        .fetch_all(self.pool())
+        .await
+        .map_err(failed)?;
+        rows.iter().map(key_row).collect::<Result<_, _>>().map_err(failed)
+    }
+
+    /// Revokes a key for good. A server follows within a second. Returns whether there is such a key;
+    /// one that was revoked before stays as it was.
+    ///
+    /// # Errors
+    /// `store.read_only`, and those of the database.
+    pub async fn revoke_key(&self, id: &str) -> Result<bool, Error> {
+        let done = sqlx::query("UPDATE api_keys SET revoked = coalesce(revoked, ?) WHERE id = ?")
+            .bind(nanoseconds(Timestamp::now())?)
+            .bind(id)
+            .execute(self.writer()?)
+            .await
+            .map_err(|e| Error::database(self.path(), "revoke the key", &e))?;
+        Ok(done.rows_affected() > 0)
+    }
+
+    /// The key whose text was `presented`; `None` for whatever is no valid key: another format, an
+    /// unknown id, a wrong secret, a revoked key. All of these are told apart neither by the answer
+    /// nor by the way to it: there is one lookup and one comparison, in constant time, for each.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn find_key(&self, presented: &str) -> Result<Option<ApiKey>, Error> {
+        let failed = |e| Error::database(self.path(), "look a key up", &e);
+        // What has another format is looked up under the empty id, which no key has.
+        let (id, secret) = parts(presented).unwrap_or_default();
+        let given = hash(secret);
+        let row =
+            sqlx::query("SELECT id, tenant, user, label, created, revoked, hash FROM api_keys WHERE id = ?")
+                .bind(id)
+                .fetch_optional(self.pool())
+                .await
+                .map_err(failed)?;
+        let (key, stored) = match &row {
+            Some(row) => {
+                let stored: Vec<u8> = row.try_get("hash").map_err(failed)?;
+                (Some(key_row(row).map_err(failed)?), stored)
+            }
+            None => (None, vec![0; given.len()]),
+        };
+        let same = bool::from(stored.ct_eq(&given));
+        Ok(key.filter(|key| same && key.revoked.is_none()))
+    }
+
+    /// Whether a key was ever made, revoked ones included.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn has_keys(&self) -> Result<bool, Error> {
+        sqlx::query_scalar("SELECT EXISTS (SELECT 1 FROM api_keys)")
+            .fetch_one(self.pool())
+            .await
+            .map_err(|e| Error::database(self.path(), "read the keys", &e))
+    }
+}
+
+/// The id and the secret of a text that has a key's format.
+fn parts(presented: &str) -> Option<(&str, &str)> {
+    let (id, secret) = presented.strip_prefix(PREFIX)?.split_once('_')?;
+    let fits = |text: &str, bytes: usize| {
+        text.len() == 2 * bytes && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+    };
+    (fits(id, ID_BYTES) && fits(secret, SECRET_BYTES)).then_some((id, secret))
+}
+
+fn hash(secret: &str) -> [u8; 32] {
+    Sha256::digest(secret.as_bytes()).into()
+}
+
+/// From the operating system, whose randomness is fit for secrets.
+fn random<const N: usize>() -> Result<[u8; N], Error> {
+    let mut bytes = [0; N];
+    OsRng.try_fill_bytes(&mut bytes).map_err(|e| {
+        Error::new(Code::Failed, format!("no key can be made: the system gives no random bytes: {e}"))
+    })?;
+    Ok(bytes)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn printable(what: &str, text: &str) -> Result<(), Error> {
+    if text.chars().count() > MAX_TEXT || text.chars().any(char::is_control) {
+        let message = format!("{what} of a key has at most {MAX_TEXT} characters, all of them printable");
+        return Err(Error::new(Code::BadRecord, message));
+    }
+    Ok(())
+}
+
+fn nanoseconds(at: Timestamp) -> Result<i64, Error> {
+    i64::try_from(at.as_nanosecond())
+        .map_err(|_| Error::new(Code::BadRecord, format!("the time {at} cannot be stored")))
+}
+
+fn key_row(row: &SqliteRow) -> Result<ApiKey, sqlx::Error> {
+    fn read<T, E: std::error::Error + Send + Sync + 'static>(value: Result<T, E>) -> Result<T, sqlx::Error> {
+        value.map_err(|e| sqlx::Error::Decode(Box::new(e)))
+    }
+    let time = |nanoseconds: i64| read(Timestamp::from_nanosecond(i128::from(nanoseconds)));
+    Ok(ApiKey {
+        id: row.try_get("id")?,
+        tenant: read(TenantId::new(row.try_get("tenant")?))?,
+        user: row.try_get("user")?,
+        label: row.try_get("label")?,
+        created: time(row.try_get("created")?)?,
+        revoked: row.try_get::<Option<i64>, _>("revoked")?.map(time).transpose()?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{open, tenant};
+    use super::*;
+
+    #[tokio::test]
+    async fn a_key_is_found_by_its_whole_text_only() {
+        let tmp = tempfile::tempdir().unwrap();
+        let store = open(tmp.path()).await;
+        assert!(!store.has_keys().await.unwrap());
+        let (key, secret) = store.create_key(&tenant(), "keysersoze", "the chatbot").await.unwrap();
+        let (other, another) = store.create_key(&tenant(), "keysersoze", "").await.unwrap();
+        assert!(store.has_keys().await.unwrap());
+        let text = secret.expose();
+        assert_eq!(store.find_key(text).await.unwrap().as_ref(), Some(&key));
+        let (id, own) = parts(text).unwrap();
+        let (_, foreign) = parts(another.expose()).unwrap();
+        assert_eq!((id, own.len()), (key.id.as_str(), 64));
+        for wrong in [
+            format!("{PREFIX}{id}_{foreign}"),
+            format!("{PREFIX}{}_{own}", other.id),
+            format!("{PREFIX}0000000000000000_{own}"),
+            format!("{PREFIX}{id}_"),
+            format!("{PREFIX}_{own}"),
+            format!("{text} "),
+            text.to_uppercase(),
+            text[..text.len() - 1].to_owned(),
+            own.to_owned(),
+            format!("{PREFIX}{}", "x".repeat(100_000)),
+            String::new(),
+        ] {
+            assert_eq!(store.find_key(&wrong).await.unwrap(), None, "{wrong:.100}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_revoked_key_opens_nothing_and_stays_in_the_list() {
+        let tmp = tempfile::tempdir().unwrap();
+        let store = open(tmp.path()).await;
+        let (key, secret) = store.create_key(&tenant(), "u", "").await.unwrap();
+        assert!(store.revoke_key(&key.id).await.unwrap());
+        assert_eq!(store.find_key(secret.expose()).await.unwrap(), None);
+        let first = store.keys(None).await.unwrap();
+        assert!(first[0].revoked.is_some());
+        // Once more changes nothing, not even the time.
+        assert!(store.revoke_key(&key.id).await.unwrap());
+        assert_eq!(store.keys(Some(&tenant())).await.unwrap(), first);
+        assert!(store.has_keys().await.unwrap());
+        assert!(!store.revoke_key("0000000000000000").await.unwrap());
+        assert_eq!(store.keys(Some(&TenantId::new("other").unwrap())).await.unwrap(), []);
+    }
+
+    #[tokio::test]
+    async fn names_that_cannot_be_shown_are_refused() {
+        let tmp = tempfile::tempdir().unwrap();
+        let store = open(tmp.path()).await;
+        let long = "x".repeat(MAX_TEXT + 1);
+        for (user, label) in [("", ""), (" ", ""), ("a\nb", ""), ("a", "b\u{1b}"), (&long, ""), ("a", &long)]
+        {
+            let error = store.create_key(&tenant(), user, label).await.unwrap_err();
+            assert_eq!(error.code(), "store.bad_record", "{user:?} {label:?}");
+        }
+        assert!(!store.has_keys().await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn the_files_never_hold_a_secret_and_no_debug_shows_it() {
+        let tmp = tempfile::tempdir().unwrap();
+        let store = open(tmp.path()).await;
+        let (key, secret) = store.create_key(&tenant(), "u", "").await.unwrap();
+        let (_, own) = parts(secret.expose()).unwrap();
+        let stored: Vec<u8> = [super::super::FILE, "proscenium.db-wal"]
+            .iter()
+            .flat_map(|name| std::fs::read(tmp.path().join(name)).unwrap_or_default())
+            .collect();
+        let holds = |what: &str| stored.windows(what.len()).any(|window| window == what.as_bytes());
+        assert!(holds(&key.id));
+        assert!(!holds(own));
+        assert!(!format!("{secret:?} {key:?}").contains(own));
+    }
+
+    #[tokio::test]
+    async fn keys_are_made_and_revoked_beside_the_owner_of_the_directory() {
+        let tmp = tempfile::tempdir().unwrap();
+        assert_eq!(Store::open_beside(tmp.path()).await.unwrap_err().code(), "store.absent");
+        let owner = open(tmp.path()).await;
+        let beside = Store::open_beside(tmp.path()).await.unwrap();
+        let (key, secret) = beside.create_key(&tenant(), "u", "").await.unwrap();
+        assert_eq!(owner.find_key(secret.expose()).await.unwrap(), Some(key.clone()));
+        assert!(beside.revoke_key(&key.id).await.unwrap());
+        assert_eq!(owner.find_key(secret.expose()).await.unwrap(), None);
+        sqlx::query("PRAGMA user_version = 1").execute(owner.pool()).await.unwrap();
+        let error = Store::open_beside(tmp.path()).await.unwrap_err();
+        assert_eq!(error.code(), "store.older_schema");
+        assert!(error.to_string().contains("stop the process"), "{error}");
+    }
+}

@@ -1,0 +1,130 @@
+//! API keys, kept by the real program in processes of its own.
+
+use std::time::Duration;
+
+use proscenium::store::{KeyRing, Store};
+use serde_json::Value;
+
+use super::process::{Desk, Ran};
+use super::support::Setup;
+
+fn create(desk: &Desk, more: &[&str]) -> Value {
+    let line: Vec<&str> = ["keys", "create", "--json"].into_iter().chain(more.iter().copied()).collect();
+    let ran = desk.run(&line);
+    assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
+    serde_json::from_str(&ran.out).unwrap()
+}
+
+fn text<'v>(value: &'v Value, field: &str) -> &'v str {
+    value[field].as_str().unwrap()
+}
+
+/// The part of a key that must be nowhere.
+fn secret(whole: &str) -> &str {
+    whole.rsplit('_').next().unwrap()
+}
+
+fn is_refused(ran: &Ran, code: &str) {
+    assert_eq!((ran.status, ran.out.as_str()), (1, ""), "{ran:?}");
+    assert!(ran.err.contains(&format!("error[{code}]")), "{}", ran.err);
+}
+
+#[test]
+fn a_key_is_shown_once_listed_without_its_secret_and_revoked() {
+    let desk = Desk::new();
+    is_refused(&desk.run(&["keys", "list"]), "store.absent");
+    is_refused(&desk.run(&["keys", "revoke", "0123456789abcdef"]), "key.unknown");
+    assert!(!desk.data().exists(), "looking makes nothing");
+
+    let ran = desk.run(&["keys", "create", "--tenant", "acme", "--user", "maria", "--label", "the chatbot"]);
+    assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
+    let whole = ran.out.lines().next().unwrap();
+    let parts: Vec<&str> = whole.split('_').collect();
+    let [prefix, id, own] = parts[..] else { panic!("{whole}") };
+    assert_eq!((prefix, id.len(), own.len()), ("psk", 16, 64));
+    assert!(ran.out.contains("not shown again") && ran.out.contains(&format!("keys revoke {id}")));
+    assert_eq!(ran.out.matches(own).count(), 1);
+
+    let other = create(&desk, &["--tenant", "other"]);
+    assert_eq!((text(&other, "user"), text(&other, "label")), ("keysersoze", ""));
+    assert!(text(&other, "key").starts_with(&format!("psk_{}_", text(&other, "id"))));
+
+    let listed = desk.run(&["keys", "list"]);
+    let lines: Vec<&str> = listed.out.lines().collect();
+    assert_eq!((listed.status, lines.len()), (0, 3), "{listed:?}");
+    assert!(lines[1].starts_with(id) && lines[1].contains("acme") && lines[1].ends_with("the chatbot"));
+    let of_acme = |desk: &Desk| -> Value {
+        serde_json::from_str(&desk.run(&["keys", "list", "--tenant", "acme", "--json"]).out).unwrap()
+    };
+    let keys = of_acme(&desk);
+    assert_eq!(keys.as_array().unwrap().len(), 1);
+    assert_eq!((text(&keys[0], "user"), &keys[0]["revoked"]), ("maria", &Value::Null));
+
+    let revoked = desk.run(&["keys", "revoke", id]);
+    assert!(revoked.status == 0 && revoked.out.contains(id), "{revoked:?}");
+    assert!(of_acme(&desk)[0]["revoked"].is_string());
+    assert_eq!(desk.run(&["keys", "revoke", id]).status, 0, "once more changes nothing");
+    let ran = desk.run(&["keys", "revoke", "0123456789abcdef"]);
+    is_refused(&ran, "key.unknown");
+    assert!(ran.err.contains("keys list"), "{}", ran.err);
+}
+
+#[test]
+fn a_secret_is_neither_stored_nor_logged_nor_repeated() {
+    let desk = Desk::new().with("PROSCENIUM__TELEMETRY__LOG", "trace");
+    let made = desk.run(&["keys", "create", "--tenant", "acme"]);
+    let whole = made.out.lines().next().unwrap().to_owned();
+    let told = [
+        desk.run(&["keys", "list"]),
+        desk.run(&["keys", "list", "--json"]),
+        desk.run(&["keys", "revoke", &format!("{whole}x")]),
+        desk.run(&["keys", "revoke", secret(&whole)]),
+        desk.run(&["keys", "revoke", &whole]),
+        desk.run(&["chat", "Ciao"]),
+    ];
+    // A whole key names its id.
+    assert_eq!(told[4].status, 0, "{:?}", told[4]);
+    is_refused(&Ran { out: String::new(), ..desk.run(&["keys", "revoke", secret(&whole)]) }, "key.unknown");
+    assert!(!made.err.contains(secret(&whole)), "{}", made.err);
+    for ran in &told {
+        assert!(!ran.out.contains(secret(&whole)) && !ran.err.contains(secret(&whole)), "{ran:?}");
+    }
+    let stored = desk.stored();
+    assert!(stored.windows(4).any(|window| window == b"acme"));
+    assert!(!stored.windows(64).any(|window| window == secret(&whole).as_bytes()));
+}
+
+#[test]
+fn keys_are_made_and_revoked_while_another_process_owns_the_directory() {
+    let desk = Desk::new();
+    let mut owner = desk.hold(&["chat"]);
+    owner.say("Che tempo fa a Milano?\n");
+    owner.read_to("model calls");
+    let key = create(&desk, &["--tenant", "acme"]);
+    assert_eq!(desk.run(&["keys", "revoke", text(&key, "id")]).status, 0);
+    assert!(desk.run(&["keys", "list"]).out.contains(text(&key, "id")));
+    // The owner works on as if nothing had been.
+    owner.say("E a Roma?\n");
+    let ran = owner.end();
+    assert!(ran.status == 0 && ran.out.contains("Roma"), "{ran:?}");
+    assert!(desk.run(&["keys", "list"]).out.contains(text(&key, "id")));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_running_engine_sees_a_key_that_is_made_beside_it_and_soon_one_that_is_revoked() {
+    let house = Setup::offline().start().await;
+    let ring = KeyRing::new(house.engine.store().clone());
+    let beside = Store::open_beside(&house.dir.path().join("data")).await.unwrap();
+    let acme = proscenium::run::TenantId::new("acme").unwrap();
+    let (key, secret) = beside.create_key(&acme, "maria", "").await.unwrap();
+    assert_eq!(ring.find(secret.expose()).await.unwrap().as_deref(), Some(&key));
+    // Both sides write at the same time.
+    let (told, revoked) =
+        tokio::join!(house.say("s-1", "Che tempo fa a Milano?"), beside.revoke_key(&key.id));
+    assert!(revoked.unwrap() && !told.answer.answer.is_empty());
+    while ring.find(secret.expose()).await.unwrap().is_some() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    beside.close().await;
+    house.stop().await;
+}
