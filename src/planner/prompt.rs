@@ -9,7 +9,7 @@ use super::tools::{
     CHECK_CONTINUATION, CREATE_PLAN, NEXT_CALL, ask_user, check_continuation, create_plan, next_call,
     nullable,
 };
-use super::wanted::{Wanted, wanted, writes_not_called};
+use super::wanted::{Wanted, choices, wanted, writes_not_called};
 use crate::llm::signature::{self, SceneLine, ToolLine};
 use crate::llm::{Choice, Message, Purpose, Request, ToolSpec, sections};
 use crate::plan::StepStatus;
@@ -78,6 +78,9 @@ never claim to have done anything. Say what you can do (<capabilities>) if that 
 - With <mode> decline: answer only if the request is a greeting or about <conversation> itself. Otherwise say in one \
 sentence that this is outside what you can do, and what you can do (<capabilities>).";
 
+/// The longest result, in bytes of JSON, that is told beside its phrase once its step is over.
+const LONG_RESULT: usize = 2000;
+
 /// The request to send for a question about `subject`.
 ///
 /// `state` must have started (its settings, time and memory are frozen); before that an empty
@@ -89,6 +92,14 @@ pub fn request(state: &RunState, catalogue: &Catalogue, subject: Subject) -> Req
         Subject::Continuation { .. } => continuation(state, catalogue),
         Subject::Answer => answer(state, catalogue),
     }
+}
+
+/// All that the words of an answer may rest on: what was executed, the conversation, the request and
+/// the time.
+pub(super) fn grounds(state: &RunState, catalogue: &Catalogue) -> String {
+    let context = context(state);
+    let conversation = conversation(&context, context.turns.iter());
+    format!("{}\n{conversation}\n{}\n{}", common(state), executed(state, catalogue), state.request())
 }
 
 /// SHA-256 of a request in hex: what `model_asked` records.
@@ -239,7 +250,7 @@ fn scene_tools(scene: &Scene, step: &StepState, wanted: &Wanted) -> Vec<ToolSpec
         .collect();
     tools.push(ask_user());
     if *wanted == Wanted::Decision {
-        tools.push(next_call(&offered));
+        tools.push(next_call(&choices(scene, step)));
     }
     tools
 }
@@ -524,7 +535,11 @@ fn executed_call(state: &RunState, call: u32) -> Option<Value> {
     match state.outcome(call)? {
         Outcome::Ok { result, say } => {
             value["outcome"] = "ok".into();
-            value["result"] = result.clone();
+            // What is long and was phrased is told by its phrase: several such results would leave a
+            // small model no room.
+            if say.is_none() || result.to_string().len() <= LONG_RESULT {
+                value["result"] = result.clone();
+            }
             if let Some(say) = say {
                 value["say"] = say.as_str().into();
             }

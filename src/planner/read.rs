@@ -1,9 +1,11 @@
 //! What a reply means: one event for each, the use of it or every problem with it.
 
+use jiff::civil::Date;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::prompt::offered;
+use super::founded::{days_said, found_by, unfounded};
+use super::prompt::{grounds, offered};
 use super::tools::{ASK_USER, CHECK_CONTINUATION, CREATE_PLAN, NEXT_CALL, NOTHING};
 use super::wanted::{Wanted, sent_back, wanted, write_is_open, writes_not_called};
 use crate::llm::{offline, reader};
@@ -18,6 +20,8 @@ use crate::scene::{Catalogue, Scene, SceneTool, arguments};
 pub(super) const EMPTY_REPLY: &str = "reply.empty";
 /// The code of final words before a write that the plan expects was asked for.
 pub(super) const UNDONE: &str = "reply.undone";
+/// The code of a write with a day that nobody said.
+const UNSAID: &str = "reply.unsaid";
 /// Calls read from one reply at most; a longer list is a model gone astray.
 const MAX_CALLS_IN_REPLY: usize = 64;
 
@@ -33,23 +37,44 @@ pub fn read(state: &RunState, catalogue: &Catalogue, call: u32, subject: Subject
     let event = match subject {
         Subject::Plan { version } => read_plan(state, catalogue, reply, version, fallback),
         Subject::Scene { step } => read_scene(state, catalogue, reply, call, step),
-        Subject::Continuation { round } => read_verdict(state, reply, round),
-        Subject::Answer => match reply.text.trim() {
-            "" => Err(vec![Problem::new(EMPTY_REPLY, "the answer was empty: write it in words")]),
-            // Without steps there is nothing to fall back on: a part of an answer is then better than none.
-            _ if reply.finish_reason.as_deref() == Some("length") && !state.steps.is_empty() => {
-                let what = "the answer was cut off at the limit of tokens: write it again, shorter";
-                Err(vec![Problem::new("reply.truncated", what)])
-            }
-            // What was found can be listed in its place.
-            text if !state.steps.is_empty() && only_repeats(text, state.request()) => {
-                let what = "that is the request and not its answer: tell what <executed> found and did";
-                Err(vec![Problem::new("reply.parroted", what)])
-            }
-            text => Ok(Event::Answered { text: text.to_owned(), degraded: fallback }),
-        },
+        Subject::Continuation { round } => read_verdict(state, catalogue, reply, round),
+        Subject::Answer => read_answer(state, catalogue, reply, fallback),
     };
     event.unwrap_or_else(|problems| Event::ReplyRejected { call, problems })
+}
+
+fn read_answer(
+    state: &RunState,
+    catalogue: &Catalogue,
+    reply: &Reply,
+    fallback: bool,
+) -> Result<Event, Vec<Problem>> {
+    let text = reply.text.trim();
+    let sent_back = |code: &str, what: String| Err(vec![Problem::new(code, what)]);
+    if text.is_empty() {
+        return sent_back(EMPTY_REPLY, "the answer was empty: write it in words".to_owned());
+    }
+    // Without steps there is nothing to fall back on: a part of an answer is then better than none, and
+    // there is nothing that it has to rest on. With steps, what they found can be listed in its place.
+    if !state.steps.is_empty() {
+        if reply.finish_reason.as_deref() == Some("length") {
+            let what = "the answer was cut off at the limit of tokens: write it again, shorter";
+            return sent_back("reply.truncated", what.to_owned());
+        }
+        if only_repeats(text, state.request()) {
+            let what = "that is the request and not its answer: tell what <executed> found and did";
+            return sent_back("reply.parroted", what.to_owned());
+        }
+        let unfounded = unfounded(text, &grounds(state, catalogue));
+        if !unfounded.is_empty() {
+            let what = format!(
+                "these figures are not in <executed>: {}. Write the answer with those that are",
+                unfounded.join(", ")
+            );
+            return sent_back("reply.unfounded", what);
+        }
+    }
+    Ok(Event::Answered { text: text.to_owned(), degraded: fallback })
 }
 
 fn forced<T: DeserializeOwned>(state: &RunState, reply: &Reply, tool: &str) -> Result<T, Vec<Problem>> {
@@ -86,7 +111,12 @@ fn read_plan(
     })
 }
 
-fn read_verdict(state: &RunState, reply: &Reply, round: u32) -> Result<Event, Vec<Problem>> {
+fn read_verdict(
+    state: &RunState,
+    catalogue: &Catalogue,
+    reply: &Reply,
+    round: u32,
+) -> Result<Event, Vec<Problem>> {
     let mut verdict: Verdict = forced(state, reply, CHECK_CONTINUATION)?;
     let says = |text: &Option<String>| text.as_deref().is_some_and(|t| !t.trim().is_empty());
     if verdict.should_continue && !says(&verdict.missing_information) {
@@ -100,9 +130,12 @@ fn read_verdict(state: &RunState, reply: &Reply, round: u32) -> Result<Event, Ve
              should_continue to false and can_answer_now to true; otherwise name what is missing",
         )]);
     }
-    // Some small models give the request back as its own answer.
-    let parroted = verdict.answer.as_deref().is_some_and(|a| only_repeats(a, state.request()));
-    if verdict.should_continue || !state.settings().answer_with_check || !says(&verdict.answer) || parroted {
+    // Some small models give the request back as its own answer, or figures that nothing told them.
+    // The words are then asked for by themselves.
+    let useless = verdict.answer.as_deref().is_some_and(|answer| {
+        only_repeats(answer, state.request()) || !unfounded(answer, &grounds(state, catalogue)).is_empty()
+    });
+    if verdict.should_continue || !state.settings().answer_with_check || !says(&verdict.answer) || useless {
         verdict.answer = None;
     }
     Ok(Event::Continuation { round, verdict, degraded: false })
@@ -137,7 +170,7 @@ fn read_scene(
     let names: Vec<&str> = offered(scene, step).map(|t| t.name.as_str()).chain([ASK_USER]).collect();
     let mut written = reply.calls.clone();
     let mut text = reply.text.trim().to_owned();
-    if written.is_empty() && !last_round {
+    if written.is_empty() {
         written = reader::calls_in_text(&text, &names);
         if let (true, Wanted::Read(tool) | Wanted::Call(tool)) = (written.is_empty(), &wanted) {
             // Where a schema is how a model is forced, its words are the arguments.
@@ -180,7 +213,10 @@ fn read_scene(
             continue;
         }
         let unsaid = match &wanted {
-            Wanted::Call(name) => scene.tool(name).and_then(|tool| read_unsaid(state, tool, one)),
+            Wanted::Call(name) => match scene.tool(name) {
+                Some(tool) => read_unsaid(state, step, tool, one)?,
+                None => None,
+            },
             _ => None,
         };
         if unsaid.is_some() {
@@ -264,32 +300,62 @@ fn last_words(state: &RunState, step: &StepState) -> String {
 }
 
 /// The question that a call is which leaves out, or says null for, what `tool` requires: the user did
-/// not say it.
-fn read_unsaid(state: &RunState, tool: &SceneTool, call: &ReplyCall) -> Option<Question> {
-    if !call.name.eq_ignore_ascii_case(&tool.name) {
-        return None;
-    }
-    let said = match reader::object(&call.arguments)? {
-        Value::Object(mut all) => {
-            all.retain(|_, value| {
-                !value.is_null() && value.as_str().is_none_or(|text| !text.trim().is_empty())
-            });
-            all
-        }
-        _ => return None,
+/// not say it. A day that a write is to have and that nobody said counts as not said; the model is told
+/// once, if the user did say days.
+fn read_unsaid(
+    state: &RunState,
+    step: &StepState,
+    tool: &SceneTool,
+    call: &ReplyCall,
+) -> Result<Option<Question>, Vec<Problem>> {
+    let arguments = reader::object(&call.arguments);
+    let Some(Value::Object(mut said)) = arguments.filter(|_| call.name.eq_ignore_ascii_case(&tool.name))
+    else {
+        return Ok(None);
     };
+    said.retain(|_, value| !value.is_null() && value.as_str().is_none_or(|text| !text.trim().is_empty()));
+    if tool.effect == Effect::Write {
+        let days = days_said(state);
+        let shown = found_by(state, &step.step.scene_name);
+        let made_up = |name: &String, value: &Value| {
+            let is_day =
+                tool.parameters.pointer(&format!("/properties/{name}/format")) == Some(&"date".into());
+            let day = value.as_str().filter(|_| is_day).and_then(|text| text.parse::<Date>().ok());
+            day.is_some_and(|day| !days.contains(&day) && !shown.contains(&day.to_string()))
+        };
+        let wrong: Vec<String> =
+            said.iter().filter(|(name, value)| made_up(name, value)).map(|(name, _)| name.clone()).collect();
+        if !wrong.is_empty() && !days.is_empty() && !was_rejected(state, step, UNSAID) {
+            let days: Vec<String> = days.iter().map(Date::to_string).collect();
+            let what = format!(
+                "{}: the user did not say that day. The days that were said: {}. Write null where it is none of them",
+                wrong.join(", "),
+                days.join(", ")
+            );
+            return Err(vec![Problem::new(UNSAID, what)]);
+        }
+        said.retain(|name, _| !wrong.contains(name));
+    }
     let required = tool.parameters.get("required").and_then(Value::as_array).into_iter().flatten();
     let missing: Vec<&str> =
         required.filter_map(Value::as_str).filter(|name| !said.contains_key(*name)).collect();
     if missing.is_empty() {
-        return None;
+        return Ok(None);
     }
     let language = state.started.as_ref().and_then(|s| s.language.as_deref()).unwrap_or_default();
-    Some(Question {
+    Ok(Some(Question {
         text: offline::question(&tool.parameters, &missing, language),
         tool: Some(tool.name.clone()),
         missing: missing.into_iter().map(str::to_owned).collect(),
         known: Value::Object(said),
+    }))
+}
+
+/// Whether a reply to the question that is due was rejected with this code.
+fn was_rejected(state: &RunState, step: &StepState, code: &str) -> bool {
+    step.tries.iter().filter_map(|call| state.asks.get(call)).any(|ask| match &ask.status {
+        AskStatus::Rejected { problems, .. } => problems.iter().any(|p| p.code == code),
+        _ => false,
     })
 }
 

@@ -155,13 +155,12 @@ pub fn ask_user() -> ToolSpec {
 }
 
 /// `NextCall`: what a scene's model decides by where it ended without what the plan expects: one of the
-/// tools of `offered`, a question to the user, or nothing more.
-pub fn next_call(offered: &[&SceneTool]) -> ToolSpec {
+/// `tools`, a question to the user, or nothing more.
+pub fn next_call(tools: &[&SceneTool]) -> ToolSpec {
     let first = |text: &str| text.split_inclusive(". ").next().unwrap_or_default().trim().to_owned();
     let told: Vec<String> =
-        offered.iter().map(|tool| format!("{}: {}", tool.name, first(&tool.description))).collect();
-    let choices: Vec<&str> =
-        offered.iter().map(|tool| tool.name.as_str()).chain([ASK_USER, NOTHING]).collect();
+        tools.iter().map(|tool| format!("{}: {}", tool.name, first(&tool.description))).collect();
+    let choices: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).chain([ASK_USER, NOTHING]).collect();
     ToolSpec {
         name: NEXT_CALL.to_owned(),
         description: "Says which function is to be called next to do what the purpose says.".to_owned(),

@@ -7,8 +7,8 @@
 
 use super::prompt::offered;
 use super::read::{EMPTY_REPLY, UNDONE};
-use crate::run::{AskStatus, Effect, RunState, StepState};
-use crate::scene::{Catalogue, Scene};
+use crate::run::{AskStatus, Effect, Outcome, RunState, StepState};
+use crate::scene::{Catalogue, Scene, SceneTool};
 
 /// What the next question to a step's model asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,25 +35,30 @@ pub(super) fn wanted(state: &RunState, catalogue: &Catalogue, number: u32) -> Wa
     if !sent_back(state, step) {
         return Wanted::Move;
     }
-    if write_is_open(state, scene, step) {
-        return Wanted::Decision;
-    }
-    let reads = offered(scene, step).filter(|tool| tool.effect == Effect::Read);
-    let reads: Vec<&str> = reads.map(|tool| tool.name.as_str()).collect();
-    let due = step
-        .step
-        .expected_tools
-        .iter()
-        .find(|name| reads.contains(&name.as_str()) && !called(state, step, name));
-    due.map_or(Wanted::Move, |name| Wanted::Read(name.clone()))
+    let mut due = step.step.expected_tools.iter().filter_map(|name| scene.tool(name));
+    let due = due.find_map(|tool| match tool.effect {
+        Effect::Read if !called(state, step, &tool.name) => Some(Wanted::Read(tool.name.clone())),
+        Effect::Write if write_is_open(state, scene, step) => Some(Wanted::Decision),
+        _ => None,
+    });
+    due.unwrap_or(Wanted::Move)
 }
 
-/// Whether the plan expects a write of the step, none was asked for, and its model has not said that
-/// none is to come.
+/// Whether the plan expects a write of the step, nothing was done in it so far, and its model has not
+/// said that nothing is to be written.
+///
+/// A step in which something was found ends with that: a plan often names a write that is only
+/// perhaps needed.
 pub(super) fn write_is_open(state: &RunState, scene: &Scene, step: &StepState) -> bool {
-    let writes = |name: &String| scene.tool(name).is_some_and(|tool| tool.effect == Effect::Write);
-    let asked_for = |call: &u32| state.calls.get(call).is_some_and(|c| c.requested.effect == Effect::Write);
-    !step.decided && step.step.expected_tools.iter().any(writes) && !step.calls.iter().any(asked_for)
+    let done = |call: &u32| {
+        let writes = state.calls.get(call).is_some_and(|c| c.requested.effect == Effect::Write);
+        writes || matches!(state.outcome(*call), Some(Outcome::Ok { .. }))
+    };
+    !step.decided && expects_write(scene, step) && !step.calls.iter().any(done)
+}
+
+fn expects_write(scene: &Scene, step: &StepState) -> bool {
+    offered(scene, step).any(|tool| tool.effect == Effect::Write)
 }
 
 /// Whether a reply to the question that is due was sent back because it left undone what the plan
@@ -68,10 +73,21 @@ pub(super) fn sent_back(state: &RunState, step: &StepState) -> bool {
     })
 }
 
-/// The writes that the plan expects of a step and that its model has not called.
+/// The writes that the plan expects of a step and that its model has not called, where the step came to
+/// nothing or its model had to be asked what comes next. Elsewhere a plan often names a write that is
+/// only perhaps needed.
 pub(super) fn writes_not_called<'a>(state: &RunState, scene: &'a Scene, step: &'a StepState) -> Vec<&'a str> {
+    let found = step.calls.iter().any(|call| matches!(state.outcome(*call), Some(Outcome::Ok { .. })));
+    if found && !step.decided {
+        return Vec::new();
+    }
     let writes = offered(scene, step).filter(|tool| tool.effect == Effect::Write);
     writes.map(|tool| tool.name.as_str()).filter(|name| !called(state, step, name)).collect()
+}
+
+/// What a decision is between: the expected tools, in the plan's order.
+pub(super) fn choices<'a>(scene: &'a Scene, step: &'a StepState) -> Vec<&'a SceneTool> {
+    step.step.expected_tools.iter().filter_map(|name| scene.tool(name)).collect()
 }
 
 fn called(state: &RunState, step: &StepState, tool: &str) -> bool {

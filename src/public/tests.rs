@@ -60,6 +60,7 @@ fn events() -> Vec<Event> {
             user: "u".to_owned(),
             task: TaskId(uuid::Uuid::from_u128(2)),
             plan_only: false,
+            idempotency: None,
         }),
         Event::RunStarted(RunStarted {
             now: "2026-05-04T09:00:00+02:00[Europe/Rome]".parse().unwrap(),
@@ -84,6 +85,7 @@ fn events() -> Vec<Event> {
             text: "secret thought".to_owned(),
             calls: vec![call(1, "Get"), call(2, "Get")],
             question: None,
+            next: None,
         },
         Event::ToolStarted { call: 1, attempt: 1 },
         Event::ToolCompleted {

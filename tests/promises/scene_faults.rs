@@ -2,6 +2,7 @@
 //! every loop has an end, and what the tools found is not lost.
 
 use std::collections::BTreeSet;
+use std::sync::Mutex;
 
 use proscenium::llm::Forcing;
 use proscenium::plan::StepStatus;
@@ -300,7 +301,7 @@ async fn a_silent_scene_that_decides_for_the_write_makes_it_once() {
         tools.iter().find(|tool| tool["function"]["name"] == name).unwrap()["function"].clone()
     };
     let choices = function(&asked[1], "NextCall")["parameters"]["properties"]["next"]["enum"].clone();
-    assert_eq!(choices, json!(["FindBook", "ReserveBook", "AskUser", "nothing"]));
+    assert_eq!(choices, json!(["ReserveBook", "AskUser", "nothing"]));
     let plain = function(&asked[1], "ReserveBook")["parameters"]["properties"]["days"].clone();
     let forced = function(&asked[2], "ReserveBook")["parameters"]["properties"]["days"].clone();
     assert_eq!(forced["anyOf"], json!([plain, {"type": "null"}]), "null says that the user did not say it");
@@ -398,26 +399,42 @@ async fn words_stand_where_a_server_forces_nothing() {
 #[tokio::test]
 async fn a_scene_decides_once_in_a_step() {
     let by_force = vec![next("FindBook"), find("Dune")];
-    let (llm, town, told) = reserve(&["ReserveBook"], "", by_force).await;
+    let (llm, town, told) = reserve(&["ReserveBook", "FindBook"], "", by_force).await;
     assert_eq!(forced(&llm), names(&[None, Some("NextCall"), Some("FindBook"), None]));
+    assert_eq!(town.log.names(), ["FindBook"]);
+    assert_eq!(told.answer.steps[0].result.as_deref(), Some("The book Dune is on shelf B4."));
+    let check = requests(&llm, Asked::Check).pop().unwrap();
+    let line: Value = serde_json::from_str(&section(&check, "executed").unwrap()).unwrap();
+    assert_eq!(line["not_called"], json!(["ReserveBook"]));
+}
+
+#[tokio::test]
+async fn a_scene_that_only_repeats_itself_is_ended_with_what_it_found() {
+    let (llm, town, told) = say(&["FindBook"], vec![calls(&[find("Dune")])]).await;
+    assert_eq!(requests(&llm, Asked::Scene).len(), 3, "a call, and twice the same again");
     assert_eq!(town.log.names(), ["FindBook"]);
     assert_eq!(told.answer.steps[0].result.as_deref(), Some("The book Dune is on shelf B4."));
 }
 
 #[tokio::test]
-async fn a_scene_that_has_read_and_falls_silent_before_its_write_decides() {
-    let reserve = ("ReserveBook", arguments_of("ReserveBook"));
-    let said = vec![
-        calls(&[find("Dune")]),
-        Scripted::Text(String::new()),
-        calls(&[next("ReserveBook")]),
-        calls(&[reserve]),
-        Scripted::Text(String::new()),
-    ];
-    let (llm, town, told) = say(&["FindBook", "ReserveBook"], said).await;
-    assert_eq!(forced(&llm), names(&[None, None, Some("NextCall"), Some("ReserveBook"), None]), "{told:#?}");
-    assert_eq!(town.log.names(), ["FindBook", "ReserveBook"]);
-    assert_eq!(told.answer.status, RunStatus::Completed);
+async fn a_scene_that_has_found_something_may_end_without_the_write_that_the_plan_names() {
+    for last in ["", "Dune is on shelf B4."] {
+        let said = vec![calls(&[find("Dune")]), Scripted::Text(last.to_owned())];
+        let (llm, town, told) = say(&["FindBook", "ReserveBook"], said).await;
+        assert_eq!(forced(&llm), names(&[None, None]), "{told:#?}");
+        assert_eq!(town.log.names(), ["FindBook"]);
+        assert_eq!(told.answer.status, RunStatus::Completed);
+    }
+}
+
+#[tokio::test]
+async fn a_read_that_the_plan_names_first_is_made_before_a_decision_is_asked_for() {
+    let refused = ("FindBook", json!({"title": 5}));
+    let by_force = vec![refused, next("ReserveBook"), ("ReserveBook", arguments_of("ReserveBook"))];
+    let (llm, town, _) = reserve(&["FindBook", "ReserveBook"], "", by_force).await;
+    let order = [None, Some("FindBook"), None, Some("NextCall"), Some("ReserveBook"), None];
+    assert_eq!(forced(&llm), names(&order));
+    assert_eq!(town.log.names(), ["ReserveBook"]);
 }
 
 #[tokio::test]
@@ -443,4 +460,40 @@ async fn the_rules_that_decide_in_a_silent_models_place_write_nothing() {
     let told = town.ask("Reserve the book Solaris for 7 days").await;
     assert!(town.log.calls().is_empty(), "{told:#?}");
     assert_ne!(told.answer.status, RunStatus::Completed);
+}
+
+/// The town after one step that should book a parking space, silent where it is free, and forced to
+/// book for each of these days in turn.
+async fn book(request: &str, days: &'static [&'static str]) -> (ScriptedLlm, Town, Told) {
+    let booked = Mutex::new(days.iter());
+    let play = Play::of(plan(json!([step(1, "Parking", &["BookSpace"], Value::Null)])));
+    let play = play.scene(move |request, _| match forced_tool(request) {
+        None => Scripted::Text(String::new()),
+        Some("NextCall") => Scripted::forced(request, json!({"next": "BookSpace"})),
+        Some(_) => {
+            let day = booked.lock().unwrap().next().unwrap();
+            Scripted::forced(request, json!({"day": day, "plate": "AB123CD"}))
+        }
+    });
+    let llm = play.start();
+    let town = Town::open(&llm, |_| {}).await;
+    let told = town.ask(request).await;
+    (llm, town, told)
+}
+
+#[tokio::test]
+async fn a_forced_write_for_a_day_that_nobody_said_is_mended_or_asked_about() {
+    let words = "Book a parking space for 15 June for the plate AB123CD";
+    let (_, town, told) = book(words, &["2026-05-15", "2026-06-15"]).await;
+    assert_eq!(told.rejected(), [["reply.empty"], ["reply.unsaid"]]);
+    assert!(told.problems()[1].contains("2026-06-15"), "{:?}", told.problems());
+    assert_eq!(town.log.calls()[0].1["day"], "2026-06-15");
+    // The same wrong day again: the user is asked.
+    let (_, town, told) = book(words, &["2026-05-15", "2026-05-15"]).await;
+    assert!(town.log.calls().is_empty());
+    assert_eq!(told.answer.status, RunStatus::NeedsInput, "{told:#?}");
+    // No day was said at all: there is nothing to mend.
+    let (_, town, told) = book("Book a parking space for the plate AB123CD", &["2026-05-05"]).await;
+    assert!(town.log.calls().is_empty());
+    assert_eq!(told.answer.status, RunStatus::NeedsInput);
 }

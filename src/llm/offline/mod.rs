@@ -98,6 +98,11 @@ pub fn question(parameters: &Value, missing: &[&str], language: &str) -> String 
     ask::question(&missing, prompt::Lang::of(language))
 }
 
+/// The days that a text speaks of, as the rules read it.
+pub fn days(text: &str, now: &jiff::Zoned) -> Vec<jiff::civil::Date> {
+    source::Source::new(text, now).found.days.iter().map(|day| day.date).collect()
+}
+
 fn forced(request: &Request, usual: &str, arguments: Value) -> ReplyCall {
     let name = match &request.choice {
         Choice::Forced(name) => name.clone(),
