@@ -24,8 +24,8 @@ use crate::llm::{Caller, Purpose};
 use crate::memory::{self, Memory};
 use crate::plan::TaskId;
 use crate::run::{
-    Context as Remembered, Envelope, Event, Fault, Idempotency, RunId, RunQueued, SCHEMA, SessionEvent,
-    SessionId, TenantId, Turn, Usage,
+    Attempt, Context as Remembered, Envelope, Event, Fault, Idempotency, RunId, RunQueued, SCHEMA,
+    SessionEvent, SessionId, TenantId, Turn, Usage,
 };
 use crate::store::{self, Record, Store};
 use crate::telemetry::{Outside, Part, Queued};
@@ -387,7 +387,7 @@ impl SceneManager {
                         }
                         Err(error) => {
                             let failure = super::scene::Failed::from(error);
-                            (failure.fault, failure.usage, failure.attempts)
+                            (failure.fault, Attempt::sum(&failure.attempts), failure.attempts)
                         }
                     };
                     events.push(SessionEvent::SummaryFailed { error, usage, attempts });

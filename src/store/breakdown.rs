@@ -15,7 +15,8 @@ use super::error::Error;
 use super::usage::{TELL, bound};
 use crate::run::{Attempt, TenantId, Usage};
 
-/// What stands for a model or a purpose that an event of an older version does not tell.
+/// What stands for a model or a purpose that is not known: of an event of an older version, or of what
+/// was erased.
 const OTHER: &str = "other";
 
 /// One line of a report: what a tenant's questions to one model, for one purpose, cost on one day.
@@ -38,6 +39,10 @@ pub struct UsageRow {
     /// Billionths of a US dollar.
     pub cost_nano_usd: u64,
 }
+
+/// What erased conversations had cost, of which models and purposes are not known any more.
+const ERASED: &str = "SELECT at, calls, input_tokens, cached_input_tokens, output_tokens, cost_nano_usd \
+     FROM erased_usage WHERE tenant = ?1 AND at >= ?2 AND at < ?3";
 
 /// The part of an event that a report needs.
 #[derive(Deserialize)]
@@ -84,29 +89,65 @@ impl Store {
                 sum.add(attempt.usage);
             }
         }
+        let erased = sqlx::query(ERASED)
+            .bind(tenant.as_str())
+            .bind(bound(since, i64::MIN))
+            .bind(bound(until, i64::MAX))
+            .fetch_all(self.pool())
+            .await
+            .map_err(failed)?;
+        for row in &erased {
+            let day = day(row, zone).map_err(failed)?;
+            let attempt = unknown(erased_usage(row).map_err(failed)?);
+            let key = (day, attempt.model.clone(), attempt.purpose.clone());
+            sums.entry(key).or_insert_with(|| UsageRow::new(day, &attempt)).add(attempt.usage);
+        }
         Ok(sums.into_values().collect())
     }
 }
 
+/// An attempt of which only the cost is known.
+fn unknown(usage: Usage) -> Attempt {
+    Attempt { model: OTHER.to_owned(), purpose: OTHER.to_owned(), usage, ..Attempt::default() }
+}
+
+fn erased_usage(row: &SqliteRow) -> Result<Usage, sqlx::Error> {
+    let number = |column: &str| {
+        let number: i64 = row.try_get(column)?;
+        Ok::<_, sqlx::Error>(u64::try_from(number).unwrap_or_default())
+    };
+    Ok(Usage {
+        calls: u32::try_from(number("calls")?).unwrap_or(u32::MAX),
+        input_tokens: number("input_tokens")?,
+        cached_input_tokens: number("cached_input_tokens")?,
+        output_tokens: number("output_tokens")?,
+        cost_nano_usd: number("cost_nano_usd")?,
+    })
+}
+
+fn decode(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> sqlx::Error {
+    sqlx::Error::Decode(error.into())
+}
+
+/// The day of a row's time.
+fn day(row: &SqliteRow, zone: &TimeZone) -> Result<Date, sqlx::Error> {
+    let at: i64 = row.try_get("at")?;
+    let at = Timestamp::from_nanosecond(i128::from(at)).map_err(decode)?;
+    Ok(at.to_zoned(zone.clone()).date())
+}
+
 /// The day of an event, and its attempts that reached a model or cost anything.
 fn read(row: &SqliteRow, zone: &TimeZone) -> Result<(Date, Vec<Attempt>), sqlx::Error> {
-    let decode = |e: Box<dyn std::error::Error + Send + Sync>| sqlx::Error::Decode(e);
-    let at: i64 = row.try_get("at")?;
-    let at = Timestamp::from_nanosecond(i128::from(at)).map_err(|e| decode(e.into()))?;
-    let told: Told = serde_json::from_str(row.try_get::<&str, _>("told")?).map_err(|e| decode(e.into()))?;
+    let told: Told = serde_json::from_str(row.try_get::<&str, _>("told")?).map_err(decode)?;
     let mut attempts = told.attempts;
     if attempts.is_empty() {
         let model: Option<String> = row.try_get("model")?;
         let purpose = if row.try_get("summary")? { "summary" } else { OTHER };
-        attempts.push(Attempt {
-            model: model.filter(|model| !model.is_empty()).unwrap_or_else(|| OTHER.to_owned()),
-            purpose: purpose.to_owned(),
-            usage: told.usage,
-            ..Attempt::default()
-        });
+        let model = model.filter(|model| !model.is_empty()).unwrap_or_else(|| OTHER.to_owned());
+        attempts.push(Attempt { model, purpose: purpose.to_owned(), ..unknown(told.usage) });
     }
     attempts.retain(|attempt| attempt.usage != Usage::default());
-    Ok((at.to_zoned(zone.clone()).date(), attempts))
+    Ok((day(row, zone)?, attempts))
 }
 
 impl UsageRow {

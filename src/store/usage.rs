@@ -133,9 +133,16 @@ mod tests {
         let usage = Usage { calls: 1, input_tokens: 10, cost_nano_usd: 7, ..Usage::default() };
         let mut expected = Usage::default();
         for n in 1..=3 {
-            let failed = Event::ModelFailed { call: 1, error: Fault::new("x", "y"), usage, millis: 0, attempts: Vec::new() };
+            let failed = Event::ModelFailed {
+                call: 1,
+                error: Fault::new("x", "y"),
+                usage,
+                millis: 0,
+                attempts: Vec::new(),
+            };
             let end = Event::RunCompleted { status: RunStatus::Completed };
-            let summary = SessionEvent::SummaryFailed { error: Fault::new("x", "y"), usage, attempts: Vec::new() };
+            let summary =
+                SessionEvent::SummaryFailed { error: Fault::new("x", "y"), usage, attempts: Vec::new() };
             let group = [
                 Record::Run(event(n, 1)),
                 Record::Run(envelope(Some(run_id(n)), "s1", 2, failed)),

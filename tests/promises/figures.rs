@@ -177,6 +177,14 @@ async fn journal_answers_usage_report_and_figures_name_the_same_cost() {
     let stranger = TenantId::new("stranger").unwrap();
     assert_eq!(store.usage_breakdown(&stranger, None, None, &zone).await.unwrap(), []);
 
+    // Each of the conversations is of one request; the first is erased.
+    let session = store.sessions(&tenant, &Page::default()).await.unwrap()[0].session.clone();
+    assert!(town.engine.erase(&tenant, &session).await.unwrap());
+    let left = store.usage_breakdown(&tenant, None, None, &zone).await.unwrap();
+    let cost = |rows: &[proscenium::store::UsageRow]| rows.iter().map(|row| row.cost_nano_usd).sum::<u64>();
+    assert_eq!(cost(&left), total.cost_nano_usd);
+    assert!(left.iter().any(|row| (row.model.as_str(), row.purpose.as_str()) == ("other", "other")));
+
     let live = figures(&town.engine).await;
     for row in &rows {
         let purpose = format!("purpose=\"{}\"", row.purpose);
