@@ -168,7 +168,12 @@ fn build(
             let detail = "the address is not understood: what it names must be UTF-8, percent-encoded";
             super::refusal(request, Problem::new(StatusCode::NOT_FOUND, "request.address", detail))
         });
-        Application::new().app_data(app.clone()).app_data(query).app_data(path).wrap(from_fn(super::gate::gate)).configure(super::routes)
+        Application::new()
+            .app_data(app.clone())
+            .app_data(query)
+            .app_data(path)
+            .wrap(from_fn(super::gate::gate))
+            .configure(super::routes)
     })
     .workers(workers)
     .max_connections(options.max_connections.div_ceil(workers))

@@ -121,7 +121,8 @@ impl Tries {
 
     /// Watches over the answer of a run that was just accepted.
     pub(crate) fn accepted(&self, key: Key, run: RunId) -> Delivery {
-        let number = self.kept().add(key.clone(), What::Run { run, waiting: 1, answered: None }, Instant::now());
+        let number =
+            self.kept().add(key.clone(), What::Run { run, waiting: 1, answered: None }, Instant::now());
         Delivery { tries: self.clone(), key, number, run, sent: false }
     }
 
