@@ -29,6 +29,7 @@ use crate::public::{EventId, PublicStream, Source};
 use crate::run::{Envelope, Event, Fault, Idempotency, RunId, RunState, SessionId, TenantId, Turn};
 use crate::scene::{self, Catalogue, Folder, Scene};
 use crate::store::{self, DataDir, Store};
+use crate::telemetry::{self, Exposition, Kpis, Names, Outside, Subscriber};
 use crate::tools::{NativeTools, SceneStore};
 
 pub use once::Submitted;
@@ -133,6 +134,10 @@ impl Builder {
             .build()
             .map_err(|error| start_fault("engine.threads", format!("no threads for tools: {error}")))?;
         let catalogue = Arc::new(Catalogue::new(loaded.scenes));
+        let names = Names::new(&catalogue, &gateway.configured());
+        let kpis = if config.telemetry.metrics { Some(Kpis::new(&names)) } else { None };
+        let kpis = kpis.transpose().map(|kpis| kpis.map(Arc::new));
+        let kpis = kpis.map_err(|error| start_fault("engine.metrics", error.to_string()))?;
         let workers_handle = workers.handle().clone();
         let parts = Parts {
             store,
@@ -144,6 +149,9 @@ impl Builder {
             config,
             idle: self.idle,
             live: Live::default(),
+            names: names.into(),
+            kpis,
+            outside: Outside::default(),
         };
         let system = System::start(parts.clone()).await;
         let system = match system {
@@ -186,6 +194,9 @@ struct Parts {
     config: Config,
     idle: Duration,
     live: Live,
+    names: Arc<Names>,
+    kpis: Option<Arc<Kpis>>,
+    outside: Outside,
 }
 
 /// A request to the engine.
@@ -340,6 +351,7 @@ impl Engine {
             instructions: request.instructions,
             received,
             reply,
+            waiting: None,
         };
         let tenant = request.tenant.clone();
         intake.registry.submit(request.tenant, session.clone(), submit)?;
@@ -473,6 +485,24 @@ impl Engine {
         &self.parts.catalogue
     }
 
+    /// Everything that operations see in figures, in Prometheus' text format (version 0.0.4); `None`
+    /// with `telemetry.metrics = false`. Figures of runs are those of what is in the journal; what
+    /// stands in memory is looked up now.
+    pub async fn metrics(&self) -> Option<String> {
+        let outside = &self.parts.outside;
+        let mut text = Exposition::new(self.parts.kpis.as_ref()?, outside);
+        telemetry::gateway(&mut text, &self.parts.gateway).await;
+        telemetry::journal(&mut text, outside, self.system.journal.stats().pending);
+        let stored = self.parts.store.count_sessions().await;
+        telemetry::sessions(&mut text, outside, stored.ok());
+        Some(text.text())
+    }
+
+    /// The place to tell of what happens outside runs: what is refused, what waits.
+    pub fn outside(&self) -> &Outside {
+        &self.parts.outside
+    }
+
     /// What lasts: runs, their events, conversations.
     pub fn store(&self) -> &Store {
         &self.parts.store
@@ -584,7 +614,9 @@ impl System {
 
 /// Starts the whole cast.
 async fn cast(parts: &Parts) -> Result<(session_registry::Address, journal::Handle), StartError> {
-    let journal = Journal::start(parts.store.clone(), &parts.config.store).await?;
+    let subscriber = Subscriber::new(parts.names.clone(), parts.kpis.clone());
+    let watch = telemetry::Watch { subscriber: Some(subscriber), outside: parts.outside.clone() };
+    let journal = Journal::watched(parts.store.clone(), &parts.config.store, watch).await?;
     let mut handles = Vec::new();
     for _ in 0..threads() {
         let arbiter = Arbiter::try_new()
@@ -603,6 +635,7 @@ async fn cast(parts: &Parts) -> Result<(session_registry::Address, journal::Hand
                 http: parts.http.clone(),
                 workers: parts.workers.clone(),
                 arbiter: arbiters[i % arbiters.len()].clone(),
+                outside: parts.outside.clone(),
             };
             (scene.name.clone(), scene_actor::Handle::start(scene.clone(), options))
         })
@@ -623,6 +656,7 @@ async fn cast(parts: &Parts) -> Result<(session_registry::Address, journal::Hand
         memory: parts.config.memory.clone(),
         max_queued: parts.config.execution.max_queued_requests as usize,
         idle: parts.idle,
+        outside: parts.outside.clone(),
     };
     let registry = session_registry::Address::start(
         &arbiters[0],

@@ -28,6 +28,7 @@ use crate::run::{
     SessionId, TenantId, Turn, Usage,
 };
 use crate::store::{self, Record, Store};
+use crate::telemetry::{Outside, Part, Queued};
 
 pub(crate) use erase::{Erase, session_busy};
 
@@ -41,6 +42,8 @@ pub(crate) struct Options {
     pub(crate) max_queued: usize,
     /// How long a conversation stays awake with nothing to do.
     pub(crate) idle: Duration,
+    /// Hears of what waits and of what is refused.
+    pub(crate) outside: Outside,
 }
 
 /// A request to a conversation.
@@ -58,6 +61,8 @@ pub(crate) struct Submit {
     pub(crate) instructions: Option<String>,
     pub(crate) received: Instant,
     pub(crate) reply: oneshot::Sender<Result<Accepted, Fault>>,
+    /// From the registry on, until its turn comes.
+    pub(crate) waiting: Option<Queued>,
 }
 
 /// A request that is in the journal and will end in exactly one way.
@@ -74,6 +79,7 @@ struct Waiting {
     instructions: Option<String>,
     received: Instant,
     answer: oneshot::Sender<Result<Answer, Fault>>,
+    queued: Option<Queued>,
 }
 
 /// A request on its way into the queue.
@@ -198,6 +204,7 @@ impl SceneManager {
                     "{} requests of this conversation are waiting already; wait for an answer before sending more",
                     self.options.max_queued
                 );
+                self.options.outside.shed(Part::SceneManager);
                 let _ = submit.reply.send(Err(Fault::new("session.queue_full", message)));
                 continue;
             }
@@ -259,6 +266,7 @@ impl SceneManager {
                 instructions: submit.instructions,
                 received: submit.received,
                 answer,
+                queued: submit.waiting,
             },
             accepted: Accepted { watch, answer: answered },
             reply: submit.reply,
@@ -288,7 +296,8 @@ impl SceneManager {
     }
 
     fn start(&mut self, waiting: Waiting, ctx: &mut Context<Self>) {
-        let Waiting { run, history, instructions, received, answer } = waiting;
+        let Waiting { run, history, instructions, received, answer, queued } = waiting;
+        drop(queued);
         let remembered = self.remembered(history, instructions.as_deref());
         let driver = Driver::new(
             self.options.shared.clone(),
@@ -474,6 +483,7 @@ impl Handler<Submit> for SceneManager {
         } else if self.early.len() < self.options.max_queued {
             self.early.push_back(submit);
         } else {
+            self.options.outside.shed(Part::SceneManager);
             let _ = submit
                 .reply
                 .send(Err(Fault::new("session.queue_full", "too many requests wait for this conversation")));

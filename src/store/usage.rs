@@ -19,7 +19,7 @@ SUM(json_extract(body, '$.usage.input_tokens')) AS input_tokens, \
 SUM(json_extract(body, '$.usage.cached_input_tokens')) AS cached_input_tokens, \
 SUM(json_extract(body, '$.usage.output_tokens')) AS output_tokens, \
 SUM(json_extract(body, '$.usage.cost_nano_usd')) AS cost_nano_usd";
-const TELL: &str = "\
+pub(super) const TELL: &str = "\
 (body GLOB '{\"type\":\"model_replied\"*' OR body GLOB '{\"type\":\"model_failed\"*' OR \
 body GLOB '{\"type\":\"summarised\"*' OR body GLOB '{\"type\":\"summary_failed\"*')";
 
@@ -61,10 +61,6 @@ impl Store {
         to: Option<Timestamp>,
     ) -> Result<BTreeMap<TenantId, Usage>, Error> {
         let failed = |e| Error::database(self.path(), "add up what models cost", &e);
-        // A time that 64 bits cannot hold is far outside any journal.
-        let bound = |at: Option<Timestamp>, none: i64| {
-            at.map_or(none, |at| i64::try_from(at.as_nanosecond()).unwrap_or(none))
-        };
         let sql = format!(
             "SELECT tenant, SUM(calls) AS calls, SUM(input_tokens) AS input_tokens, \
              SUM(cached_input_tokens) AS cached_input_tokens, SUM(output_tokens) AS output_tokens, \
@@ -104,6 +100,11 @@ impl Store {
     }
 }
 
+/// A bound in the database's numbers. A time that 64 bits cannot hold is far outside any journal.
+pub(super) fn bound(at: Option<Timestamp>, none: i64) -> i64 {
+    at.map_or(none, |at| i64::try_from(at.as_nanosecond()).unwrap_or(none))
+}
+
 fn sums(row: &SqliteRow) -> Result<Usage, sqlx::Error> {
     let sum = |column: &str| {
         let sum: Option<i64> = row.try_get(column)?;
@@ -132,16 +133,16 @@ mod tests {
         let usage = Usage { calls: 1, input_tokens: 10, cost_nano_usd: 7, ..Usage::default() };
         let mut expected = Usage::default();
         for n in 1..=3 {
-            let failed = Event::ModelFailed { call: 1, error: Fault::new("x", "y"), usage, millis: 0 };
+            let failed = Event::ModelFailed { call: 1, error: Fault::new("x", "y"), usage, millis: 0, attempts: Vec::new() };
             let end = Event::RunCompleted { status: RunStatus::Completed };
-            let summary = SessionEvent::SummaryFailed { error: Fault::new("x", "y"), usage };
+            let summary = SessionEvent::SummaryFailed { error: Fault::new("x", "y"), usage, attempts: Vec::new() };
             let group = [
                 Record::Run(event(n, 1)),
                 Record::Run(envelope(Some(run_id(n)), "s1", 2, failed)),
                 Record::Run(envelope(Some(run_id(n)), "s1", 3, end)),
                 Record::Session(envelope(None, "s1", 1, summary)),
             ];
-            store.write(&[group.map(|record| record.into_row().unwrap()).into()]).await.unwrap();
+            store.write(&[group.map(|record| record.row().unwrap()).into()]).await.unwrap();
             expected += usage;
             expected += usage;
             let before = store.usage(None, None).await.unwrap();

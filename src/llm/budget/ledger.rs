@@ -23,6 +23,9 @@ pub enum Scope {
 }
 
 impl Scope {
+    /// Every scope.
+    pub const ALL: [Scope; 4] = [Scope::Run, Scope::Session, Scope::Tenant, Scope::Day];
+
     fn key(self) -> &'static str {
         match self {
             Scope::Run => "budget.run_usd",
@@ -166,6 +169,8 @@ pub(super) struct Ledger {
     accounts: HashMap<Key, Account>,
     today: Date,
     stats: Stats,
+    /// How often the budget of each scope refused, in the order of [`Scope::ALL`].
+    refused_by: [u64; 4],
 }
 
 impl Ledger {
@@ -173,7 +178,7 @@ impl Ledger {
         // A float's cast to an integer saturates, and NaN becomes 0.
         let nano = |usd: Option<f64>| usd.map(|usd| (usd * 1e9).round() as u64);
         let limits = [options.run_usd, options.session_usd, options.tenant_usd, options.day_usd].map(nano);
-        Self { limits, accounts: HashMap::new(), today, stats: Stats::default() }
+        Self { limits, accounts: HashMap::new(), today, stats: Stats::default(), refused_by: [0; 4] }
     }
 
     pub(super) fn limit(&self, scope: Scope) -> Option<u64> {
@@ -234,6 +239,7 @@ impl Ledger {
             // What costs nothing is never refused.
             if amount > 0 && taken > limit {
                 self.stats.refused += 1;
+                self.refused_by[scope as usize] += 1;
                 let renews = (scope == Scope::Day).then(|| next_midnight(now)).flatten();
                 return Err(Refusal {
                     scope,
@@ -270,6 +276,21 @@ impl Ledger {
     pub(super) fn figures(&self, key: &Key) -> Figures {
         let account = self.accounts.get(key);
         account.map_or_else(Figures::default, |a| Figures { spent: a.spent, reserved: a.reserved })
+    }
+
+    /// What the account of each scope has spent that has spent most.
+    pub(super) fn most_spent(&self) -> [(Scope, u64); 4] {
+        let mut most = Scope::ALL.map(|scope| (scope, 0));
+        for (key, account) in &self.accounts {
+            let (_, spent) = &mut most[key.scope() as usize];
+            *spent = account.spent.max(*spent);
+        }
+        most
+    }
+
+    /// How often each budget refused.
+    pub(super) fn refused_by(&self) -> [(Scope, u64); 4] {
+        Scope::ALL.map(|scope| (scope, self.refused_by[scope as usize]))
     }
 
     #[cfg(test)]

@@ -106,6 +106,17 @@ impl Budget {
         self.ledger().0.stats()
     }
 
+    /// Attempts that were refused since the start, by the budget that refused them.
+    pub fn refused_by(&self) -> [(Scope, u64); 4] {
+        self.ledger().0.refused_by()
+    }
+
+    /// What the run, the conversation, the tenant and the tenant's day have spent that have spent most,
+    /// in nano-USD.
+    pub fn most_spent(&self) -> [(Scope, u64); 4] {
+        self.ledger().0.most_spent()
+    }
+
     /// The limit of a scope in nano-USD, where there is one.
     pub fn limit(&self, scope: Scope) -> Option<u64> {
         self.ledger().0.limit(scope)
