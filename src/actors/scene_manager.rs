@@ -53,6 +53,8 @@ pub(crate) struct Options {
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(crate) struct Submit {
+    /// The conversation was named just now: nothing of it can be in the store.
+    pub(crate) is_first: bool,
     pub(crate) message: String,
     pub(crate) user: String,
     pub(crate) plan_only: bool,
@@ -127,8 +129,9 @@ impl SceneManager {
         options: Options,
         registry: session_registry::Address,
         life: usize,
+        is_new: bool,
     ) -> Addr<Self> {
-        let manager = Self {
+        let mut manager = Self {
             tenant,
             session,
             options,
@@ -145,6 +148,11 @@ impl SceneManager {
             timer: None,
             account: None,
         };
+        if is_new {
+            let budget = manager.options.shared.load().gateway.guards().budget.clone();
+            manager.account = Some(budget.hold_session(&manager.tenant, &manager.session, 0));
+            manager.memory = Some(Memory::new(manager.options.memory.clone()));
+        }
         launch::start(arbiter, manager.options.max_queued.max(1), manager)
     }
 
@@ -473,7 +481,9 @@ impl Actor for SceneManager {
     type Context = Context<Self>;
 
     fn started(&mut self, ctx: &mut Context<Self>) {
-        self.wake(ctx);
+        if self.memory.is_none() {
+            self.wake(ctx);
+        }
     }
 }
 

@@ -97,9 +97,9 @@ fn read_plan(
     let mut plan: Plan = forced(state, reply, CREATE_PLAN)?;
     let known = catalogue.known();
     let last = state.last_step();
-    plan::normalise(&mut plan, &known, last);
+    plan::normalise(&mut plan, known, last);
     let limits = plan::Limits { max_steps: state.settings().max_steps };
-    let problems = plan::validate(&plan, &known, limits, &state.finished_steps(), last);
+    let problems = plan::validate(&plan, known, limits, &state.finished_steps(), last);
     if !problems.is_empty() {
         return Err(problems);
     }
