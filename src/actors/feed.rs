@@ -232,3 +232,6 @@ impl Listener for Writer {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -121,7 +121,7 @@ pub(crate) async fn one(
 /// A run's events, from its beginning or from behind `Last-Event-ID`, until it ends.
 #[utoipa::path(get, path = "/api/runs/{run_id}/events", tag = "runs",
     params(("run_id" = String, Path, format = "uuid"), ("Last-Event-ID" = Option<String>, Header)),
-    responses((status = 200, body = String, content_type = "text/event-stream"),
+    responses((status = 200, body = sse::ServerEvent, content_type = "text/event-stream"),
         (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn events(
     app: web::Data<App>,
@@ -130,7 +130,8 @@ pub(crate) async fn events(
     request: HttpRequest,
 ) -> Result<HttpResponse, Problem> {
     let run = id(&path)?;
-    let row = app.engine.store().run(&who.tenant, run).await?.ok_or_else(|| Problem::unknown("run", &path))?;
+    let row =
+        app.engine.store().run(&who.tenant, run).await?.ok_or_else(|| Problem::unknown("run", &path))?;
     let last = match request.headers().get("last-event-id").map(|value| value.to_str().unwrap_or_default()) {
         None | Some("") => None,
         Some(text) => Some(text.parse::<EventId>().map_err(|_| {
@@ -153,7 +154,8 @@ pub(crate) async fn cancel(
     path: web::Path<String>,
 ) -> Result<HttpResponse, Problem> {
     let run = id(&path)?;
-    let row = app.engine.store().run(&who.tenant, run).await?.ok_or_else(|| Problem::unknown("run", &path))?;
+    let row =
+        app.engine.store().run(&who.tenant, run).await?.ok_or_else(|| Problem::unknown("run", &path))?;
     let stopping = app.engine.cancel(&who.tenant, run, &who.user).await;
     let view = CancelView { run_id: run, status: row.status, stopping };
     Ok(if stopping { HttpResponse::Accepted().json(view) } else { HttpResponse::Ok().json(view) })

@@ -1,6 +1,8 @@
 //! What of a reply may be shown to the user as the answer while the reply still comes.
 
-use super::read::{bare_words, same_words};
+use std::collections::BTreeSet;
+
+use super::read::{only_repeats, words};
 use super::tools::CHECK_CONTINUATION;
 use crate::llm::reader::{self, Partial};
 use crate::run::{Reply, RunState, Subject};
@@ -27,10 +29,9 @@ enum Source {
         /// There is a call, so the text is not it.
         called: bool,
         request: String,
-        /// The request and what is held, without what does not matter: a model that gives the request
-        /// back has not answered it.
-        parroted: String,
-        so_far: String,
+        /// The request's words: a model that gives them back has not answered it, so an answer is held
+        /// until it has said a word of its own.
+        asked: BTreeSet<String>,
     },
 }
 
@@ -45,8 +46,7 @@ impl Shown {
                     partial: Partial::new(),
                     called: false,
                     request: state.request().to_owned(),
-                    parroted: bare_words(state.request()),
-                    so_far: String::new(),
+                    asked: words(state.request()).into_iter().collect(),
                 }
             }
             Subject::Continuation { .. } | Subject::Plan { .. } | Subject::Scene { .. } => return None,
@@ -58,10 +58,9 @@ impl Shown {
     pub fn restart(&mut self) {
         self.held.clear();
         self.begun = false;
-        if let Source::Call { partial, called, so_far, .. } = &mut self.source {
+        if let Source::Call { partial, called, .. } = &mut self.source {
             *partial = Partial::new();
             *called = false;
-            so_far.clear();
         }
     }
 
@@ -100,14 +99,15 @@ impl Shown {
 
     /// A piece of the JSON.
     fn object(&mut self, piece: &str) -> String {
-        let Source::Call { partial, parroted, so_far, .. } = &mut self.source else { return String::new() };
+        let Source::Call { partial, asked, .. } = &mut self.source else { return String::new() };
         let piece = partial.feed(piece);
         if self.begun {
             return piece;
         }
-        so_far.push_str(&bare_words(&piece));
         self.held.push_str(&piece);
-        if parroted.starts_with(so_far.as_str()) {
+        // The last word may go on with the next piece.
+        let whole = self.held.trim_end_matches(char::is_alphanumeric);
+        if words(whole).iter().all(|word| asked.contains(word)) {
             return String::new();
         }
         self.begun = true;
@@ -127,7 +127,84 @@ impl Shown {
             None => &reply.text,
         };
         let text = partial.feed(arguments);
-        let is_answer = partial.is_whole() && !text.trim().is_empty() && !same_words(&text, request);
+        let is_answer = partial.is_whole() && !text.trim().is_empty() && !only_repeats(&text, request);
         if is_answer { text } else { String::new() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::run::{ReplyCall, RunId};
+
+    fn shown(request: &str) -> Shown {
+        Shown {
+            source: Source::Call {
+                partial: Partial::new(),
+                called: false,
+                request: request.to_owned(),
+                asked: words(request).into_iter().collect(),
+            },
+            held: String::new(),
+            begun: false,
+        }
+    }
+
+    fn verdict(answer: &str) -> String {
+        format!(r#"{{"should_continue": false, "answer": {}}}"#, json!(answer))
+    }
+
+    fn reply(text: &str, calls: &[(&str, &str)]) -> Reply {
+        let call = |(name, arguments): &(&str, &str)| ReplyCall {
+            id: String::new(),
+            name: (*name).to_owned(),
+            arguments: (*arguments).to_owned(),
+        };
+        Reply { text: text.to_owned(), calls: calls.iter().map(call).collect(), ..Reply::default() }
+    }
+
+    #[test]
+    fn blanks_around_a_spoken_answer_are_not_shown() {
+        let state = RunState::new(RunId(uuid::Uuid::nil()));
+        let mut shown = Shown::of(&state, Subject::Answer).unwrap();
+        let given: Vec<String> =
+            [" \n", " It", " is ", "\n\n", "so. ", " \n"].iter().map(|p| shown.text(p)).collect();
+        assert_eq!(given, ["", "It", " is", "", " \n\nso.", ""]);
+        assert_eq!(shown.whole(&reply(" It is. \n", &[])), "It is.");
+        assert_eq!(shown.arguments(0, CHECK_CONTINUATION, &verdict("no")), "");
+    }
+
+    #[test]
+    fn an_answer_that_repeats_the_request_is_held_back_until_it_says_something_else() {
+        let mut parrot = shown("What is up?");
+        assert_eq!(parrot.arguments(0, CHECK_CONTINUATION, &verdict("what is UP")), "");
+        assert_eq!(parrot.whole(&reply("", &[(CHECK_CONTINUATION, &verdict("what is UP"))])), "");
+        let mut speaker = shown("What is up?");
+        let text = verdict("What is up there is the sky.");
+        let (before, after) = text.split_at(text.find(" there").unwrap());
+        assert_eq!(speaker.arguments(0, CHECK_CONTINUATION, before), "");
+        assert_eq!(speaker.arguments(0, CHECK_CONTINUATION, after), "What is up there is the sky.");
+    }
+
+    #[test]
+    fn only_the_forced_call_or_json_in_its_place_is_shown() {
+        let text = verdict("Yes.");
+        let mut other = shown("x");
+        assert_eq!(other.arguments(0, "SomethingElse", &text), "");
+        assert_eq!(other.arguments(1, CHECK_CONTINUATION, &text), "");
+        assert_eq!(other.whole(&reply("", &[("SomethingElse", &text)])), "");
+        for name in ["functions.CheckContinuation", "checkcontinuation"] {
+            assert_eq!(shown("x").arguments(0, name, &text), "Yes.");
+        }
+        let mut spoken = shown("x");
+        assert_eq!(spoken.text("Let me see: "), "");
+        assert_eq!(spoken.arguments(0, CHECK_CONTINUATION, &text), "Yes.");
+        assert_eq!(spoken.text(&text), "");
+        assert_eq!(shown("x").text(&text), "Yes.");
+        assert_eq!(shown("x").text(&format!("```json\n{text}\n```")), "");
+        assert_eq!(shown("x").whole(&reply(&text, &[])), "Yes.");
+        assert_eq!(shown("x").whole(&reply(&format!("{text} {text}"), &[])), "");
     }
 }

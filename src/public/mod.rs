@@ -89,3 +89,6 @@ impl PublicEvent {
         matches!(self.name, "run_completed" | "run_failed" | "run_cancelled")
     }
 }
+
+#[cfg(test)]
+mod tests;

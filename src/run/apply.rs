@@ -21,9 +21,15 @@ impl RunState {
     /// [`Illegal`] where the event cannot happen now; the state is then as before.
     pub fn apply(&mut self, event: &Event) -> Result<(), Illegal> {
         self.check(event)?;
+        self.apply_checked(event);
+        Ok(())
+    }
+
+    /// Folds an event that [`RunState::check`] has let pass in this very state. To check means to ask
+    /// what is due, which costs more than the fold: whoever checked before it appended need not again.
+    pub(crate) fn apply_checked(&mut self, event: &Event) {
         self.fold(event);
         self.seq += 1;
-        Ok(())
     }
 
     fn fold(&mut self, event: &Event) {
@@ -71,7 +77,16 @@ impl RunState {
                 self.plan_status = PlanStatus::Executing;
                 self.step(*step, |s| s.status = StepStatus::Running);
             }
-            Event::SceneReplied { step, call, text, calls, question } => {
+            // A decision is no move of the scene: the conversation with its model goes on as before it.
+            Event::SceneReplied { step, call, next: Some(tool), .. } => {
+                self.used(*call);
+                self.step(*step, |s| {
+                    s.tries.clear();
+                    s.next = Some(tool.clone());
+                    s.decided = true;
+                });
+            }
+            Event::SceneReplied { step, call, text, calls, question, next: None } => {
                 let fallback = self.asks.get(call).is_some_and(|a| a.fallback);
                 self.used(*call);
                 let scene = self.steps.get(step).map(|s| s.step.scene_name.clone()).unwrap_or_default();
@@ -95,6 +110,7 @@ impl RunState {
                     s.text.clone_from(text);
                     s.history.push(Round { text: text.clone(), calls: s.round_calls.clone() });
                     s.question.clone_from(question);
+                    s.next = None;
                 });
             }
             Event::ToolStarted { call, attempt } => {
@@ -225,6 +241,8 @@ impl RunState {
                 round_calls: Vec::new(),
                 text: String::new(),
                 question: None,
+                next: None,
+                decided: false,
                 result: None,
                 error: None,
             };

@@ -76,7 +76,7 @@ impl Seen {
         }
     }
 
-    async fn to_the_end(mut self, mut stream: PublicStream) -> Self {
+    async fn and_the_rest(mut self, mut stream: PublicStream) -> Self {
         while let Some(event) = stream.next().await {
             self.see(event.unwrap());
         }
@@ -85,7 +85,7 @@ impl Seen {
 }
 
 async fn all(stream: PublicStream) -> Seen {
-    Seen::default().to_the_end(stream).await
+    Seen::default().and_the_rest(stream).await
 }
 
 impl Town {
@@ -128,7 +128,7 @@ async fn the_first_words_of_an_answer_arrive_while_the_model_still_writes() {
     seen.until(&mut stream, "All").await;
     assert!(!seen.names().contains(&"answered"));
     gate.open();
-    let seen = seen.to_the_end(stream).await;
+    let seen = seen.and_the_rest(stream).await;
     assert_eq!((seen.answer.as_str(), seen.resets), ("All  is fine.", 0));
     assert_eq!(seen.names(), ["run_started", "planning", "plan_created", "answered", "run_completed"]);
     assert_eq!(ticket.answer().await.unwrap().answer, seen.answer);
@@ -161,7 +161,7 @@ async fn the_first_words_of_an_answer_in_a_forced_call_arrive_while_the_model_st
         seen.until(&mut stream, "È sullo scaffale \"B4\", 🙂 e\\o ").await;
         assert!(!seen.names().contains(&"continuation"));
         gate.open();
-        let seen = seen.to_the_end(stream).await;
+        let seen = seen.and_the_rest(stream).await;
         assert_eq!((seen.answer.as_str(), seen.resets), (ANSWER, 0));
         let answer = ticket.answer().await.unwrap();
         assert_eq!(answer.answer, ANSWER);
@@ -249,11 +249,11 @@ async fn a_reader_sees_words_that_are_taken_back_and_then_the_right_ones() {
     seen.until(&mut stream, "The wrong one").await;
     let early = seen.last;
     gate.open();
-    let seen = seen.to_the_end(stream).await;
+    let seen = seen.and_the_rest(stream).await;
     assert_eq!((seen.answer.as_str(), seen.resets), ("The right one", 1));
     // Who comes back with the words that were taken back is told so.
     let mut back = Seen { last: early, answer: "The wrong one".to_owned(), ..Seen::default() };
-    back = back.to_the_end(town.replay(ticket.run, Some(early)).await).await;
+    back = back.and_the_rest(town.replay(ticket.run, Some(early)).await).await;
     assert_eq!((back.answer.as_str(), back.resets), ("The right one", 1));
     assert_eq!(back.names(), ["answered", "run_completed"]);
 }
@@ -292,7 +292,7 @@ async fn readers_that_never_read_slow_nothing_down() {
     // And once they read, they miss nothing.
     let mut seen = Seen::default();
     seen.see(first);
-    let seen = seen.to_the_end(slow).await;
+    let seen = seen.and_the_rest(slow).await;
     assert_eq!(seen.answer, long.trim());
     let late = all(idle.pop().unwrap()).await;
     assert_eq!(late.whole(), seen.whole());
@@ -320,10 +320,10 @@ async fn who_joins_late_or_comes_back_with_an_id_gets_what_is_missing_and_nothin
         back.push((seen.clone(), town.replay(ticket.run, last).await));
     }
     gate.open();
-    let full = before.last().unwrap().clone().to_the_end(stream).await;
+    let full = before.last().unwrap().clone().and_the_rest(stream).await;
     assert_eq!((full.answer.as_str(), full.resets), (ANSWER, 0));
     for (seen, stream) in back {
-        let resumed = seen.clone().to_the_end(stream).await;
+        let resumed = seen.clone().and_the_rest(stream).await;
         assert_eq!(resumed.whole(), full.whole(), "after {}", seen.last);
         assert_eq!(resumed.resets, 0);
     }
@@ -352,7 +352,7 @@ async fn an_ended_run_is_told_from_the_journal_from_any_of_its_events_on() {
     assert_eq!(full.whole(), live.whole());
     assert_eq!((full.answer.as_str(), full.deltas), (FROM_CHECK, 1));
     for seen in after {
-        let resumed = seen.clone().to_the_end(town.replay(run, Some(seen.last)).await).await;
+        let resumed = seen.clone().and_the_rest(town.replay(run, Some(seen.last)).await).await;
         assert_eq!(resumed.whole(), full.whole(), "after {}", seen.last);
     }
     let text = serde_json::to_string(&full.others.iter().map(|(_, data)| data).collect::<Vec<_>>()).unwrap();
@@ -418,12 +418,12 @@ async fn what_was_shown_of_an_answer_that_never_comes_is_taken_back() {
     }
     let early = seen.clone();
     assert!(town.engine.cancel(&tenant, ticket.run, "keysersoze").await);
-    let seen = seen.to_the_end(stream).await;
+    let seen = seen.and_the_rest(stream).await;
     assert_eq!((seen.answer.as_str(), seen.resets), ("", 1));
     assert_eq!(seen.others.last().unwrap().0, "run_cancelled");
     let run = ticket.run;
     assert_eq!(ticket.answer().await.unwrap().status, RunStatus::Cancelled);
-    let back = early.clone().to_the_end(town.replay(run, Some(early.last)).await).await;
+    let back = early.clone().and_the_rest(town.replay(run, Some(early.last)).await).await;
     assert_eq!(back.whole(), seen.whole());
     gate.open();
 }
@@ -455,7 +455,7 @@ async fn a_listener_that_lags_reads_what_it_missed_from_the_journal() {
     let answer = ticket.answer().await.unwrap();
     let stored = town.engine.store().run_events(&town.engine.request("x", None).tenant, run).await.unwrap();
     assert!(stored.len() > 300, "{} events are too few to lag behind", stored.len());
-    let seen = seen.to_the_end(stream).await;
+    let seen = seen.and_the_rest(stream).await;
     let public: Vec<&str> = stored.iter().filter_map(|event| event.body.public_name()).collect();
     assert_eq!(seen.names(), public);
     assert_eq!(seen.answer, answer.answer);
@@ -477,7 +477,7 @@ async fn however_a_reply_is_cut_into_pieces_the_words_shown_are_the_answer() {
             let mut dice = ChaCha8Rng::seed_from_u64(1000 + nth as u64);
             let seed = section(request, "request").unwrap().rsplit(' ').next().unwrap().parse().unwrap();
             let answer = json!(answers(seed));
-            let mut fields = vec![
+            let mut fields = [
                 "\"should_continue\": false".to_owned(),
                 "\"can_answer_now\":true".to_owned(),
                 format!("\"answer\" : {answer}"),

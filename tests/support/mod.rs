@@ -25,7 +25,9 @@ pub mod planner_engine;
 mod request;
 pub mod scenario;
 mod scripted;
+pub mod served;
 mod server;
+pub mod shelf;
 pub mod wire;
 
 use async_trait::async_trait;
@@ -36,7 +38,9 @@ pub use gate::Gate;
 pub use house::{House, Setup, Told};
 pub use request::{forced_tool, is_repair, last_message, section, tool_names, tool_results};
 pub use scripted::{Counted, End, Scripted, ScriptedCall, arguments, chunk, finish, words};
+pub use served::{Reply, Served, Sse};
 pub use server::ScriptedLlm;
+pub use shelf::Shelf;
 
 /// Stands where the embedded rules would, and fails every call: for tests of what comes before them.
 pub struct NoModel;

@@ -15,8 +15,10 @@ use super::error::Error;
 #[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 pub(crate) struct CompletionRequest {
     /// `proscenium`.
+    #[schema(pattern = "^proscenium$")]
     pub(crate) model: String,
     /// The conversation; the last message of the user is the request.
+    #[schema(min_items = 1)]
     pub(crate) messages: Vec<InputMessage>,
     /// Whether the answer is streamed.
     #[serde(default)]
@@ -42,6 +44,7 @@ pub(crate) struct CompletionRequest {
     pub(crate) response_format: Option<Value>,
     /// Only 1.
     #[serde(default)]
+    #[schema(minimum = 1, maximum = 1)]
     pub(crate) n: Option<u32>,
     /// Not served.
     #[serde(default)]
@@ -71,6 +74,7 @@ pub(crate) struct StreamOptions {
 #[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 pub(crate) struct InputMessage {
     /// `system`, `developer`, `user` or `assistant`.
+    #[schema(pattern = "^(system|developer|user|assistant)$")]
     pub(crate) role: String,
     /// Text, or parts of type `text`.
     #[serde(default)]
@@ -96,7 +100,7 @@ pub(crate) enum Content {
 pub(crate) struct Part {
     /// Only `text`.
     #[serde(rename = "type")]
-    #[schema(rename = "type")]
+    #[schema(rename = "type", pattern = "^text$")]
     pub(crate) kind: String,
     /// The text.
     #[serde(default)]
@@ -134,15 +138,20 @@ impl CompletionRequest {
                 return Err(Error::unsupported(name, tools));
             }
         }
-        if self.tool_choice.as_ref().is_some_and(|choice| {
-            !choice.is_null() && !matches!(choice.as_str(), Some("none" | "auto"))
-        }) {
+        if self
+            .tool_choice
+            .as_ref()
+            .is_some_and(|choice| !choice.is_null() && !matches!(choice.as_str(), Some("none" | "auto")))
+        {
             return Err(Error::unsupported("tool_choice", tools));
         }
         if let Some(format) = self.response_format.as_ref().filter(|format| !format.is_null())
             && format.get("type").and_then(Value::as_str) != Some("text")
         {
-            return Err(Error::unsupported("response_format", "answers are text; only {\"type\": \"text\"} is served"));
+            return Err(Error::unsupported(
+                "response_format",
+                "answers are text; only {\"type\": \"text\"} is served",
+            ));
         }
         if self.n.is_some_and(|n| n != 1) {
             return Err(Error::unsupported("n", "one answer is given; leave it out, or send 1"));
@@ -151,7 +160,10 @@ impl CompletionRequest {
             return Err(Error::unsupported("stop", "an answer is always whole; leave it out"));
         }
         if self.logprobs == Some(true) {
-            return Err(Error::unsupported("logprobs", "there are none of an answer that scenes made; leave it out"));
+            return Err(Error::unsupported(
+                "logprobs",
+                "there are none of an answer that scenes made; leave it out",
+            ));
         }
         if self.modalities.as_ref().is_some_and(|kinds| kinds.iter().any(|kind| kind != "text")) {
             return Err(Error::unsupported("modalities", "only text is served"));
@@ -196,11 +208,15 @@ impl InputMessage {
                     match (part.kind.as_str(), part.text) {
                         ("text", Some(text)) => texts.push(text),
                         ("text", None) => {
-                            return Err(Error::unsupported(&place("content"), "a part of type `text` needs `text`"));
+                            return Err(Error::unsupported(
+                                &place("content"),
+                                "a part of type `text` needs `text`",
+                            ));
                         }
                         (kind, _) => {
                             let kind: String = kind.chars().take(40).collect();
-                            let why = format!("parts of type `{kind}` are not served: only text is understood");
+                            let why =
+                                format!("parts of type `{kind}` are not served: only text is understood");
                             return Err(Error::unsupported(&place("content"), &why));
                         }
                     }

@@ -1,0 +1,211 @@
+//! Whoever reads, and however often they go and come back, ends up with the answer.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::run::{Fault, RunStatus, Subject, Usage, Verdict};
+
+fn answered(text: &str) -> Event {
+    Event::Answered { text: text.to_owned(), degraded: false }
+}
+
+fn asked() -> Event {
+    Event::ModelAsked {
+        call: 1,
+        subject: Subject::Answer,
+        attempt: 0,
+        fallback: false,
+        prompt_hash: String::new(),
+    }
+}
+
+fn shown() -> Shown {
+    let state = crate::run::RunState::new(crate::run::RunId(uuid::Uuid::nil()));
+    Shown::of(&state, Subject::Answer).unwrap()
+}
+
+fn writer(feed: &Arc<Feed>) -> Writer {
+    let mut inner = feed.lock();
+    inner.writer += 1;
+    Writer { feed: feed.clone(), number: inner.writer, shown: Mutex::new(shown()) }
+}
+
+/// What a client has, and where it stands.
+#[derive(Debug, Clone)]
+struct Client {
+    text: String,
+    cursor: Cursor,
+    seq: u64,
+}
+
+impl Client {
+    fn new() -> Self {
+        Self { text: String::new(), cursor: Cursor { generation: None, offset: 0 }, seq: 0 }
+    }
+
+    fn read(&mut self, feed: &Feed) -> bool {
+        let piece = feed.read(&mut self.cursor);
+        if piece.reset {
+            self.text.clear();
+        }
+        self.text.push_str(&piece.text);
+        assert_eq!(self.cursor.offset, self.text.len());
+        piece.reset
+    }
+}
+
+#[test]
+fn a_reader_gets_each_word_once_and_a_late_one_all_of_them() {
+    let feed = Arc::new(Feed::new());
+    let writer = writer(&feed);
+    let mut client = Client::new();
+    for piece in ["It ", "is", " so."] {
+        writer.text(piece);
+        assert!(!client.read(&feed));
+    }
+    assert_eq!(client.text, "It is so.");
+    feed.journalled(9, &answered("It is so."));
+    assert!(!client.read(&feed));
+    let mut late = Client::new();
+    late.read(&feed);
+    assert_eq!((client.text.as_str(), late.text.as_str()), ("It is so.", "It is so."));
+}
+
+#[test]
+fn after_the_answer_is_known_nothing_changes_it() {
+    let feed = Arc::new(Feed::new());
+    let late = writer(&feed);
+    late.text("Half an ");
+    feed.journalled(9, &answered("Another."));
+    late.text("answer");
+    late.restart();
+    late.whole(&Reply { text: "Half an answer".to_owned(), ..Reply::default() });
+    feed.journalled(10, &Event::RunCompleted { status: RunStatus::Completed });
+    writer(&feed).text("more");
+    let mut client = Client::new();
+    client.read(&feed);
+    assert_eq!(client.text, "Another.");
+}
+
+#[test]
+fn a_writer_of_an_earlier_question_is_not_heard() {
+    let feed = Arc::new(Feed::new());
+    let early = writer(&feed);
+    early.text("Early");
+    feed.journalled(8, &asked());
+    let now = writer(&feed);
+    early.text(" bird");
+    now.text("Now");
+    early.restart();
+    let mut client = Client::new();
+    client.read(&feed);
+    assert_eq!(client.text, "Now");
+}
+
+#[test]
+fn what_turns_out_not_to_be_the_answer_is_taken_back() {
+    let error = Fault::new("x", "y");
+    for event in [
+        asked(),
+        Event::ModelFailed {
+            call: 1,
+            error: error.clone(),
+            usage: Usage::default(),
+            millis: 1,
+            attempts: Vec::new(),
+        },
+        Event::ReplyRejected { call: 1, problems: Vec::new() },
+        Event::Continuation { round: 1, verdict: Verdict::default(), degraded: false },
+        Event::RunFailed { error },
+        Event::RunCancelled { by: "x".to_owned() },
+    ] {
+        let feed = Arc::new(Feed::new());
+        writer(&feed).text("No");
+        let mut client = Client::new();
+        client.read(&feed);
+        feed.journalled(5, &event);
+        assert!(client.read(&feed), "{event:?}");
+        assert_eq!(client.text, "");
+    }
+}
+
+#[test]
+fn what_is_too_long_to_be_shown_comes_whole_with_the_answer() {
+    let feed = Arc::new(Feed::new());
+    let writer = writer(&feed);
+    let much = "x".repeat(MAX_SHOWN_BYTES - 1);
+    writer.text(&much);
+    writer.text("yy");
+    writer.text("z");
+    assert_eq!(feed.lock().text.len(), much.len());
+    let whole = format!("{much}yyz");
+    feed.journalled(5, &answered(&whole));
+    let mut client = Client::new();
+    client.read(&feed);
+    assert!(client.text == whole);
+}
+
+#[derive(Debug, Clone)]
+enum Deed {
+    Write(&'static str),
+    Restart,
+    Journal,
+    Ask,
+    Read(usize),
+    /// Goes, and comes back with its id; which may name any event since the one before.
+    Return(usize, u64),
+}
+
+fn deeds() -> impl Strategy<Value = Vec<Deed>> {
+    let deed = prop_oneof![
+        4 => prop::sample::select(vec!["a", "è", "🙂", "aa", "ab"]).prop_map(Deed::Write),
+        1 => Just(Deed::Restart),
+        2 => Just(Deed::Journal),
+        1 => Just(Deed::Ask),
+        3 => (0..3_usize).prop_map(Deed::Read),
+        3 => (0..3_usize, 0..3_u64).prop_map(|(client, lag)| Deed::Return(client, lag)),
+    ];
+    prop::collection::vec(deed, 0..40)
+}
+
+proptest! {
+    #[test]
+    fn readers_that_go_and_come_back_end_with_the_answer(deeds in deeds(), replaced in any::<bool>()) {
+        let feed = Arc::new(Feed::new());
+        let mut now = writer(&feed);
+        let mut clients = [Client::new(), Client::new(), Client::new()];
+        let mut seq = 1;
+        for deed in deeds {
+            match deed {
+                Deed::Write(piece) => now.text(piece),
+                Deed::Restart => now.restart(),
+                Deed::Journal => {
+                    seq += 1;
+                    feed.journalled(seq, &Event::StepStarted { step: 1 });
+                }
+                Deed::Ask => {
+                    seq += 1;
+                    feed.journalled(seq, &asked());
+                    now = writer(&feed);
+                }
+                Deed::Read(client) => {
+                    clients[client].read(&feed);
+                    clients[client].seq = seq;
+                }
+                Deed::Return(client, lag) => {
+                    let client = &mut clients[client];
+                    // A reader may be behind with the events, never ahead of them.
+                    let id = client.seq.saturating_sub(lag);
+                    client.cursor = feed.resume(id, client.text.len());
+                }
+            }
+        }
+        let so_far = feed.lock().text.clone();
+        let answer = if replaced { "aè".to_owned() } else { format!("{so_far}b") };
+        feed.journalled(seq + 1, &answered(&answer));
+        for mut client in clients {
+            client.read(&feed);
+            prop_assert_eq!(&client.text, &answer);
+        }
+    }
+}

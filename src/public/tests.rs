@@ -1,0 +1,174 @@
+//! The events as they are published: names and shapes are a promise to clients.
+
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::*;
+use crate::plan::{self, Plan, Step, StepStatus, TaskId};
+use crate::run::{
+    Cause, Context, Effect, Envelope, Event, Fault, Maker, Outcome, PlanMade, Repeat, RequestedCall, RunId,
+    RunQueued, RunStarted, RunStatus, SCHEMA, SessionId, Settings, Subject, TenantId, Verdict,
+};
+
+fn envelope(seq: u64, body: Event) -> Envelope<Event> {
+    Envelope {
+        seq,
+        run: Some(RunId(uuid::Uuid::from_u128(1))),
+        session: SessionId::new("s-1").unwrap(),
+        tenant: TenantId::new("acme").unwrap(),
+        at: Timestamp::UNIX_EPOCH,
+        epoch: 0,
+        schema: SCHEMA,
+        body,
+    }
+}
+
+fn call(call: u32, tool: &str) -> RequestedCall {
+    RequestedCall {
+        call,
+        provider_id: "secret-id".to_owned(),
+        tool: tool.to_owned(),
+        arguments: json!({"city": "Milan"}),
+        key: "secret-key".to_owned(),
+        effect: Effect::Read,
+        repeat: Repeat::Never,
+        problem: None,
+    }
+}
+
+/// One run with every event there is.
+fn events() -> Vec<Event> {
+    let step = Step {
+        step_number: 1,
+        scene_name: "Weather".to_owned(),
+        purpose: "Get the weather".to_owned(),
+        expected_tools: vec!["Get".to_owned()],
+        depends_on_step: plan::DependsOn::none(),
+    };
+    let plan = Plan { needs_execution: true, reasoning: "asked".to_owned(), steps: vec![step] };
+    let made = |cause| PlanMade { version: 1, cause, maker: Maker::Deterministic, plan: plan.clone() };
+    let error = Fault::new("tool.timeout", "too slow");
+    let verdict = Verdict {
+        can_answer_now: true,
+        reasoning: "done".to_owned(),
+        answer: Some("Sunny.".to_owned()),
+        ..Verdict::default()
+    };
+    vec![
+        Event::RunQueued(RunQueued {
+            request: "secret request".to_owned(),
+            user: "u".to_owned(),
+            task: TaskId(uuid::Uuid::from_u128(2)),
+            plan_only: false,
+            idempotency: None,
+        }),
+        Event::RunStarted(RunStarted {
+            now: "2026-05-04T09:00:00+02:00[Europe/Rome]".parse().unwrap(),
+            language: Some("it".to_owned()),
+            settings: Settings::default(),
+            catalogue: "secret-hash".to_owned(),
+            context: Context::default(),
+        }),
+        Event::Planning { version: 1, cause: Cause::Request },
+        Event::ModelAsked {
+            call: 1,
+            subject: Subject::Answer,
+            attempt: 0,
+            fallback: false,
+            prompt_hash: "secret-hash".to_owned(),
+        },
+        Event::PlanCreated(made(Cause::Request)),
+        Event::StepStarted { step: 1 },
+        Event::SceneReplied {
+            step: 1,
+            call: 2,
+            text: "secret thought".to_owned(),
+            calls: vec![call(1, "Get"), call(2, "Get")],
+            question: None,
+            next: None,
+        },
+        Event::ToolStarted { call: 1, attempt: 1 },
+        Event::ToolCompleted {
+            call: 1,
+            outcome: Outcome::Ok { result: json!({"max_c": 24}), say: Some("24".to_owned()) },
+            millis: 7,
+        },
+        Event::ToolCompleted { call: 2, outcome: Outcome::Failed { error: error.clone() }, millis: 9 },
+        Event::ToolSkipped { call: 2, first: 1 },
+        Event::StepCompleted { step: 1, result: "Sunny.".to_owned() },
+        Event::StepFailed { step: 1, status: StepStatus::Failed, error: error.clone() },
+        Event::Continuation { round: 1, verdict, degraded: false },
+        Event::Replanned(made(Cause::Continuation)),
+        Event::Answered { text: "Sunny.".to_owned(), degraded: false },
+        Event::RunCompleted { status: RunStatus::Completed },
+        Event::RunFailed { error },
+        Event::RunCancelled { by: "keysersoze".to_owned() },
+    ]
+}
+
+#[test]
+fn each_event_has_the_shape_that_is_published() {
+    let mut teller = Teller::default();
+    let told: Vec<PublicEvent> =
+        events().into_iter().zip(1..).filter_map(|(event, seq)| teller.tell(&envelope(seq, event))).collect();
+    let text: Vec<String> =
+        told.iter().map(|event| format!("{} {} {}", event.id, event.name, event.data)).collect();
+    let run = "\"run_id\":\"00000000-0000-0000-0000-000000000001\"";
+    let task = "\"task_id\":\"00000000-0000-0000-0000-000000000002\"";
+    let plan = r#""plan":{"needs_execution":true,"reasoning":"asked","steps":[{"depends_on_step":null,"expected_tools":["Get"],"purpose":"Get the weather","scene_name":"Weather","step_number":1}]}"#;
+    let step = r#""scene_name":"Weather""#;
+    let error = r#""error":{"code":"tool.timeout","message":"too slow"}"#;
+    let milan = r#""arguments":{"city":"Milan"}"#;
+    let expected = [
+        format!(
+            r#"2.0 run_started {{"language":"it","now":"2026-05-04T09:00:00+02:00[Europe/Rome]",{run},"session_id":"s-1",{task}}}"#
+        ),
+        format!(r#"3.0 planning {{"cause":"request",{run},"version":1}}"#),
+        format!(
+            r#"5.0 plan_created {{"cause":"request","maker":"deterministic",{plan},{run},{task},"version":1}}"#
+        ),
+        format!(r#"6.0 step_started {{"purpose":"Get the weather",{run},{step},"step_number":1}}"#),
+        format!(
+            r#"8.0 tool_started {{{milan},"attempt":1,"call":1,"effect":"read",{run},{step},"step_number":1,"tool":"Get"}}"#
+        ),
+        format!(
+            r#"9.0 tool_completed {{{milan},"call":1,"duration_ms":7,"outcome":"ok","result":{{"max_c":24}},{run},{step},"step_number":1,"tool":"Get"}}"#
+        ),
+        format!(
+            r#"10.0 tool_completed {{{milan},"call":2,"duration_ms":9,{error},"outcome":"failed",{run},{step},"step_number":1,"tool":"Get"}}"#
+        ),
+        format!(
+            r#"11.0 tool_skipped {{{milan},"call":2,"first_call":1,"outcome":"skipped",{run},{step},"step_number":1,"tool":"Get"}}"#
+        ),
+        format!(
+            r#"12.0 step_completed {{"result":"Sunny.",{run},{step},"status":"completed","step_number":1}}"#
+        ),
+        format!(r#"13.0 step_failed {{{error},{run},{step},"status":"failed","step_number":1}}"#),
+        format!(
+            r#"14.0 continuation {{"can_answer_now":true,"degraded":false,"missing_information":null,"reasoning":"done","round":1,{run},"should_continue":false}}"#
+        ),
+        format!(
+            r#"15.0 replanned {{"cause":"continuation","maker":"deterministic",{plan},{run},{task},"version":1}}"#
+        ),
+        format!(r#"16.0 answered {{"answer":"Sunny.","degraded":false,{run}}}"#),
+        format!(r#"17.0 run_completed {{{run},"status":"completed"}}"#),
+        format!(r#"18.0 run_failed {{{error},{run},"status":"failed"}}"#),
+        format!(r#"19.0 run_cancelled {{"by":"keysersoze",{run},"status":"cancelled"}}"#),
+    ];
+    assert_eq!(text, expected);
+    assert!(!text.join("").contains("secret"), "{text:#?}");
+    assert_eq!(told.iter().filter(|event| event.is_last()).count(), 3);
+}
+
+#[test]
+fn an_id_is_read_as_it_is_written_and_nothing_else_is_one() {
+    for (text, seq, offset) in [("0.0", 0, 0), ("12.345", 12, 345), ("7", 7, 0), (" 7.1 ", 7, 1)] {
+        let id: EventId = text.parse().unwrap();
+        assert_eq!(id, EventId { seq, offset });
+        assert_eq!(id.to_string().parse(), Ok(id));
+    }
+    for text in ["", ".", "1.", ".1", "-1", "+1", "1.2.3", "a", "99999999999999999999999", "1.-2"] {
+        let error = text.parse::<EventId>().unwrap_err();
+        assert!(error.to_string().contains("id of the last event"));
+    }
+}
