@@ -25,3 +25,16 @@ CREATE TABLE idempotency (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX idempotency_of_run ON idempotency (run);
+
+-- What erased conversations had cost: figures without a word of them, so that budgets and reports still
+-- hold. By quarters of an hour, which every time zone's days are made of.
+CREATE TABLE erased_usage (
+    tenant              TEXT    NOT NULL,
+    at                  INTEGER NOT NULL,
+    calls               INTEGER NOT NULL,
+    input_tokens        INTEGER NOT NULL,
+    cached_input_tokens INTEGER NOT NULL,
+    output_tokens       INTEGER NOT NULL,
+    cost_nano_usd       INTEGER NOT NULL,
+    PRIMARY KEY (tenant, at)
+) STRICT, WITHOUT ROWID;

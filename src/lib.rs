@@ -15,7 +15,6 @@ pub mod engine;
 pub mod http;
 pub mod llm;
 pub mod memory;
-mod engine_todo;
 mod nearest;
 pub mod plan;
 pub mod planner;
@@ -24,6 +23,7 @@ pub mod run;
 pub mod scene;
 pub mod setting;
 pub mod store;
+pub mod telemetry;
 pub mod tools;
 
 pub use actors::live::Watch;

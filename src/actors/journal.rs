@@ -14,6 +14,7 @@ use self::shared::Shared;
 pub use self::shared::Stats;
 use super::aside::aside;
 use crate::store::{Code, Error, Options, Record, Row, Store, Stream};
+use crate::telemetry::{Outside, Part, Subscriber, Watch};
 
 mod shared;
 #[cfg(test)]
@@ -48,6 +49,9 @@ pub struct Journal {
     committing: bool,
     /// The first whole commit that failed since a flush last told of one.
     failed: Option<Error>,
+    /// Is shown what was written.
+    subscriber: Option<Subscriber>,
+    outside: Outside,
     /// Who waits for the end.
     stopping: Vec<Done>,
 }
@@ -57,7 +61,7 @@ type Done = oneshot::Sender<Result<(), Error>>;
 #[derive(Message)]
 #[rtype(result = "()")]
 enum Item {
-    Append { rows: Vec<Row>, permit: OwnedSemaphorePermit, done: Option<Done> },
+    Append { records: Vec<Record>, rows: Vec<Row>, permit: OwnedSemaphorePermit, done: Option<Done> },
     Flush(Done),
     Reopen(Stream, Done),
     Stop(Done),
@@ -67,8 +71,8 @@ enum Item {
 #[derive(Default)]
 struct Batch {
     groups: Vec<Vec<Row>>,
-    /// For each group, its place in the queue and who waits for it.
-    waiting: Vec<(OwnedSemaphorePermit, Option<Done>)>,
+    /// For each group, what is behind its rows, its place in the queue and who waits for it.
+    waiting: Vec<(Vec<Record>, OwnedSemaphorePermit, Option<Done>)>,
     flushes: Vec<Done>,
 }
 
@@ -78,13 +82,23 @@ impl Journal {
     /// # Errors
     /// `store.stopped` when there is no actix system, `store.failed` when no thread can be made.
     pub async fn start(store: Store, options: &Options) -> Result<Handle, Error> {
+        Self::watched(store, options, Watch::default()).await
+    }
+
+    /// The same, telling `watch` of what it does: a record once it is on disk and before whoever waits
+    /// for it is told.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub async fn watched(store: Store, options: &Options, watch: Watch) -> Result<Handle, Error> {
+        let Watch { subscriber, outside } = watch;
         if System::try_current().is_none() {
             return Err(Error::new(Code::Stopped, "the journal needs a running actix system"));
         }
         let arbiter = Arbiter::try_new()
             .map_err(|e| Error::new(Code::Failed, format!("no thread for the journal: {e}")))?;
         let max_pending = options.max_pending.max(1);
-        let shared = Arc::new(Shared::new(max_pending));
+        let shared = Arc::new(Shared::new(max_pending, subscriber.is_some(), outside.clone()));
         let journal = Journal {
             store,
             shared: Arc::clone(&shared),
@@ -92,6 +106,8 @@ impl Journal {
             queue: VecDeque::new(),
             committing: false,
             failed: None,
+            subscriber,
+            outside,
             stopping: Vec::new(),
         };
         let (started, ready) = oneshot::channel();
@@ -112,8 +128,9 @@ impl Journal {
         while size < self.max_batch {
             match self.queue.pop_front() {
                 None => break,
-                Some(Item::Append { mut rows, permit, done }) => {
+                Some(Item::Append { mut records, mut rows, permit, done }) => {
                     let stuck = rows.iter().find_map(|row| self.shared.stuck(&row.stream));
+                    let is_stuck = stuck.is_some();
                     let done = match (stuck, done) {
                         (Some(error), Some(done)) => {
                             let _ = done.send(Err(error));
@@ -121,11 +138,15 @@ impl Journal {
                         }
                         (_, done) => done,
                     };
-                    rows.retain(|row| self.shared.stuck(&row.stream).is_none());
+                    if is_stuck {
+                        rows.retain(|row| self.shared.stuck(&row.stream).is_none());
+                        let open = |stream: Stream| self.shared.stuck(&stream).is_none();
+                        records.retain(|record| record.stream().is_ok_and(open));
+                    }
                     if !rows.is_empty() {
                         size += rows.len();
                         batch.groups.push(rows);
-                        batch.waiting.push((permit, done));
+                        batch.waiting.push((records, permit, done));
                     }
                 }
                 Some(Item::Flush(done)) => batch.flushes.push(done),
@@ -188,15 +209,18 @@ impl Journal {
         self.committing = false;
         let events = batch.groups.iter().map(Vec::len).sum();
         self.shared.count(events, took, outcome.is_ok());
+        self.outside.committed(events, took, outcome.is_ok());
         match outcome {
             Ok(outcomes) => {
-                for ((permit, done), outcome) in batch.waiting.into_iter().zip(outcomes) {
+                for ((records, permit, done), outcome) in batch.waiting.into_iter().zip(outcomes) {
+                    self.show(&records, &outcome.failures);
                     let mut first = Ok(());
                     for (stream, error) in outcome.failures {
                         tracing::error!(%stream, code = error.code(), %error, "append refused");
                         if first.is_ok() {
                             first = Err(error.clone());
                         }
+                        self.lose(&stream);
                         self.shared.stick(stream, error);
                     }
                     drop(permit);
@@ -206,9 +230,10 @@ impl Journal {
             Err(error) => {
                 tracing::error!(code = error.code(), %error, events, "commit failed");
                 for row in batch.groups.iter().flatten() {
+                    self.lose(&row.stream);
                     self.shared.stick(row.stream.clone(), error.clone());
                 }
-                for (permit, done) in batch.waiting {
+                for (_, permit, done) in batch.waiting {
                     drop(permit);
                     answer(done, Err(error.clone()));
                 }
@@ -216,6 +241,24 @@ impl Journal {
             }
         }
         self.flushed(batch.flushes);
+    }
+
+    /// Shows what was written: all but the streams that failed.
+    fn show(&mut self, records: &[Record], failures: &[(Stream, Error)]) {
+        let Some(subscriber) = &mut self.subscriber else { return };
+        for record in records {
+            let failed = |stream: Stream| failures.iter().any(|(failed, _)| *failed == stream);
+            if failures.is_empty() || !record.stream().is_ok_and(failed) {
+                subscriber.observe(record);
+            }
+        }
+    }
+
+    /// A stream ends where it could not be written.
+    fn lose(&mut self, stream: &Stream) {
+        if let Some(subscriber) = &mut self.subscriber {
+            subscriber.forget(stream);
+        }
     }
 
     fn flushed(&mut self, flushes: Vec<Done>) {
@@ -284,16 +327,17 @@ impl Handle {
         if records.is_empty() {
             return Ok(());
         }
-        let rows = records.into_iter().map(Record::into_row).collect::<Result<Vec<Row>, Error>>()?;
+        let rows = records.iter().map(Record::row).collect::<Result<Vec<Row>, Error>>()?;
+        let records = if self.shared.watched { records } else { Vec::new() };
         let permit = self.shared.room(rows.len()).await?;
         // Looked at after the wait, in one breath with taking the order.
         if let Some(error) = rows.iter().find_map(|row| self.shared.stuck(&row.stream)) {
             return Err(error);
         }
         if durable {
-            self.ask(|done| Item::Append { rows, permit, done: Some(done) }).await
+            self.ask(|done| Item::Append { records, rows, permit, done: Some(done) }).await
         } else {
-            self.send(Item::Append { rows, permit, done: None })
+            self.send(Item::Append { records, rows, permit, done: None })
         }
     }
 
@@ -337,10 +381,11 @@ impl Handle {
 
     fn send(&self, item: Item) -> Result<(), Error> {
         self.actor.try_send(item).map_err(|refused| match refused {
-            SendError::Full(_) => Error::new(
-                Code::Busy,
-                "the journal's mailbox is full: the disk does not keep up; try again later",
-            ),
+            SendError::Full(_) => {
+                self.shared.outside.shed(Part::Journal);
+                let message = "the journal's mailbox is full: the disk does not keep up; try again later";
+                Error::new(Code::Busy, message)
+            }
             SendError::Closed(_) => shared::stopped(),
         })
     }

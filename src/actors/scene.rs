@@ -20,6 +20,7 @@ use super::launch;
 use crate::llm::{self, Caller, Gateway, Replied};
 use crate::run::{Attempt, Effect, Fault, Outcome, RunId, SessionId, Usage};
 use crate::scene::{Scene, SceneTool};
+use crate::telemetry::{Outside, Part, Queued};
 use crate::tools::{Principal, SceneStore, ToolContext, ToolErrorKind, bound, phrase};
 
 /// What every scene works with.
@@ -35,6 +36,8 @@ pub struct Options {
     pub workers: tokio::runtime::Handle,
     /// The thread that the actor lives on.
     pub arbiter: ArbiterHandle,
+    /// Hears of what waits and of what is refused.
+    pub outside: Outside,
 }
 
 /// A tool call to be carried out.
@@ -140,7 +143,12 @@ impl Handle {
             tracing::warn!(scene = %self.scene.name, "the scene's actor had died and is replaced");
             *address = Actor::launch(&self.scene, &self.options);
         }
-        address.try_send(work).map_err(|_| self.busy())
+        let outside = &self.options.outside;
+        let waiting = outside.queued(Part::Scene);
+        address.try_send(Sent { work, waiting }).map_err(|_| {
+            outside.shed(Part::Scene);
+            self.busy()
+        })
     }
 
     fn busy(&self) -> Fault {
@@ -159,8 +167,14 @@ fn busy(scene: &Scene) -> Fault {
     )
 }
 
+/// A piece of work that waits until it begins or is refused.
 #[derive(Message)]
 #[rtype(result = "()")]
+struct Sent {
+    work: Work,
+    waiting: Queued,
+}
+
 enum Work {
     Ask {
         caller: Caller,
@@ -193,7 +207,7 @@ struct Actor {
     scene: Arc<Scene>,
     options: Options,
     /// Calls that wait for a place.
-    waiting: VecDeque<Work>,
+    waiting: VecDeque<Sent>,
     /// Calls under way, at most the scene's `concurrency`.
     calling: u32,
     /// Questions under way, at most the scene's `mailbox`. They take no place from calls: how much a
@@ -213,7 +227,9 @@ impl Actor {
         launch::start(&options.arbiter, actor.scene.mailbox as usize, actor)
     }
 
-    fn begin(&mut self, work: Work, ctx: &mut Context<Self>) {
+    fn begin(&mut self, sent: Sent, ctx: &mut Context<Self>) {
+        let Sent { work, waiting } = sent;
+        drop(waiting);
         let scene = self.scene.clone();
         let options = self.options.clone();
         let is_call = matches!(work, Work::Call { .. });
@@ -253,20 +269,21 @@ impl actix::Actor for Actor {
     type Context = Context<Self>;
 }
 
-impl Handler<Work> for Actor {
+impl Handler<Sent> for Actor {
     type Result = ();
 
-    fn handle(&mut self, work: Work, ctx: &mut Context<Self>) {
-        let free = match &work {
+    fn handle(&mut self, sent: Sent, ctx: &mut Context<Self>) {
+        let free = match &sent.work {
             Work::Ask { .. } => self.asking < self.scene.mailbox,
             Work::Call { .. } => self.calling < self.scene.concurrency,
         };
         if free {
-            self.begin(work, ctx);
-        } else if matches!(work, Work::Call { .. }) && self.waiting.len() < self.scene.mailbox as usize {
-            self.waiting.push_back(work);
+            self.begin(sent, ctx);
+        } else if matches!(sent.work, Work::Call { .. }) && self.waiting.len() < self.scene.mailbox as usize {
+            self.waiting.push_back(sent);
         } else {
-            work.refuse(busy(&self.scene));
+            self.options.outside.shed(Part::Scene);
+            sent.work.refuse(busy(&self.scene));
         }
     }
 }

@@ -4,9 +4,11 @@
 mod erase;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use actix::prelude::*;
+use arc_swap::ArcSwap;
 use futures::future::join_all;
 use jiff::Timestamp;
 use tokio::sync::oneshot;
@@ -28,19 +30,23 @@ use crate::run::{
     SessionId, TenantId, Turn, Usage,
 };
 use crate::store::{self, Record, Store};
+use crate::telemetry::{Outside, Part, Queued};
 
 pub(crate) use erase::{Erase, session_busy};
 
 /// What every conversation works with.
 #[derive(Clone)]
 pub(crate) struct Options {
-    pub(crate) shared: Shared,
+    /// What runs that start now work with; another after the configuration was read anew.
+    pub(crate) shared: Arc<ArcSwap<Shared>>,
     pub(crate) store: Store,
     pub(crate) memory: memory::Options,
     /// Most requests of one conversation that wait.
     pub(crate) max_queued: usize,
     /// How long a conversation stays awake with nothing to do.
     pub(crate) idle: Duration,
+    /// Hears of what waits and of what is refused.
+    pub(crate) outside: Outside,
 }
 
 /// A request to a conversation.
@@ -58,6 +64,8 @@ pub(crate) struct Submit {
     pub(crate) instructions: Option<String>,
     pub(crate) received: Instant,
     pub(crate) reply: oneshot::Sender<Result<Accepted, Fault>>,
+    /// From the registry on, until its turn comes.
+    pub(crate) waiting: Option<Queued>,
 }
 
 /// A request that is in the journal and will end in exactly one way.
@@ -74,6 +82,7 @@ struct Waiting {
     instructions: Option<String>,
     received: Instant,
     answer: oneshot::Sender<Result<Answer, Fault>>,
+    queued: Option<Queued>,
 }
 
 /// A request on its way into the queue.
@@ -101,6 +110,8 @@ pub(crate) struct SceneManager {
     erasing: Vec<Erase>,
     queue: VecDeque<Waiting>,
     busy: bool,
+    /// Ends the summary that is being made.
+    summary: Option<CancellationToken>,
     /// Submissions received: by it the registry knows whether one is still on its way.
     received: u64,
     timer: Option<SpawnHandle>,
@@ -129,6 +140,7 @@ impl SceneManager {
             erasing: Vec::new(),
             queue: VecDeque::new(),
             busy: false,
+            summary: None,
             received: 0,
             timer: None,
             account: None,
@@ -139,7 +151,7 @@ impl SceneManager {
     fn wake(&mut self, ctx: &mut Context<Self>) {
         let (store, tenant, session) =
             (self.options.store.clone(), self.tenant.clone(), self.session.clone());
-        let budget = self.options.shared.gateway.guards().budget.clone();
+        let budget = self.options.shared.load().gateway.guards().budget.clone();
         let read = aside(async move {
             let events = store.session_events(&tenant, &session).await?;
             // What is not limited need not be added up.
@@ -188,13 +200,14 @@ impl SceneManager {
     fn accept(&mut self, submits: impl IntoIterator<Item = Submit>, ctx: &mut Context<Self>) {
         let mut appends = Vec::new();
         let mut places = Vec::new();
-        let journal = &self.options.shared.journal;
+        let journal = &self.options.shared.load().journal;
         for submit in submits {
             if self.queue.len() + places.len() >= self.options.max_queued {
                 let message = format!(
                     "{} requests of this conversation are waiting already; wait for an answer before sending more",
                     self.options.max_queued
                 );
+                self.options.outside.shed(Part::SceneManager);
                 let _ = submit.reply.send(Err(Fault::new("session.queue_full", message)));
                 continue;
             }
@@ -247,7 +260,7 @@ impl SceneManager {
             body: Event::RunQueued(queued.clone()),
         };
         let (live, watch, wishes) =
-            self.options.shared.live.enter(run, queued.task, &self.tenant, &self.session);
+            self.options.shared.load().live.enter(run, queued.task, &self.tenant, &self.session);
         let (answer, answered) = oneshot::channel();
         let place = Place {
             waiting: Waiting {
@@ -256,6 +269,7 @@ impl SceneManager {
                 instructions: submit.instructions,
                 received: submit.received,
                 answer,
+                queued: submit.waiting,
             },
             accepted: Accepted { watch, answer: answered },
             reply: submit.reply,
@@ -272,7 +286,7 @@ impl SceneManager {
             return;
         }
         let Some(memory) = &self.memory else { return };
-        let window = self.options.shared.gateway.context_window(Purpose::Plan) as usize;
+        let window = self.options.shared.load().gateway.context_window(Purpose::Plan) as usize;
         if let Some(job) = memory.needs_summary(window) {
             self.busy = true;
             self.summarise(job, ctx);
@@ -285,10 +299,11 @@ impl SceneManager {
     }
 
     fn start(&mut self, waiting: Waiting, ctx: &mut Context<Self>) {
-        let Waiting { run, history, instructions, received, answer } = waiting;
+        let Waiting { run, history, instructions, received, answer, queued } = waiting;
+        drop(queued);
         let remembered = self.remembered(history, instructions.as_deref());
         let driver = Driver::new(
-            self.options.shared.clone(),
+            Shared::clone(&self.options.shared.load()),
             self.session.clone(),
             self.tenant.clone(),
             run,
@@ -315,7 +330,7 @@ impl SceneManager {
     }
 
     fn remembered(&self, history: Option<Vec<Turn>>, instructions: Option<&str>) -> Remembered {
-        let window = self.options.shared.gateway.context_window(Purpose::Plan) as usize;
+        let window = self.options.shared.load().gateway.context_window(Purpose::Plan) as usize;
         let budget = self.options.memory.budget(window);
         let remembered = match history {
             Some(turns) => {
@@ -348,13 +363,15 @@ impl SceneManager {
     fn summarise(&mut self, job: memory::SummaryJob, ctx: &mut Context<Self>) {
         let language = job.turns.last().and_then(|turn| crate::llm::language::detect(&turn.request));
         let request = memory::prompt::summary_request(&job, language);
-        let gateway = self.options.shared.gateway.clone();
-        let journal = self.options.shared.journal.clone();
+        let gateway = self.options.shared.load().gateway.clone();
+        let journal = self.options.shared.load().journal.clone();
         let (session, tenant, seq) = (self.session.clone(), self.tenant.clone(), self.seq);
         let caller = Caller { tenant: tenant.clone(), session: session.clone(), run: None, cache: None };
+        let stop = CancellationToken::new();
+        self.summary = Some(stop.clone());
         let work = async move {
             let mut events = Vec::new();
-            match gateway.complete(&caller, &request, false, &CancellationToken::new()).await {
+            match gateway.complete(&caller, &request, false, &stop).await {
                 Ok(done) if !done.reply.text.trim().is_empty() => {
                     done.confirm.accepted().await;
                     events.push(SessionEvent::Summarised {
@@ -403,6 +420,7 @@ impl SceneManager {
             journal.append(records, true).await.map(|()| events)
         };
         ctx.spawn(work.into_actor(self).map(|result, manager, ctx| {
+            manager.summary = None;
             match result {
                 Ok(events) => {
                     for event in &events {
@@ -412,7 +430,7 @@ impl SceneManager {
                         }
                     }
                     manager.busy = false;
-                    manager.proceed(ctx);
+                    manager.summarised(ctx);
                 }
                 // The stream refuses further events until it is read anew.
                 Err(error) => {
@@ -468,6 +486,7 @@ impl Handler<Submit> for SceneManager {
         } else if self.early.len() < self.options.max_queued {
             self.early.push_back(submit);
         } else {
+            self.options.outside.shed(Part::SceneManager);
             let _ = submit
                 .reply
                 .send(Err(Fault::new("session.queue_full", "too many requests wait for this conversation")));

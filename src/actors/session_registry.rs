@@ -11,10 +11,14 @@ use tokio::sync::oneshot;
 use super::launch;
 use super::scene_manager::{self, Erase, SceneManager, Submit};
 use crate::run::{Fault, SessionId, TenantId};
+use crate::telemetry::{Outside, Part, Queued};
 
 /// The registry as others see it.
 #[derive(Clone)]
-pub(crate) struct Address(Addr<SessionRegistry>);
+pub(crate) struct Address {
+    registry: Addr<SessionRegistry>,
+    outside: Outside,
+}
 
 impl Address {
     /// Starts the registry; conversations are spread over `arbiters`.
@@ -26,12 +30,15 @@ impl Address {
         mailbox: usize,
     ) -> Self {
         let registry = SessionRegistry { arbiters, options, max_awake, awake: HashMap::new(), started: 0 };
-        Self(launch::start(own, mailbox, registry))
+        let outside = registry.options.outside.clone();
+        Self { registry: launch::start(own, mailbox, registry), outside }
     }
 
     /// Hands a request to its conversation, awake or asleep.
     pub(crate) fn submit(&self, tenant: TenantId, session: SessionId, submit: Submit) -> Result<(), Fault> {
-        self.0.try_send(ToSession { tenant, session, submit }).map_err(|_| {
+        let waiting = self.outside.queued(Part::SessionRegistry);
+        self.registry.try_send(ToSession { tenant, session, submit, waiting }).map_err(|_| {
+            self.outside.shed(Part::SessionRegistry);
             Fault::new("engine.busy", "too many requests are waiting to be accepted; try again later")
         })
     }
@@ -45,7 +52,7 @@ impl Address {
     ) -> Result<bool, Fault> {
         let (reply, erased) = oneshot::channel();
         let erase = Erase { since, reply };
-        self.0.try_send(ToErase { tenant, session, erase }).map_err(|_| {
+        self.registry.try_send(ToErase { tenant, session, erase }).map_err(|_| {
             Fault::new("engine.busy", "too many requests are waiting to be accepted; try again later")
         })?;
         erased.await.map_err(|_| {
@@ -55,12 +62,12 @@ impl Address {
 
     /// Whether a conversation may sleep: no request is on its way to it.
     pub(crate) async fn may_sleep(&self, wish: Asleep) -> bool {
-        self.0.send(wish).await.unwrap_or(true)
+        self.registry.send(wish).await.unwrap_or(true)
     }
 
     /// How many conversations are awake.
     pub(crate) async fn awake(&self) -> usize {
-        self.0.send(CountAwake).await.unwrap_or(0)
+        self.registry.send(CountAwake).await.unwrap_or(0)
     }
 }
 
@@ -74,6 +81,7 @@ struct ToSession {
     tenant: TenantId,
     session: SessionId,
     submit: Submit,
+    waiting: Queued,
 }
 
 #[derive(Message)]
@@ -127,6 +135,7 @@ impl SessionRegistry {
         if !self.awake.contains_key(&key) && self.awake.len() >= self.max_awake {
             let message =
                 format!("{} conversations are awake, which is the bound; try again later", self.max_awake);
+            self.options.outside.shed(Part::SessionRegistry);
             return Err(Fault::new("engine.sessions_full", message));
         }
         Ok(self.awake.entry(key).or_insert_with_key(|(tenant, session)| {
@@ -138,7 +147,7 @@ impl SessionRegistry {
                 tenant.clone(),
                 session.clone(),
                 self.options.clone(),
-                Address(ctx.address()),
+                Address { registry: ctx.address(), outside: self.options.outside.clone() },
                 life,
             );
             Awake { address, life, sent: 0 }
@@ -150,7 +159,9 @@ impl Handler<ToSession> for SessionRegistry {
     type Result = ();
 
     fn handle(&mut self, message: ToSession, ctx: &mut Context<Self>) {
-        let ToSession { tenant, session, submit } = message;
+        let ToSession { tenant, session, mut submit, waiting } = message;
+        drop(waiting);
+        let outside = self.options.outside.clone();
         let awake = match self.awake((tenant, session), ctx) {
             Ok(awake) => awake,
             Err(fault) => {
@@ -158,14 +169,17 @@ impl Handler<ToSession> for SessionRegistry {
                 return;
             }
         };
+        submit.waiting = Some(outside.queued(Part::SceneManager));
         match awake.address.try_send(submit) {
             Ok(()) => awake.sent += 1,
             Err(error) => {
                 let submit = error.into_inner();
+                outside.shed(Part::SceneManager);
                 let fault = Fault::new("session.queue_full", "too many requests wait for this conversation");
                 let _ = submit.reply.send(Err(fault));
             }
         }
+        outside.set_awake(self.awake.len());
     }
 }
 
@@ -201,6 +215,7 @@ impl Handler<Asleep> for SessionRegistry {
                 let agreed = awake.sent == wish.received;
                 if agreed {
                     self.awake.remove(&key);
+                    self.options.outside.set_awake(self.awake.len());
                 }
                 agreed
             }

@@ -91,14 +91,15 @@ fn failure(error: Error) -> Failure {
 #[derive(Serialize)]
 struct Created<'k> {
     #[serde(flatten)]
-    key: &'k ApiKey,
+    made: &'k ApiKey,
     /// The whole key.
-    secret: &'k str,
+    #[serde(rename = "key")]
+    whole: &'k str,
 }
 
 fn created(out: &mut impl Write, key: &ApiKey, secret: &Secret, json: bool) -> io::Result<()> {
     if json {
-        return output::document(out, &Created { key, secret: secret.expose() }, false);
+        return output::document(out, &Created { made: key, whole: secret.expose() }, false);
     }
     writeln!(out, "{}\n", secret.expose())?;
     writeln!(

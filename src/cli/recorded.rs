@@ -119,8 +119,14 @@ pub fn calls(ask: u32, step: u32, call: u32, tool: &str, arguments: Value, effec
         repeat: Repeat::Never,
         problem: None,
     };
-    let said =
-        Event::SceneReplied { step, call: ask, text: String::new(), calls: vec![wanted], question: None };
+    let said = Event::SceneReplied {
+        step,
+        call: ask,
+        text: String::new(),
+        calls: vec![wanted],
+        question: None,
+        next: None,
+    };
     heard(ask, step).into_iter().chain([said]).collect()
 }
 
@@ -283,6 +289,7 @@ pub fn needs_input() -> Vec<Envelope<Event>> {
                 missing: vec!["from".to_owned(), "to".to_owned()],
                 known: Value::Null,
             }),
+            next: None,
         },
         Event::StepFailed {
             step: 1,

@@ -170,7 +170,7 @@ fn zone_remedy(zone: &str) -> String {
     }
 }
 
-/// `[telemetry]`: what the program says about itself, on standard error.
+/// `[telemetry]`: what the program says about itself: on standard error, and in figures.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Telemetry {
@@ -178,11 +178,13 @@ pub struct Telemetry {
     pub log: String,
     /// How a log line looks.
     pub log_format: LogFormat,
+    /// Whether figures are kept for `/metrics`.
+    pub metrics: bool,
 }
 
 impl Default for Telemetry {
     fn default() -> Self {
-        Self { log: "warn".to_owned(), log_format: LogFormat::Text }
+        Self { log: "warn".to_owned(), log_format: LogFormat::Text, metrics: true }
     }
 }
 

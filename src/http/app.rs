@@ -7,7 +7,7 @@ use actix_web::http::StatusCode;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::problem::Problem;
-use super::v1::Orphans;
+use super::v1::Tries;
 use crate::Engine;
 use crate::config::Server;
 use crate::store::KeyRing;
@@ -18,8 +18,8 @@ pub(crate) struct App {
     pub(crate) options: Server,
     pub(crate) keys: KeyRing,
     pub(crate) anonymous: Anonymous,
-    /// Runs of the OpenAI protocol whose clients went away.
-    pub(crate) orphans: Orphans,
+    /// Runs of the OpenAI protocol, for clients that send again.
+    pub(crate) tries: Tries,
     admission: Arc<Semaphore>,
     draining: AtomicBool,
 }
@@ -39,7 +39,7 @@ impl App {
     pub(crate) fn new(engine: Arc<Engine>, options: Server, anonymous: Anonymous) -> Self {
         let keys = KeyRing::new(engine.store().clone());
         let admission = Arc::new(Semaphore::new(options.max_in_flight));
-        Self { engine, options, keys, anonymous, orphans: Orphans::default(), admission, draining: AtomicBool::new(false) }
+        Self { engine, options, keys, anonymous, tries: Tries::default(), admission, draining: AtomicBool::new(false) }
     }
 
     /// A place for a request to the assistant, to be kept until its run ended.
@@ -52,7 +52,7 @@ impl App {
             return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "server.draining", detail));
         }
         self.admission.clone().try_acquire_owned().map_err(|_| {
-            self.engine.shed("server");
+            self.engine.outside().shed(crate::telemetry::Part::Http);
             let detail = format!(
                 "{} requests are at work, which is the bound (server.max_in_flight); try again in a moment",
                 self.options.max_in_flight

@@ -11,6 +11,7 @@ use super::app::App;
 use super::messages::{self, Role, Said};
 use super::problem::{Problem, status_of};
 use super::sse;
+use super::v1::{Delivery, Key};
 use super::who::Who;
 use crate::Submitted;
 use crate::run::{Fault, RunId, RunStatus, SessionId, TenantId};
@@ -22,13 +23,14 @@ use crate::{Answer, ChatRequest};
 pub(crate) struct ChatBody {
     /// The conversation; the last message is the request. Those before it are the memory, unless the
     /// conversation is kept here (`session_id`).
+    #[schema(min_items = 1)]
     pub(crate) messages: Vec<ChatMessage>,
     /// Whether a plan is made. This server answers by plans only: anything but `true` is refused.
     #[serde(default)]
     pub(crate) use_planning: Option<bool>,
     /// The conversation that is kept here: 1 to 128 characters from `A-Z a-z 0-9 . _ : -`.
     #[serde(default)]
-    #[schema(max_length = 128)]
+    #[schema(min_length = 1, max_length = 128, pattern = "^[A-Za-z0-9._:-]+$")]
     pub(crate) session_id: Option<String>,
     /// Whether the reply is a stream of server-sent events.
     #[serde(default)]
@@ -41,9 +43,11 @@ pub(crate) struct ChatBody {
     pub(crate) dry_run: Option<bool>,
     /// How freely a run may depart from its plan: `strict`.
     #[serde(default)]
+    #[schema(pattern = "^strict$")]
     pub(crate) mode: Option<String>,
     /// How much a run may think for itself: `basic`.
     #[serde(default)]
+    #[schema(pattern = "^basic$")]
     pub(crate) level: Option<String>,
 }
 
@@ -150,40 +154,75 @@ pub(crate) fn idempotency(request: &HttpRequest) -> Result<Option<String>, Probl
 pub(crate) struct Accepted {
     pub(crate) run: RunId,
     pub(crate) session: SessionId,
-    /// Whether an equal request with the same `Idempotency-Key` had been accepted before.
+    /// Whether an equal request had been accepted before.
     pub(crate) again: bool,
     /// The answer, when there is one.
     pub(crate) answer: oneshot::Receiver<Result<Answer, Fault>>,
+    /// What becomes of the answer, where further tries are looked after.
+    delivery: Option<Delivery>,
 }
 
-/// Has a request accepted. What was accepted goes on whether or not anybody waits for its answer.
-pub(crate) async fn accept(app: &web::Data<App>, request: ChatRequest) -> Result<Accepted, Problem> {
+impl Accepted {
+    /// The answer is handed to the connection.
+    pub(crate) fn sent(self) {
+        if let Some(delivery) = self.delivery {
+            delivery.sent();
+        }
+    }
+}
+
+/// Has a request accepted. What was accepted goes on whether or not anybody waits for its answer; with a
+/// `key`, a further try finds it.
+pub(crate) async fn accept(
+    app: &web::Data<App>,
+    request: ChatRequest,
+    key: Option<Key>,
+) -> Result<Accepted, Problem> {
     let permit = app.admit()?;
+    // A task of its own: a client that goes away while its request is being accepted has this function
+    // dropped, and nobody would know of the run.
+    let task = actix_web::rt::spawn(submit(app.clone(), request, key, permit));
+    task.await.unwrap_or_else(|_| {
+        let detail = "the request could not be taken: the server failed; its log tells why";
+        Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "server.failed", detail))
+    })
+}
+
+async fn submit(
+    app: web::Data<App>,
+    request: ChatRequest,
+    key: Option<Key>,
+    permit: OwnedSemaphorePermit,
+) -> Result<Accepted, Problem> {
     let tenant = request.tenant.clone();
-    let (tell, answer) = oneshot::channel();
-    let (run, session) = match app.engine.submit_once(request).await? {
+    let mut accepted = match app.engine.submit_once(request).await? {
         Submitted::New(ticket) => {
+            let (tell, answer) = oneshot::channel();
             let (run, session) = (ticket.run, ticket.session.clone());
             actix_web::rt::spawn(async move {
                 // Whoever asked may have gone.
                 let _ = tell.send(ticket.answer().await);
                 drop(permit);
             });
-            (run, session)
+            Accepted { run, session, again: false, answer, delivery: None }
         }
-        Submitted::Before { run, session } => {
-            return Ok(again(app, tenant, run, session, permit));
-        }
+        Submitted::Before { run, session } => again(&app, tenant, run, session, permit),
     };
-    Ok(Accepted { run, session, again: false, answer })
+    accepted.delivery = key.map(|key| app.tries.accepted(key, accepted.run));
+    Ok(accepted)
 }
 
 /// Waits for a run that was accepted before.
-pub(crate) async fn join(app: &web::Data<App>, tenant: &TenantId, run: RunId) -> Result<Accepted, Problem> {
+pub(crate) async fn join(
+    app: &web::Data<App>,
+    tenant: &TenantId,
+    delivery: Delivery,
+) -> Result<Accepted, Problem> {
     let permit = app.admit()?;
-    let row = app.engine.store().run(tenant, run).await?;
-    let row = row.ok_or_else(|| Problem::unknown("run", &run.to_string()))?;
-    Ok(again(app, tenant.clone(), run, row.session, permit))
+    let row = app.engine.store().run(tenant, delivery.run).await?;
+    let row = row.ok_or_else(|| Problem::unknown("run", &delivery.run.to_string()))?;
+    let accepted = again(app, tenant.clone(), delivery.run, row.session, permit);
+    Ok(Accepted { delivery: Some(delivery), ..accepted })
 }
 
 fn again(
@@ -200,7 +239,7 @@ fn again(
         let _ = tell.send(app.engine.wait(&tenant, run).await);
         drop(permit);
     });
-    Accepted { run, session, again: true, answer }
+    Accepted { run, session, again: true, answer, delivery: None }
 }
 
 /// The problem that a run was, if it was one. What it did is told with it, so that nobody does it again.
@@ -224,7 +263,7 @@ pub(crate) fn failure(answer: &Answer) -> Option<Problem> {
     params(("Idempotency-Key" = Option<String>, Header, description = "sending it twice is sending it once")),
     responses(
         (status = 200, description = "the answer document; with `stream`, server-sent events", content(
-            (Answer = "application/json"), (String = "text/event-stream"))),
+            (Answer = "application/json"), (sse::ServerEvent = "text/event-stream"))),
         (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn chat(
     app: web::Data<App>,
@@ -237,7 +276,7 @@ pub(crate) async fn chat(
     let streamed = body.stream.unwrap_or_else(|| wants.is_some_and(|media| media.contains(sse::MEDIA_TYPE)));
     let tenant = who.tenant.clone();
     let asked = body.request(who, idempotency(&request)?, app.options.max_messages)?;
-    let accepted = accept(&app, asked).await?;
+    let accepted = accept(&app, asked, None).await?;
     if streamed {
         let events = app.engine.stream(&tenant, accepted.run, None).await.map_err(|fault| told(fault, accepted.run))?;
         return Ok(sse::reply(accepted.run, &accepted.session, events, app.options.ping_ms));

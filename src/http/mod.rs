@@ -28,33 +28,57 @@ pub use openapi::document;
 pub use problem::Problem;
 pub use serve::{ServeError, Server};
 
-/// The addresses. Each answers other methods with 405 and the methods it knows.
-fn routes(config: &mut web::ServiceConfig) {
-    config
-        .service(at("/api/chat", [(Method::POST, web::post().to(chat::chat))]))
-        .service(at("/api/planning/plan", [(Method::POST, web::post().to(planning::plan))]))
-        .service(at("/api/scenes", [(Method::GET, web::get().to(scenes::list))]))
-        .service(at("/api/scenes/{name}", [(Method::GET, web::get().to(scenes::one))]))
-        .service(at("/api/runs", [(Method::GET, web::get().to(runs::list))]))
-        .service(at("/api/runs/{run_id}", [(Method::GET, web::get().to(runs::one))]))
-        .service(at("/api/runs/{run_id}/events", [(Method::GET, web::get().to(runs::events))]))
-        .service(at("/api/runs/{run_id}/cancel", [(Method::POST, web::post().to(runs::cancel))]))
-        .service(at("/api/sessions", [(Method::GET, web::get().to(sessions::list))]))
-        .service(at(
+/// An address with its methods and what answers them.
+type Address = (&'static str, Vec<(Method, Route)>);
+
+/// The addresses there are. Nothing else is registered, and the document lists exactly these.
+fn table() -> Vec<Address> {
+    let get = |route: Route| vec![(Method::GET, route)];
+    let post = |route: Route| vec![(Method::POST, route)];
+    vec![
+        ("/api/chat", post(web::post().to(chat::chat))),
+        ("/api/planning/plan", post(web::post().to(planning::plan))),
+        ("/api/scenes", get(web::get().to(scenes::list))),
+        ("/api/scenes/{name}", get(web::get().to(scenes::one))),
+        ("/api/runs", get(web::get().to(runs::list))),
+        ("/api/runs/{run_id}", get(web::get().to(runs::one))),
+        ("/api/runs/{run_id}/events", get(web::get().to(runs::events))),
+        ("/api/runs/{run_id}/cancel", post(web::post().to(runs::cancel))),
+        ("/api/sessions", get(web::get().to(sessions::list))),
+        (
             "/api/sessions/{session_id}",
-            [(Method::GET, web::get().to(sessions::one)), (Method::DELETE, web::delete().to(sessions::erase))],
-        ))
-        .service(at("/api/usage", [(Method::GET, web::get().to(usage::usage))]))
-        .service(at("/api/openapi.json", [(Method::GET, web::get().to(openapi::serve))]))
-        .service(at("/metrics", [(Method::GET, web::get().to(operations::metrics))]))
-        .service(at("/healthz", [(Method::GET, web::get().to(operations::healthz))]))
-        .service(at("/readyz", [(Method::GET, web::get().to(operations::readyz))]))
-        .configure(v1::routes)
-        .default_service(web::to(nowhere));
+            vec![
+                (Method::GET, web::get().to(sessions::one)),
+                (Method::DELETE, web::delete().to(sessions::erase)),
+            ],
+        ),
+        ("/api/usage", get(web::get().to(usage::usage))),
+        ("/api/openapi.json", get(web::get().to(openapi::serve))),
+        ("/metrics", get(web::get().to(operations::metrics))),
+        ("/healthz", get(web::get().to(operations::healthz))),
+        ("/readyz", get(web::get().to(operations::readyz))),
+        ("/v1/chat/completions", post(web::post().to(v1::completions))),
+        ("/v1/models", get(web::get().to(v1::models))),
+        ("/v1/models/{model}", get(web::get().to(v1::model))),
+    ]
+}
+
+/// The addresses and the methods that each takes, as they are registered.
+pub fn addresses() -> Vec<(&'static str, Vec<String>)> {
+    let names = |methods: Vec<(Method, Route)>| methods.iter().map(|(m, _)| m.to_string()).collect();
+    table().into_iter().map(|(path, methods)| (path, names(methods))).collect()
+}
+
+/// Registers the addresses. Each answers other methods with 405 and the methods it knows.
+fn routes(config: &mut web::ServiceConfig) {
+    for (path, methods) in table() {
+        config.service(at(path, methods));
+    }
+    config.default_service(web::to(nowhere));
 }
 
 /// An address with its methods.
-fn at<const N: usize>(path: &str, methods: [(Method, Route); N]) -> Resource {
+fn at(path: &str, methods: Vec<(Method, Route)>) -> Resource {
     let allowed = methods.iter().map(|(method, _)| method.as_str()).collect::<Vec<_>>().join(", ");
     let resource = methods.into_iter().fold(web::resource(path), |resource, (_, route)| resource.route(route));
     resource.default_service(web::to(move |request: HttpRequest| {

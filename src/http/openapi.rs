@@ -28,6 +28,7 @@ use super::{chat, operations, planning, runs, scenes, sessions, usage, v1};
         operations::readyz,
         v1::completions,
         v1::models,
+        v1::model,
     ),
     modifiers(&Keys),
     security((), ("key" = []))

@@ -50,5 +50,11 @@ pub(crate) async fn metrics(app: web::Data<App>, request: HttpRequest) -> Result
     if !app.options.open_metrics {
         who(&request).await?;
     }
-    Ok(HttpResponse::Ok().content_type(EXPOSITION).body(app.engine.metrics()))
+    match app.engine.metrics().await {
+        Some(figures) => Ok(HttpResponse::Ok().content_type(EXPOSITION).body(figures)),
+        None => {
+            let detail = "figures are not kept (telemetry.metrics = false)";
+            Err(Problem::new(StatusCode::NOT_FOUND, "metrics.off", detail))
+        }
+    }
 }

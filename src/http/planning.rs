@@ -17,6 +17,7 @@ use crate::{AnswerUsage, ChatRequest};
 #[serde(deny_unknown_fields)]
 pub(crate) struct PlanBody {
     /// The user's words.
+    #[schema(min_length = 1)]
     pub(crate) message: String,
     /// The flow to plan in. There are none yet.
     #[serde(default)]
@@ -65,7 +66,7 @@ pub(crate) async fn plan(
         plan_only: true,
         idempotency: chat::idempotency(&request)?,
     };
-    let accepted = chat::accept(&app, asked).await?;
+    let accepted = chat::accept(&app, asked, None).await?;
     let answer = accepted.answer.await.unwrap_or_else(|_| Err(chat::lost(accepted.run)));
     let answer = answer.map_err(|fault| chat::told(fault, accepted.run))?;
     if let Some(problem) = chat::failure(&answer) {

@@ -121,7 +121,7 @@ pub(crate) async fn one(
 /// A run's events, from its beginning or from behind `Last-Event-ID`, until it ends.
 #[utoipa::path(get, path = "/api/runs/{run_id}/events", tag = "runs",
     params(("run_id" = String, Path, format = "uuid"), ("Last-Event-ID" = Option<String>, Header)),
-    responses((status = 200, body = String, content_type = "text/event-stream"),
+    responses((status = 200, body = sse::ServerEvent, content_type = "text/event-stream"),
         (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn events(
     app: web::Data<App>,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::dev::ServerHandle;
-use actix_web::http::KeepAlive;
+use actix_web::http::{KeepAlive, StatusCode};
 use actix_web::middleware::from_fn;
 use actix_web::{App as Application, HttpServer, web};
 use tokio::sync::oneshot;
@@ -164,7 +164,11 @@ fn build(
             let detail = format!("the query is not understood: {error}");
             super::refusal(request, Problem::unprocessable("request.query", detail))
         });
-        Application::new().app_data(app.clone()).app_data(query).wrap(from_fn(super::gate::gate)).configure(super::routes)
+        let path = web::PathConfig::default().error_handler(|_, request| {
+            let detail = "the address is not understood: what it names must be UTF-8, percent-encoded";
+            super::refusal(request, Problem::new(StatusCode::NOT_FOUND, "request.address", detail))
+        });
+        Application::new().app_data(app.clone()).app_data(query).app_data(path).wrap(from_fn(super::gate::gate)).configure(super::routes)
     })
     .workers(workers)
     .max_connections(options.max_connections.div_ceil(workers))
@@ -172,6 +176,9 @@ fn build(
     .keep_alive(KeepAlive::Timeout(Duration::from_millis(options.keep_alive_ms)))
     .client_request_timeout(Duration::from_millis(options.header_timeout_ms))
     .client_disconnect_timeout(Duration::from_secs(1))
+    // A client that closes its side has gone: only so a handler that waits for an answer learns of it,
+    // and with it which runs wait for a further try (`v1::retry`).
+    .h1_allow_half_closed(false)
     .on_connect(move |connection, _| bound(connection, patience))
     .shutdown_timeout(options.drain_timeout_ms.div_ceil(1000))
     .disable_signals();

@@ -5,6 +5,8 @@ use std::time::Duration;
 use actix_web::HttpResponse;
 use actix_web::web::Bytes;
 use futures::{Stream, StreamExt, stream};
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::problem::Problem;
 use crate::public::{PublicEvent, PublicStream};
@@ -12,6 +14,18 @@ use crate::run::{Fault, RunId, SessionId};
 
 /// The media type of event streams.
 pub(crate) const MEDIA_TYPE: &str = "text/event-stream";
+
+/// One event of a stream, for the document: a stream is described by what each of its events is.
+#[derive(Debug, Serialize, ToSchema)]
+#[expect(dead_code, reason = "only the document speaks of it")]
+pub(crate) struct ServerEvent {
+    /// To resume after it; on `/v1` there is none.
+    pub(crate) id: Option<String>,
+    /// Its name, such as `step_started`; on `/v1` there is none.
+    pub(crate) event: Option<String>,
+    /// Its body: JSON; on `/v1` a chunk, and `[DONE]` at the end.
+    pub(crate) data: String,
+}
 
 /// A reply that tells these events until the run ends.
 pub(crate) fn reply(run: RunId, session: &SessionId, events: PublicStream, ping_ms: u64) -> HttpResponse {

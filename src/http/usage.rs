@@ -91,7 +91,7 @@ pub(crate) async fn usage(
     let outside = |_| bad("`from` and `to` must be days of the calendar".to_owned());
     let since = at(from).map_err(outside)?;
     let until = at(to.tomorrow().map_err(outside)?).map_err(outside)?;
-    let rows = app.engine.usage(&who.tenant, since, until).await?;
+    let rows = app.engine.store().usage_breakdown(&who.tenant, Some(since), Some(until), &zone).await?;
     let nano: u64 = rows.iter().map(|row| row.cost_nano_usd).sum();
     let usd = |nano: u64| nano as f64 / 1e9;
     let rows = rows

@@ -84,7 +84,11 @@ fn local(request: &HttpRequest, app: &App) -> Result<(), Problem> {
     if app.anonymous == Anonymous::Always {
         return Ok(());
     }
-    let host = request.connection_info().host().to_owned();
+    // Of the request itself: a header such as `X-Forwarded-Host` is anybody's to write.
+    let host = request.uri().host().map(str::to_owned).or_else(|| {
+        request.headers().get(header::HOST).and_then(|value| value.to_str().ok()).map(str::to_owned)
+    });
+    let host = host.unwrap_or_default();
     let name = host.rsplit_once(':').map_or(host.as_str(), |(name, port)| {
         if port.bytes().all(|b| b.is_ascii_digit()) { name } else { host.as_str() }
     });

@@ -4,14 +4,16 @@
 //! **Invariant:** pure. Prompts are functions of a run's state and the catalogue; reading a reply
 //! gives exactly one event. Who sends them is `actors`' matter.
 
+mod founded;
 mod prompt;
 mod read;
 mod shown;
 #[cfg(test)]
 mod tests;
 mod tools;
+mod wanted;
 
 pub use prompt::{offered, prompt_hash, request};
 pub use read::read;
 pub use shown::Shown;
-pub use tools::{ASK_USER, CHECK_CONTINUATION, CREATE_PLAN};
+pub use tools::{ASK_USER, CHECK_CONTINUATION, CREATE_PLAN, NEXT_CALL};

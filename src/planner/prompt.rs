@@ -5,8 +5,11 @@
 
 use serde_json::{Value, json};
 
-use super::read::EMPTY_REPLY;
-use super::tools::{CHECK_CONTINUATION, CREATE_PLAN, ask_user, check_continuation, create_plan};
+use super::tools::{
+    CHECK_CONTINUATION, CREATE_PLAN, NEXT_CALL, ask_user, check_continuation, create_plan, next_call,
+    nullable,
+};
+use super::wanted::{Wanted, choices, wanted, writes_not_called};
 use crate::llm::signature::{self, SceneLine, ToolLine};
 use crate::llm::{Choice, Message, Purpose, Request, ToolSpec, sections};
 use crate::plan::StepStatus;
@@ -18,8 +21,11 @@ use crate::scene::{Catalogue, Scene, SceneTool};
 const PLAN: &str = "\
 You plan how a user's request is carried out by scenes. You do not answer it yourself. Call the function \
 CreateExecutionPlan exactly once.
+- If no scene serves the request (small talk, general knowledge, a question about this conversation itself), set \
+needs_execution to false and give no steps. A scene serves only what its description says.
 - A step is one task for one scene from <scenes>. Use scene and tool names exactly as listed; never invent one.
-- Make one step for each thing the user asks for, and no step for anything the user does not ask for.
+- Make one step for each thing the user asks for, and no step for anything the user does not ask for. \
+Who the user says to be is such a thing where a scene can look that up.
 - purpose: what the scene is to do, in the user's language, complete in itself: repeat every name, place, date and \
 number the user gave, resolve what the request refers to from <conversation>, and add nothing the user did not say.
 - expected_tools: the tools of that scene which the step needs. Name a tool with effect \"write\" only if the user asks \
@@ -28,8 +34,6 @@ for that change.
 another's result, the number of that step.
 - A scene may take part in several steps, as when a value is read, changed and read again.
 - If a detail is missing, plan the step all the same: its scene asks the user. 
-- If no scene serves the request (small talk, general knowledge, a question about this conversation itself), set \
-needs_execution to false and give no steps.
 - If there is <pending>, the assistant has asked the user that question. If the request answers it, plan a step for \
 that scene whose purpose joins the earlier purpose with what the user says now.";
 
@@ -53,7 +57,8 @@ const CONTINUATION: &str = "\
 You judge whether a user's request has been dealt with. Call the function CheckContinuation exactly once.
 - <executed> lists what was done, with results. Judge only by it.
 - should_continue: true only if the user asked for something that no executed step has dealt with and a scene could \
-still do. A step that was refused, failed or asks the user something has been dealt with.
+still do. A step that was refused, failed or asks the user something has been dealt with. What is in \"not_called\" was \
+not done, whatever the result says.
 - can_answer_now: true if an answer can be given. false only if nothing can go on before the user says something; then \
 missing_information says what.";
 
@@ -65,13 +70,16 @@ the user something, that question. Nothing that is not in <executed>.";
 const ANSWER: &str = "\
 You write the answer to a user's request, in the user's language. Be brief and exact.
 - With <mode> answer: tell everything that <executed> found and did, with the exact figures, names, dates and sources; \
-what was not done, and why; and if a step asks the user something, ask exactly that. Add nothing that is not in \
+what was not done (all in \"not_called\" was not), and why; and if a step asks the user something, ask exactly that. Add nothing that is not in \
 <executed>. If there is <missing>, only the user can say it: ask for exactly that. If there is <undone>, say that it \
 was not done.
 - With <mode> out_of_scope: no scene serves the request. Answer from <conversation>, or briefly from general knowledge; \
 never claim to have done anything. Say what you can do (<capabilities>) if that helps.
 - With <mode> decline: answer only if the request is a greeting or about <conversation> itself. Otherwise say in one \
 sentence that this is outside what you can do, and what you can do (<capabilities>).";
+
+/// The longest result, in bytes of JSON, that is told beside its phrase once its step is over.
+const LONG_RESULT: usize = 2000;
 
 /// The request to send for a question about `subject`.
 ///
@@ -81,9 +89,17 @@ pub fn request(state: &RunState, catalogue: &Catalogue, subject: Subject) -> Req
     match subject {
         Subject::Plan { version } => plan(state, catalogue, version),
         Subject::Scene { step } => scene(state, catalogue, step),
-        Subject::Continuation { .. } => continuation(state),
+        Subject::Continuation { .. } => continuation(state, catalogue),
         Subject::Answer => answer(state, catalogue),
     }
+}
+
+/// All that the words of an answer may rest on: what was executed, the conversation, the request and
+/// the time.
+pub(super) fn grounds(state: &RunState, catalogue: &Catalogue) -> String {
+    let context = context(state);
+    let conversation = conversation(&context, context.turns.iter());
+    format!("{}\n{conversation}\n{}\n{}", common(state), executed(state, catalogue), state.request())
 }
 
 /// SHA-256 of a request in hex: what `model_asked` records.
@@ -112,7 +128,7 @@ fn plan(state: &RunState, catalogue: &Catalogue, version: u32) -> Request {
     let mut system = PLAN.to_owned();
     if version > 1 {
         system.push_str(REPLAN);
-        sections::push(&mut data, "executed", &executed(state));
+        sections::push(&mut data, "executed", &executed(state, catalogue));
         let missing = state.verdicts.last().and_then(|v| v.missing_information.clone()).unwrap_or_default();
         sections::push(&mut data, "missing", &missing);
         sections::push(&mut data, "number_from", &(state.last_step() + 1).to_string());
@@ -122,7 +138,7 @@ fn plan(state: &RunState, catalogue: &Catalogue, version: u32) -> Request {
     forced(state, Purpose::Plan, system, data, create_plan(catalogue), CREATE_PLAN, &tries)
 }
 
-fn continuation(state: &RunState) -> Request {
+fn continuation(state: &RunState, catalogue: &Catalogue) -> Request {
     let with_answer = state.settings().answer_with_check;
     let mut system = CONTINUATION.to_owned();
     if with_answer {
@@ -134,7 +150,7 @@ fn continuation(state: &RunState) -> Request {
     if let Some(made) = state.plan() {
         sections::push(&mut data, "plan", &json!(made.plan).to_string());
     }
-    sections::push(&mut data, "executed", &executed(state));
+    sections::push(&mut data, "executed", &executed(state, catalogue));
     sections::push(&mut data, "request", state.request());
     let tool = check_continuation(with_answer);
     forced(state, Purpose::Continuation, system, data, tool, CHECK_CONTINUATION, &state.check_tries)
@@ -151,7 +167,7 @@ fn answer(state: &RunState, catalogue: &Catalogue) -> Request {
     sections::push(&mut data, "mode", mode);
     let context = context(state);
     sections::push(&mut data, "conversation", &conversation(&context, context.turns.iter()));
-    sections::push(&mut data, "executed", &executed(state));
+    sections::push(&mut data, "executed", &executed(state, catalogue));
     if let Some((verdict, said)) =
         state.verdicts.last().and_then(|v| Some((v, v.missing_information.as_deref()?)))
     {
@@ -184,6 +200,7 @@ fn scene(state: &RunState, catalogue: &Catalogue, number: u32) -> Request {
     let mut data = String::new();
     let mut messages = Vec::new();
     let mut tools: Vec<ToolSpec> = Vec::new();
+    let wanted = wanted(state, catalogue, number);
     if let Some(step) = state.steps.get(&number) {
         let scene = catalogue.get(&step.step.scene_name);
         system = format!(
@@ -195,22 +212,15 @@ fn scene(state: &RunState, catalogue: &Catalogue, number: u32) -> Request {
         data = scene_data(state, number, step);
         messages = loop_messages(state, step);
         if let Some(scene) = scene.filter(|_| !state.is_last_round(number)) {
-            tools = offered(scene, step)
-                .map(|tool| ToolSpec {
-                    name: tool.name.clone(),
-                    description: tool.description.clone(),
-                    parameters: tool.parameters.clone(),
-                    strict: false,
-                })
-                .collect();
-            tools.push(ask_user());
+            tools = scene_tools(scene, step, &wanted);
         }
         messages.extend(repair(state, &step.tries));
     }
-    let choice = match state.steps.get(&number).and_then(|step| forced_read(state, catalogue, step)) {
+    let choice = match wanted {
         _ if tools.is_empty() => Choice::None,
-        Some(tool) => Choice::Forced(tool),
-        None => Choice::Auto,
+        Wanted::Move => Choice::Auto,
+        Wanted::Decision => Choice::Forced(NEXT_CALL.to_owned()),
+        Wanted::Read(tool) | Wanted::Call(tool) => Choice::Forced(tool),
     };
     let mut all = vec![Message::System { text: system }, Message::User { text: data }];
     all.extend(messages);
@@ -224,19 +234,25 @@ fn scene(state: &RunState, catalogue: &Catalogue, number: u32) -> Request {
     }
 }
 
-/// After a reply without a word and without a call: the first read that the plan expects and that was
-/// not yet called. Never a write: a model that is forced makes missing arguments up.
-fn forced_read(state: &RunState, catalogue: &Catalogue, step: &StepState) -> Option<String> {
-    let silent = step.tries.iter().filter_map(|call| state.asks.get(call)).any(|ask| match &ask.status {
-        AskStatus::Rejected { problems, .. } => problems.iter().any(|p| p.code == EMPTY_REPLY),
-        _ => false,
-    });
-    let scene = catalogue.get(&step.step.scene_name).filter(|_| silent)?;
-    let called = |name: &String| {
-        step.calls.iter().filter_map(|c| state.calls.get(c)).any(|c| c.requested.tool == *name)
-    };
-    let is_read = |name: &String| scene.tool(name).is_some_and(|tool| tool.effect == Effect::Read);
-    step.step.expected_tools.iter().find(|name| is_read(name) && !called(name)).cloned()
+/// What a scene's model may call: what is offered to the step, a question to the user, and a decision
+/// where one is asked for.
+fn scene_tools(scene: &Scene, step: &StepState, wanted: &Wanted) -> Vec<ToolSpec> {
+    let offered: Vec<&SceneTool> = offered(scene, step).collect();
+    let decided = |tool: &SceneTool| matches!(wanted, Wanted::Call(name) if *name == tool.name);
+    let mut tools: Vec<ToolSpec> = offered
+        .iter()
+        .map(|tool| ToolSpec {
+            name: tool.name.clone(),
+            description: tool.description.clone(),
+            parameters: if decided(tool) { nullable(&tool.parameters) } else { tool.parameters.clone() },
+            strict: false,
+        })
+        .collect();
+    tools.push(ask_user());
+    if *wanted == Wanted::Decision {
+        tools.push(next_call(&choices(scene, step)));
+    }
+    tools
 }
 
 fn scene_data(state: &RunState, number: u32, step: &StepState) -> String {
@@ -474,7 +490,9 @@ fn earlier(state: &RunState, step: &StepState) -> String {
 }
 
 /// Every step that was carried out or could not be, a line each.
-fn executed(state: &RunState) -> String {
+///
+/// A scene's words may claim a write that was never called: which expected ones were not is told too.
+fn executed(state: &RunState, catalogue: &Catalogue) -> String {
     let lines: Vec<String> = state
         .steps
         .iter()
@@ -488,6 +506,11 @@ fn executed(state: &RunState) -> String {
                 "status": step.status,
                 "calls": calls,
             });
+            let scene = catalogue.get(&step.step.scene_name);
+            let undone = scene.map(|scene| writes_not_called(state, scene, step)).unwrap_or_default();
+            if step.status == StepStatus::Completed && !undone.is_empty() {
+                line["not_called"] = json!(undone);
+            }
             match (step.status, &step.result, &step.question, &step.error) {
                 (StepStatus::Completed, Some(result), _, _) => line["result"] = result.as_str().into(),
                 (StepStatus::NeedsInput, _, Some(question), _) => {
@@ -512,7 +535,11 @@ fn executed_call(state: &RunState, call: u32) -> Option<Value> {
     match state.outcome(call)? {
         Outcome::Ok { result, say } => {
             value["outcome"] = "ok".into();
-            value["result"] = result.clone();
+            // What is long and was phrased is told by its phrase: several such results would leave a
+            // small model no room.
+            if say.is_none() || result.to_string().len() <= LONG_RESULT {
+                value["result"] = result.clone();
+            }
             if let Some(say) = say {
                 value["say"] = say.as_str().into();
             }

@@ -1,20 +1,27 @@
 //! What a reply means: one event for each, the use of it or every problem with it.
 
+use jiff::civil::Date;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::prompt::offered;
-use super::tools::{ASK_USER, CHECK_CONTINUATION, CREATE_PLAN};
-use crate::llm::reader;
+use super::founded::{days_said, found_by, unfounded};
+use super::prompt::{grounds, offered};
+use super::tools::{ASK_USER, CHECK_CONTINUATION, CREATE_PLAN, NEXT_CALL, NOTHING};
+use super::wanted::{Wanted, sent_back, wanted, write_is_open, writes_not_called};
+use crate::llm::{offline, reader};
 use crate::plan::{self, Plan, Problem};
 use crate::run::{
-    AskStatus, Cause, Effect, Event, Fault, Maker, Outcome, PlanMade, Question, Repeat, Reply, ReplyCall,
-    RequestedCall, RunState, StepState, Subject, Verdict, call_key,
+    AskStatus, Cause, Effect, Event, Fault, Maker, Outcome, PlanMade, Question, Reader, Repeat, Reply,
+    ReplyCall, RequestedCall, RunState, StepState, Subject, Verdict, call_key,
 };
-use crate::scene::{Catalogue, Scene, arguments};
+use crate::scene::{Catalogue, Scene, SceneTool, arguments};
 
 /// The code of a reply without a word and without a call.
 pub(super) const EMPTY_REPLY: &str = "reply.empty";
+/// The code of final words before a write that the plan expects was asked for.
+pub(super) const UNDONE: &str = "reply.undone";
+/// The code of a write with a day that nobody said.
+const UNSAID: &str = "reply.unsaid";
 /// Calls read from one reply at most; a longer list is a model gone astray.
 const MAX_CALLS_IN_REPLY: usize = 64;
 
@@ -30,18 +37,44 @@ pub fn read(state: &RunState, catalogue: &Catalogue, call: u32, subject: Subject
     let event = match subject {
         Subject::Plan { version } => read_plan(state, catalogue, reply, version, fallback),
         Subject::Scene { step } => read_scene(state, catalogue, reply, call, step),
-        Subject::Continuation { round } => read_verdict(state, reply, round),
-        Subject::Answer => match reply.text.trim() {
-            "" => Err(vec![Problem::new(EMPTY_REPLY, "the answer was empty: write it in words")]),
-            // Without steps there is nothing to fall back on: a part of an answer is then better than none.
-            _ if reply.finish_reason.as_deref() == Some("length") && !state.steps.is_empty() => {
-                let what = "the answer was cut off at the limit of tokens: write it again, shorter";
-                Err(vec![Problem::new("reply.truncated", what)])
-            }
-            text => Ok(Event::Answered { text: text.to_owned(), degraded: fallback }),
-        },
+        Subject::Continuation { round } => read_verdict(state, catalogue, reply, round),
+        Subject::Answer => read_answer(state, catalogue, reply, fallback),
     };
     event.unwrap_or_else(|problems| Event::ReplyRejected { call, problems })
+}
+
+fn read_answer(
+    state: &RunState,
+    catalogue: &Catalogue,
+    reply: &Reply,
+    fallback: bool,
+) -> Result<Event, Vec<Problem>> {
+    let text = reply.text.trim();
+    let sent_back = |code: &str, what: String| Err(vec![Problem::new(code, what)]);
+    if text.is_empty() {
+        return sent_back(EMPTY_REPLY, "the answer was empty: write it in words".to_owned());
+    }
+    // Without steps there is nothing to fall back on: a part of an answer is then better than none, and
+    // there is nothing that it has to rest on. With steps, what they found can be listed in its place.
+    if !state.steps.is_empty() {
+        if reply.finish_reason.as_deref() == Some("length") {
+            let what = "the answer was cut off at the limit of tokens: write it again, shorter";
+            return sent_back("reply.truncated", what.to_owned());
+        }
+        if only_repeats(text, state.request()) {
+            let what = "that is the request and not its answer: tell what <executed> found and did";
+            return sent_back("reply.parroted", what.to_owned());
+        }
+        let unfounded = unfounded(text, &grounds(state, catalogue));
+        if !unfounded.is_empty() {
+            let what = format!(
+                "these figures are not in <executed>: {}. Write the answer with those that are",
+                unfounded.join(", ")
+            );
+            return sent_back("reply.unfounded", what);
+        }
+    }
+    Ok(Event::Answered { text: text.to_owned(), degraded: fallback })
 }
 
 fn forced<T: DeserializeOwned>(state: &RunState, reply: &Reply, tool: &str) -> Result<T, Vec<Problem>> {
@@ -78,7 +111,12 @@ fn read_plan(
     })
 }
 
-fn read_verdict(state: &RunState, reply: &Reply, round: u32) -> Result<Event, Vec<Problem>> {
+fn read_verdict(
+    state: &RunState,
+    catalogue: &Catalogue,
+    reply: &Reply,
+    round: u32,
+) -> Result<Event, Vec<Problem>> {
     let mut verdict: Verdict = forced(state, reply, CHECK_CONTINUATION)?;
     let says = |text: &Option<String>| text.as_deref().is_some_and(|t| !t.trim().is_empty());
     if verdict.should_continue && !says(&verdict.missing_information) {
@@ -92,22 +130,29 @@ fn read_verdict(state: &RunState, reply: &Reply, round: u32) -> Result<Event, Ve
              should_continue to false and can_answer_now to true; otherwise name what is missing",
         )]);
     }
-    // Some small models give the request back as its own answer.
-    let parroted = verdict.answer.as_deref().is_some_and(|a| same_words(a, state.request()));
-    if verdict.should_continue || !state.settings().answer_with_check || !says(&verdict.answer) || parroted {
+    // Some small models give the request back as its own answer, or figures that nothing told them.
+    // The words are then asked for by themselves.
+    let useless = verdict.answer.as_deref().is_some_and(|answer| {
+        only_repeats(answer, state.request()) || !unfounded(answer, &grounds(state, catalogue)).is_empty()
+    });
+    if verdict.should_continue || !state.settings().answer_with_check || !says(&verdict.answer) || useless {
         verdict.answer = None;
     }
     Ok(Event::Continuation { round, verdict, degraded: false })
 }
 
-/// Whether two texts say the same but for case, blanks and punctuation.
-pub(super) fn same_words(a: &str, b: &str) -> bool {
-    bare_words(a) == bare_words(b)
+/// Fewer words than these may be an answer though all are in the request ("to Rome or to Milan?").
+const TELLING_WORDS: usize = 6;
+
+/// Whether `answer` gives the request back: the same words, or a sentence without a word of its own.
+pub(super) fn only_repeats(answer: &str, request: &str) -> bool {
+    let (said, asked) = (words(answer), words(request));
+    said == asked || (said.len() >= TELLING_WORDS && said.iter().all(|word| asked.contains(word)))
 }
 
-/// The letters and digits of a text, in lower case.
-pub(super) fn bare_words(text: &str) -> String {
-    text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+/// The words of a text, in lower case.
+pub(super) fn words(text: &str) -> Vec<String> {
+    text.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).map(str::to_lowercase).collect()
 }
 
 fn read_scene(
@@ -121,11 +166,16 @@ fn read_scene(
     let step = state.steps.get(&number).ok_or_else(none)?;
     let scene = catalogue.get(&step.step.scene_name).ok_or_else(none)?;
     let last_round = state.is_last_round(number);
+    let wanted = wanted(state, catalogue, number);
+    let names: Vec<&str> = offered(scene, step).map(|t| t.name.as_str()).chain([ASK_USER]).collect();
     let mut written = reply.calls.clone();
     let mut text = reply.text.trim().to_owned();
-    if written.is_empty() && !last_round {
-        let names: Vec<&str> = offered(scene, step).map(|t| t.name.as_str()).chain([ASK_USER]).collect();
+    if written.is_empty() {
         written = reader::calls_in_text(&text, &names);
+        if let (true, Wanted::Read(tool) | Wanted::Call(tool)) = (written.is_empty(), &wanted) {
+            // Where a schema is how a model is forced, its words are the arguments.
+            written = bare_call(reply, tool).into_iter().collect();
+        }
         if !written.is_empty() {
             text.clear();
         }
@@ -140,24 +190,173 @@ fn read_scene(
         // No tools were offered; calls that come all the same are not made.
         written.clear();
     }
+    // A model that calls a tool at once, whatever it was asked for, has decided too.
+    let direct = |call: &ReplyCall| names.iter().any(|name| name.eq_ignore_ascii_case(&call.name));
+    if wanted == Wanted::Decision && !written.iter().any(direct) {
+        match read_next(reply, &names)? {
+            Some(next) if next == NOTHING => {
+                // What it said before stands, then.
+                (written, text) = (Vec::new(), last_words(state, step));
+            }
+            Some(next) => {
+                let (text, calls, question, next) = (String::new(), Vec::new(), None, Some(next));
+                return Ok(Event::SceneReplied { step: number, call, text, calls, question, next });
+            }
+            None => {}
+        }
+    }
     let mut question = None;
     let mut calls: Vec<RequestedCall> = Vec::new();
     for one in &written {
         if one.name.eq_ignore_ascii_case(ASK_USER) {
             question = Some(read_question(one)?);
-        } else {
-            let ordinal = state.next_call() + calls.len() as u32;
-            calls.push(read_call(scene, step, one, ordinal));
+            continue;
         }
+        let unsaid = match &wanted {
+            Wanted::Call(name) => match scene.tool(name) {
+                Some(tool) => read_unsaid(state, step, tool, one)?,
+                None => None,
+            },
+            _ => None,
+        };
+        if unsaid.is_some() {
+            question = unsaid;
+            continue;
+        }
+        let ordinal = state.next_call() + calls.len() as u32;
+        calls.push(read_call(scene, step, one, ordinal));
     }
-    let found = step.calls.iter().any(|c| matches!(state.outcome(*c), Some(Outcome::Ok { .. })));
-    if calls.is_empty() && question.is_none() && text.is_empty() && !found {
-        return Err(vec![Problem::new(
-            EMPTY_REPLY,
-            "the reply was empty: call a tool, call AskUser, or say the result in words",
-        )]);
+    if calls.is_empty() && question.is_none() {
+        let found = step.calls.iter().any(|c| matches!(state.outcome(*c), Some(Outcome::Ok { .. })));
+        check_end(state, scene, step, &wanted, last_round, text.is_empty(), found)?;
     }
-    Ok(Event::SceneReplied { step: number, call, text, calls, question })
+    Ok(Event::SceneReplied { step: number, call, text, calls, question, next: None })
+}
+
+/// Whether a scene may end its step here: not in silence before anything was found, not before it has
+/// made the call that it decided for, and not before it was asked once about a write that the plan
+/// expects.
+fn check_end(
+    state: &RunState,
+    scene: &Scene,
+    step: &StepState,
+    wanted: &Wanted,
+    last_round: bool,
+    silent: bool,
+    found: bool,
+) -> Result<(), Vec<Problem>> {
+    if let Wanted::Call(tool) = wanted {
+        let what = format!(
+            "you decided for {tool}: call it, or call {ASK_USER} if the user has not said what it needs"
+        );
+        return Err(vec![Problem::new("reply.no_call", what)]);
+    }
+    if silent && !found {
+        let what = "the reply was empty: call a tool, call AskUser, or say the result in words";
+        return Err(vec![Problem::new(EMPTY_REPLY, what)]);
+    }
+    if !last_round && !sent_back(state, step) && write_is_open(state, scene, step) {
+        let what = format!(
+            "the plan expects {} in this step, and it was not called: nothing has been changed yet",
+            writes_not_called(state, scene, step).join(", ")
+        );
+        return Err(vec![Problem::new(UNDONE, what)]);
+    }
+    Ok(())
+}
+
+/// The arguments of `tool` where a reply's words are nothing else.
+fn bare_call(reply: &Reply, tool: &str) -> Option<ReplyCall> {
+    let arguments = reader::object(reply.text.trim())?;
+    Some(ReplyCall { id: "text_1".to_owned(), name: tool.to_owned(), arguments: arguments.to_string() })
+}
+
+/// The decision of a reply that has one: a name of `offered` or [`NOTHING`].
+fn read_next(reply: &Reply, offered: &[&str]) -> Result<Option<String>, Vec<Problem>> {
+    let value = reader::read(reply, NEXT_CALL, Reader::Tolerant).ok();
+    let Some(said) = value.as_ref().and_then(|v| v.get("next")).and_then(Value::as_str) else {
+        return if reply.calls.is_empty() { Ok(None) } else { Err(vec![undecided(offered)]) };
+    };
+    let choices = || offered.iter().copied().chain([NOTHING]);
+    match choices().find(|name| name.eq_ignore_ascii_case(said.trim())) {
+        Some(name) => Ok(Some(name.to_owned())),
+        None => Err(vec![undecided(offered)]),
+    }
+}
+
+fn undecided(offered: &[&str]) -> Problem {
+    let what = format!("{NEXT_CALL} needs \"next\": one of {}, {NOTHING}", offered.join(", "));
+    Problem::new("reply.undecided", what)
+}
+
+/// The words of the last reply that was sent back.
+fn last_words(state: &RunState, step: &StepState) -> String {
+    let tries = step.tries.iter().rev().filter_map(|call| state.asks.get(call));
+    let rejected = tries.into_iter().find_map(|ask| match &ask.status {
+        AskStatus::Rejected { reply, .. } => Some(reply.text.trim().to_owned()),
+        _ => None,
+    });
+    rejected.unwrap_or_default()
+}
+
+/// The question that a call is which leaves out, or says null for, what `tool` requires: the user did
+/// not say it. A day that a write is to have and that nobody said counts as not said; the model is told
+/// once, if the user did say days.
+fn read_unsaid(
+    state: &RunState,
+    step: &StepState,
+    tool: &SceneTool,
+    call: &ReplyCall,
+) -> Result<Option<Question>, Vec<Problem>> {
+    let arguments = reader::object(&call.arguments);
+    let Some(Value::Object(mut said)) = arguments.filter(|_| call.name.eq_ignore_ascii_case(&tool.name))
+    else {
+        return Ok(None);
+    };
+    said.retain(|_, value| !value.is_null() && value.as_str().is_none_or(|text| !text.trim().is_empty()));
+    if tool.effect == Effect::Write {
+        let days = days_said(state);
+        let shown = found_by(state, &step.step.scene_name);
+        let made_up = |name: &String, value: &Value| {
+            let is_day =
+                tool.parameters.pointer(&format!("/properties/{name}/format")) == Some(&"date".into());
+            let day = value.as_str().filter(|_| is_day).and_then(|text| text.parse::<Date>().ok());
+            day.is_some_and(|day| !days.contains(&day) && !shown.contains(&day.to_string()))
+        };
+        let wrong: Vec<String> =
+            said.iter().filter(|(name, value)| made_up(name, value)).map(|(name, _)| name.clone()).collect();
+        if !wrong.is_empty() && !days.is_empty() && !was_rejected(state, step, UNSAID) {
+            let days: Vec<String> = days.iter().map(Date::to_string).collect();
+            let what = format!(
+                "{}: the user did not say that day. The days that were said: {}. Write null where it is none of them",
+                wrong.join(", "),
+                days.join(", ")
+            );
+            return Err(vec![Problem::new(UNSAID, what)]);
+        }
+        said.retain(|name, _| !wrong.contains(name));
+    }
+    let required = tool.parameters.get("required").and_then(Value::as_array).into_iter().flatten();
+    let missing: Vec<&str> =
+        required.filter_map(Value::as_str).filter(|name| !said.contains_key(*name)).collect();
+    if missing.is_empty() {
+        return Ok(None);
+    }
+    let language = state.started.as_ref().and_then(|s| s.language.as_deref()).unwrap_or_default();
+    Ok(Some(Question {
+        text: offline::question(&tool.parameters, &missing, language),
+        tool: Some(tool.name.clone()),
+        missing: missing.into_iter().map(str::to_owned).collect(),
+        known: Value::Object(said),
+    }))
+}
+
+/// Whether a reply to the question that is due was rejected with this code.
+fn was_rejected(state: &RunState, step: &StepState, code: &str) -> bool {
+    step.tries.iter().filter_map(|call| state.asks.get(call)).any(|ask| match &ask.status {
+        AskStatus::Rejected { problems, .. } => problems.iter().any(|p| p.code == code),
+        _ => false,
+    })
 }
 
 fn read_question(call: &ReplyCall) -> Result<Question, Vec<Problem>> {

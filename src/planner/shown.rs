@@ -1,6 +1,8 @@
 //! What of a reply may be shown to the user as the answer while the reply still comes.
 
-use super::read::{bare_words, same_words};
+use std::collections::BTreeSet;
+
+use super::read::{only_repeats, words};
 use super::tools::CHECK_CONTINUATION;
 use crate::llm::reader::{self, Partial};
 use crate::run::{Reply, RunState, Subject};
@@ -27,10 +29,9 @@ enum Source {
         /// There is a call, so the text is not it.
         called: bool,
         request: String,
-        /// The request and what is held, without what does not matter: a model that gives the request
-        /// back has not answered it.
-        parroted: String,
-        so_far: String,
+        /// The request's words: a model that gives them back has not answered it, so an answer is held
+        /// until it has said a word of its own.
+        asked: BTreeSet<String>,
     },
 }
 
@@ -45,8 +46,7 @@ impl Shown {
                     partial: Partial::new(),
                     called: false,
                     request: state.request().to_owned(),
-                    parroted: bare_words(state.request()),
-                    so_far: String::new(),
+                    asked: words(state.request()).into_iter().collect(),
                 }
             }
             Subject::Continuation { .. } | Subject::Plan { .. } | Subject::Scene { .. } => return None,
@@ -58,10 +58,9 @@ impl Shown {
     pub fn restart(&mut self) {
         self.held.clear();
         self.begun = false;
-        if let Source::Call { partial, called, so_far, .. } = &mut self.source {
+        if let Source::Call { partial, called, .. } = &mut self.source {
             *partial = Partial::new();
             *called = false;
-            so_far.clear();
         }
     }
 
@@ -100,14 +99,15 @@ impl Shown {
 
     /// A piece of the JSON.
     fn object(&mut self, piece: &str) -> String {
-        let Source::Call { partial, parroted, so_far, .. } = &mut self.source else { return String::new() };
+        let Source::Call { partial, asked, .. } = &mut self.source else { return String::new() };
         let piece = partial.feed(piece);
         if self.begun {
             return piece;
         }
-        so_far.push_str(&bare_words(&piece));
         self.held.push_str(&piece);
-        if parroted.starts_with(so_far.as_str()) {
+        // The last word may go on with the next piece.
+        let whole = self.held.trim_end_matches(char::is_alphanumeric);
+        if words(whole).iter().all(|word| asked.contains(word)) {
             return String::new();
         }
         self.begun = true;
@@ -127,7 +127,7 @@ impl Shown {
             None => &reply.text,
         };
         let text = partial.feed(arguments);
-        let is_answer = partial.is_whole() && !text.trim().is_empty() && !same_words(&text, request);
+        let is_answer = partial.is_whole() && !text.trim().is_empty() && !only_repeats(&text, request);
         if is_answer { text } else { String::new() }
     }
 }
@@ -145,8 +145,7 @@ mod tests {
                 partial: Partial::new(),
                 called: false,
                 request: request.to_owned(),
-                parroted: bare_words(request),
-                so_far: String::new(),
+                asked: words(request).into_iter().collect(),
             },
             held: String::new(),
             begun: false,

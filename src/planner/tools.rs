@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::llm::ToolSpec;
-use crate::scene::Catalogue;
+use crate::scene::{Catalogue, SceneTool};
 
 /// The forced tool of the planner.
 pub const CREATE_PLAN: &str = "CreateExecutionPlan";
@@ -11,11 +11,28 @@ pub const CREATE_PLAN: &str = "CreateExecutionPlan";
 pub const CHECK_CONTINUATION: &str = "CheckContinuation";
 /// The tool by which a scene's model asks the user.
 pub const ASK_USER: &str = "AskUser";
+/// The forced tool by which a scene's model decides what comes next.
+pub const NEXT_CALL: &str = "NextCall";
+/// What it says there where nothing is to come.
+pub const NOTHING: &str = "nothing";
 
-/// `CreateExecutionPlan`, with the scenes and tools there are as enums.
+/// `CreateExecutionPlan`, with the scenes there are and their tools as enums.
+///
+/// Each scene is a choice of its own: a model that is held to the schema cannot join a scene with
+/// another's tools, which small ones do, and do again however often they are told.
 pub fn create_plan(catalogue: &Catalogue) -> ToolSpec {
-    let scenes: Vec<&str> = catalogue.iter().map(|s| s.name.as_str()).collect();
-    let tools: Vec<&str> = catalogue.iter().flat_map(|s| s.tools.iter().map(|t| t.name.as_str())).collect();
+    let mut steps: Vec<Value> = catalogue
+        .iter()
+        .map(|scene| {
+            let tools: Vec<&str> = scene.tools.iter().map(|t| t.name.as_str()).collect();
+            step_of(&json!({"type": "string", "enum": [scene.name]}), &tools)
+        })
+        .collect();
+    let step = match steps.len() {
+        0 => step_of(&json!({"type": "string"}), &[]),
+        1 => steps.remove(0),
+        _ => json!({"anyOf": steps}),
+    };
     ToolSpec {
         name: CREATE_PLAN.to_owned(),
         description: "Says which scenes take part in answering the request, for what, and in which order."
@@ -32,37 +49,37 @@ pub fn create_plan(catalogue: &Catalogue) -> ToolSpec {
                 "reasoning": {"type": "string", "description": "Why this plan, in one sentence"},
                 "steps": {
                     "type": "array",
-                    "items": {
-                        "type": "object",
-                        "additionalProperties": false,
-                        "required": ["step_number", "scene_name", "purpose", "expected_tools", "depends_on_step"],
-                        "properties": {
-                            "step_number": {"type": "integer", "description": "1, 2, 3, …"},
-                            "scene_name": {"type": "string", "enum": scenes},
-                            "purpose": {
-                                "type": "string",
-                                "description": "What the scene is to do, with every fact it needs"
-                            },
-                            "expected_tools": {
-                                "type": "array",
-                                "items": names(&tools),
-                                "description": "Names of this scene's tools that will be called"
-                            },
-                            "depends_on_step": {
-                                "description": "Steps that must be done before: null, a number or a list of numbers",
-                                "anyOf": [
-                                    {"type": "null"},
-                                    {"type": "integer"},
-                                    {"type": "array", "items": {"type": "integer"}}
-                                ]
-                            }
-                        }
-                    }
+                    "description": "Numbered 1, 2, 3, …; purpose: what the scene is to do, with every fact it needs; \
+                                    expected_tools: the scene's tools that will be called; depends_on_step: steps \
+                                    that must be done before: null, a number or a list of numbers",
+                    "items": step
                 }
             }
         }),
         strict: true,
     }
+}
+
+/// A step of a scene with these tools.
+fn step_of(scene: &Value, tools: &[&str]) -> Value {
+    json!({
+        "type": "object",
+        "additionalProperties": false,
+        "required": ["step_number", "scene_name", "purpose", "expected_tools", "depends_on_step"],
+        "properties": {
+            "step_number": {"type": "integer"},
+            "scene_name": scene,
+            "purpose": {"type": "string"},
+            "expected_tools": {"type": "array", "items": names(tools)},
+            "depends_on_step": {
+                "anyOf": [
+                    {"type": "null"},
+                    {"type": "integer"},
+                    {"type": "array", "items": {"type": "integer"}}
+                ]
+            }
+        }
+    })
 }
 
 /// `CheckContinuation`; with `answer` where the check carries the answer.
@@ -135,6 +152,55 @@ pub fn ask_user() -> ToolSpec {
         }),
         strict: false,
     }
+}
+
+/// `NextCall`: what a scene's model decides by where it ended without what the plan expects: one of the
+/// `tools`, a question to the user, or nothing more.
+pub fn next_call(tools: &[&SceneTool]) -> ToolSpec {
+    let first = |text: &str| text.split_inclusive(". ").next().unwrap_or_default().trim().to_owned();
+    let told: Vec<String> =
+        tools.iter().map(|tool| format!("{}: {}", tool.name, first(&tool.description))).collect();
+    let choices: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).chain([ASK_USER, NOTHING]).collect();
+    ToolSpec {
+        name: NEXT_CALL.to_owned(),
+        description: "Says which function is to be called next to do what the purpose says.".to_owned(),
+        parameters: json!({
+            "type": "object",
+            "additionalProperties": false,
+            "required": ["next"],
+            "properties": {
+                "next": {
+                    "type": "string",
+                    "enum": choices,
+                    "description": format!(
+                        "{}\n{ASK_USER}: the user has not said what the tool needs.\n{NOTHING}: the purpose asks for \
+                         nothing that is still to be done.",
+                        told.join("\n")
+                    )
+                }
+            }
+        }),
+        strict: false,
+    }
+}
+
+/// The schema `parameters` with null allowed for what it requires: a model that must call a tool can
+/// then say that it was not told something, and need not make it up.
+pub fn nullable(parameters: &Value) -> Value {
+    let mut schema = parameters.clone();
+    let properties = schema.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten();
+    for (_, property) in properties.filter(|(name, _)| is_required(parameters, name)) {
+        let about = property.get("description").and_then(Value::as_str).unwrap_or_default();
+        let description = format!("{about} null where the user did not say it.");
+        *property = json!({"anyOf": [property.take(), {"type": "null"}], "description": description.trim()});
+    }
+    schema
+}
+
+/// Whether the schema `parameters` requires the property `name`.
+pub fn is_required(parameters: &Value, name: &str) -> bool {
+    let required = parameters.get("required").and_then(Value::as_array);
+    required.is_some_and(|all| all.iter().any(|one| one == name))
 }
 
 /// An empty `enum` matches nothing and some servers refuse it.

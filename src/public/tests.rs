@@ -85,6 +85,7 @@ fn events() -> Vec<Event> {
             text: "secret thought".to_owned(),
             calls: vec![call(1, "Get"), call(2, "Get")],
             question: None,
+            next: None,
         },
         Event::ToolStarted { call: 1, attempt: 1 },
         Event::ToolCompleted {

@@ -65,12 +65,17 @@ impl RunState {
             Event::ToolStarted { call, attempt } => {
                 require(self.asks_for(|a| *a == Action::Call { call: *call, attempt: *attempt }), "the call is not due")
             }
-            Event::SceneReplied { step, call, calls, .. } => {
+            Event::SceneReplied { step, call, calls, question, next, .. } => {
                 let due = Action::Read { call: *call, subject: Subject::Scene { step: *step } };
                 require(self.asks_for(|a| *a == due), "there is no such reply to read")?;
                 let first = self.next_call();
                 let counted = calls.iter().enumerate().all(|(i, c)| c.call == first + i as u32);
-                require(counted, "calls count up by one")
+                require(counted, "calls count up by one")?;
+                if next.is_none() {
+                    return Ok(());
+                }
+                require(calls.is_empty() && question.is_none(), "a decision comes alone")?;
+                require(self.steps.get(step).is_some_and(|s| !s.decided), "the scene has decided before")
             }
             Event::ReplyRejected { call, .. } => require(
                 self.asks_for(|a| matches!(a, Action::Read { call: c, .. } if c == call)),

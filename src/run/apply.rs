@@ -71,7 +71,16 @@ impl RunState {
                 self.plan_status = PlanStatus::Executing;
                 self.step(*step, |s| s.status = StepStatus::Running);
             }
-            Event::SceneReplied { step, call, text, calls, question } => {
+            // A decision is no move of the scene: the conversation with its model goes on as before it.
+            Event::SceneReplied { step, call, next: Some(tool), .. } => {
+                self.used(*call);
+                self.step(*step, |s| {
+                    s.tries.clear();
+                    s.next = Some(tool.clone());
+                    s.decided = true;
+                });
+            }
+            Event::SceneReplied { step, call, text, calls, question, next: None } => {
                 let fallback = self.asks.get(call).is_some_and(|a| a.fallback);
                 self.used(*call);
                 let scene = self.steps.get(step).map(|s| s.step.scene_name.clone()).unwrap_or_default();
@@ -95,6 +104,7 @@ impl RunState {
                     s.text.clone_from(text);
                     s.history.push(Round { text: text.clone(), calls: s.round_calls.clone() });
                     s.question.clone_from(question);
+                    s.next = None;
                 });
             }
             Event::ToolStarted { call, attempt } => {
@@ -225,6 +235,8 @@ impl RunState {
                 round_calls: Vec::new(),
                 text: String::new(),
                 question: None,
+                next: None,
+                decided: false,
                 result: None,
                 error: None,
             };

@@ -135,6 +135,10 @@ pub enum Event {
         calls: Vec<RequestedCall>,
         /// What only the user can say.
         question: Option<Question>,
+        /// The tool that it decided for when it was asked what comes next: that tool is now asked of it
+        /// by name. There are then no calls and no question.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        next: Option<String>,
     },
     /// A tool is about to be called. For a write this is the intent: on disk before the call.
     ToolStarted {

@@ -147,14 +147,18 @@ impl RunState {
             };
             return vec![record(Event::StepFailed { step: number, status: StepStatus::Failed, error })];
         }
+        if self.only_repeats(step) && self.has_result(step) {
+            return vec![record(Event::StepCompleted { step: number, result: self.plain_result(step) })];
+        }
         let due = if step.rounds >= self.settings().max_rounds {
             Due::GiveUp(Fault::new("step.rounds", format!("no end after {} rounds", step.rounds)))
         } else {
             self.due(&step.tries, PLAIN_RETRIES)
         };
         match due {
-            // What its tools found is the result, also when nobody can put it into words.
-            Due::GiveUp(_) if self.has_result(step) => {
+            // What its tools found is the result, also when nobody can put it into words; not where its
+            // model wanted to do more and could not say with what.
+            Due::GiveUp(_) if self.has_result(step) && step.next.is_none() => {
                 vec![record(Event::StepCompleted { step: number, result: self.plain_result(step) })]
             }
             Due::GiveUp(error) => {
@@ -162,6 +166,16 @@ impl RunState {
             }
             due => self.question(due, Subject::Scene { step: number }),
         }
+    }
+
+    /// Whether the last two replies asked for nothing but what had been done before: their model goes in
+    /// a circle, and would up to the last round.
+    fn only_repeats(&self, step: &StepState) -> bool {
+        let skipped =
+            |call: &u32| self.calls.get(call).is_some_and(|c| matches!(c.status, CallStatus::Skipped { .. }));
+        let circles =
+            step.history.iter().rev().take_while(|r| !r.calls.is_empty() && r.calls.iter().all(skipped));
+        circles.take(2).count() == 2
     }
 
     /// The calls of the last reply: what may start, and whether any is still open. Reads run side by

@@ -16,6 +16,9 @@ use crate::plan::{PlanStatus, Problem, Step, StepStatus};
 /// failed, so that a question which itself ends processes cannot do so for ever.
 const LOST_RETRIES: usize = 3;
 
+/// Problems of a reply that the fault at its end names.
+const TOLD_PROBLEMS: usize = 3;
+
 /// A run as the fold of its events.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RunState {
@@ -111,6 +114,12 @@ pub struct StepState {
     pub text: String,
     /// What only the user can say.
     pub question: Option<Question>,
+    /// The tool that its scene's model decided for and has not yet called.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+    /// Whether its scene's model has decided: it is asked to at most once in a step.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub decided: bool,
     /// Its result, once completed.
     pub result: Option<String>,
     /// Why it ended otherwise.
@@ -392,10 +401,15 @@ impl RunState {
                 if !ask.fallback && repairs <= retries as usize {
                     return Due::Ask { attempt: ask.attempt + 1, fallback: false };
                 }
-                let all: Vec<&str> = problems.iter().map(|p| p.message.as_str()).collect();
+                let told: Vec<&str> =
+                    problems.iter().map(|p| p.message.as_str()).take(TOLD_PROBLEMS).collect();
+                let more = match problems.len().saturating_sub(told.len()) {
+                    0 => String::new(),
+                    more => format!("; and {more} more like these"),
+                };
                 Fault::new(
                     "llm.unusable",
-                    format!("{repairs} replies could not be used; the last: {}", all.join("; ")),
+                    format!("{repairs} replies could not be used; the last: {}{more}", told.join("; ")),
                 )
             }
             AskStatus::Failed { error } => error.clone(),

@@ -138,7 +138,7 @@ mod tests {
         if let Event::RunQueued(queued) = &mut first.body {
             queued.idempotency = Some(Idempotency { key: key.to_owned(), hash: format!("hash of {n}") });
         }
-        Record::Run(first).into_row().unwrap()
+        Record::Run(first).row().unwrap()
     }
 
     fn codes(outcomes: &[super::super::Outcome]) -> Vec<Option<&'static str>> {
@@ -156,7 +156,7 @@ mod tests {
                 Record::Session(_) => panic!("an event of a run"),
             }
         });
-        let mut foreign = other.into_row().unwrap();
+        let mut foreign = other.row().unwrap();
         foreign.change.idempotency = named(5, "a").change.idempotency;
         let groups = [vec![named(1, "a")], vec![named(2, "a")], vec![named(3, "b")], vec![foreign]];
         let outcomes = store.write(&groups).await.unwrap();
@@ -179,7 +179,7 @@ mod tests {
         let store = open(tmp.path()).await;
         store.write(&[vec![named(1, "a")]]).await.unwrap();
         let end = Event::RunCompleted { status: RunStatus::Completed };
-        let end = Record::Run(envelope(Some(run_id(1)), "s1", 2, end)).into_row().unwrap();
+        let end = Record::Run(envelope(Some(run_id(1)), "s1", 2, end)).row().unwrap();
         store.write(&[vec![end]]).await.unwrap();
         assert!(store.erase_session(&tenant(), &session("s1")).await.unwrap());
         assert_eq!(store.idempotent(&tenant(), "a").await.unwrap(), None);

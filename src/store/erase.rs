@@ -7,12 +7,13 @@ use sqlx::{AssertSqlSafe, Row as _};
 use super::Store;
 use super::error::{Code, Error};
 use super::record::Stream;
+use super::usage::keep_usage;
 use crate::run::{InvalidId, SessionId, TenantId};
 
 impl Store {
     /// Erases a conversation: its own stream, its runs and their events, overwritten in the file and
     /// in its write-ahead log. Rows that its tools wrote into the scenes' tables are the company's
-    /// data and stay. Returns whether there was anything.
+    /// data and stay, and so do the bare figures of what it cost. Returns whether there was anything.
     ///
     /// The caller makes sure that nothing of the session waits in the journal: it flushes it, and keeps
     /// the session from being used meanwhile.
@@ -63,6 +64,7 @@ impl Store {
                 return Ok(false);
             }
         }
+        keep_usage(&mut tx, tenant, session).await.map_err(failed)?;
         let mut erased = 0;
         for sql in [
             "DELETE FROM idempotency WHERE run IN (SELECT run FROM runs WHERE tenant = ?1 AND session = ?2)",

@@ -209,6 +209,19 @@ impl Store {
         row.as_ref().map(session_row).transpose().map_err(|e| self.listing(&e))
     }
 
+    /// How many conversations there are, of all tenants.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn count_sessions(&self) -> Result<u64, Error> {
+        let failed = |e| Error::database(self.path(), "count the conversations", &e);
+        let count: i64 = sqlx::query_scalar("SELECT count(*) FROM sessions")
+            .fetch_one(self.pool())
+            .await
+            .map_err(failed)?;
+        Ok(u64::try_from(count).unwrap_or_default())
+    }
+
     /// A tenant's conversations, the one that changed last first.
     ///
     /// # Errors

@@ -83,11 +83,11 @@ impl Record {
         }
     }
 
-    pub(crate) fn into_row(self) -> Result<Row, Error> {
+    pub(crate) fn row(&self) -> Result<Row, Error> {
         let stream = self.stream()?;
         match self {
-            Record::Run(envelope) => row(stream, &envelope, of_run(&envelope.body)),
-            Record::Session(envelope) => row(stream, &envelope, of_session(&envelope.body)),
+            Record::Run(envelope) => row(stream, envelope, of_run(&envelope.body)),
+            Record::Session(envelope) => row(stream, envelope, of_session(&envelope.body)),
         }
     }
 }

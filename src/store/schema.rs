@@ -14,6 +14,7 @@ const APPLICATION: i64 = 0x5052_4f53;
 pub(super) const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/0001_journal.sql"),
     include_str!("../../migrations/0002_keys_and_idempotency.sql"),
+    include_str!("../../migrations/0003_costs.sql"),
 ];
 
 /// The version of the file behind `connection`; 0 for an empty one.

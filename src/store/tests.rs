@@ -60,7 +60,7 @@ pub(crate) async fn open(path: &Path) -> Store {
 
 /// Appends records as one group each; the first refusal is the outcome.
 async fn write(store: &Store, records: impl IntoIterator<Item = Record>) -> Result<(), Error> {
-    let groups: Vec<Vec<Row>> = records.into_iter().map(|r| vec![r.into_row().unwrap()]).collect();
+    let groups: Vec<Vec<Row>> = records.into_iter().map(|r| vec![r.row().unwrap()]).collect();
     for outcome in store.write(&groups).await? {
         if let Some((_, error)) = outcome.failures.into_iter().next() {
             return Err(error);
@@ -285,7 +285,7 @@ async fn a_number_that_is_not_the_next_is_refused_and_no_other_stream_suffers() 
     let store = open(tmp.path()).await;
     write(&store, [record(1, 1), record(2, 1)]).await.unwrap();
     let groups: Vec<Vec<Row>> = [(1, 2), (2, 3), (1, 3), (2, 2), (3, 1), (4, 2)]
-        .map(|(n, seq)| vec![record(n, seq).into_row().unwrap()])
+        .map(|(n, seq)| vec![record(n, seq).row().unwrap()])
         .into();
     let outcomes = store.write(&groups).await.unwrap();
     let codes: Vec<Option<&str>> =
@@ -302,7 +302,7 @@ async fn a_number_that_is_not_the_next_is_refused_and_no_other_stream_suffers() 
 async fn the_records_of_one_stream_in_one_append_stand_or_fall_together() {
     let tmp = tempfile::tempdir().unwrap();
     let store = open(tmp.path()).await;
-    let group: Vec<Row> = [(1, 1), (2, 1), (1, 3)].map(|(n, seq)| record(n, seq).into_row().unwrap()).into();
+    let group: Vec<Row> = [(1, 1), (2, 1), (1, 3)].map(|(n, seq)| record(n, seq).row().unwrap()).into();
     let outcomes = store.write(&[group]).await.unwrap();
     assert_eq!(outcomes[0].failures.len(), 1);
     assert!(store.run_events(&tenant(), run_id(1)).await.unwrap().is_empty());

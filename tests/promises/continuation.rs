@@ -315,3 +315,40 @@ async fn a_request_outside_every_scene_is_answered_or_declined_in_one_more_call(
         assert!(told.answer.steps.is_empty());
     }
 }
+
+#[tokio::test]
+async fn an_answer_with_figures_that_nothing_told_is_asked_for_again_and_then_listed() {
+    let invented = "Dune is on shelf B4, and 22 copies are left.";
+    let verdict = json!({"should_continue": false, "can_answer_now": true, "reasoning": "",
+        "missing_information": null, "answer": invented});
+    // Mended at the second try, and never.
+    for (last, answer) in [("Dune is on shelf B4.", "Dune is on shelf B4."), (invented, "Library is done.")] {
+        let verdict = verdict.clone();
+        let llm = Play::of(find())
+            .check(move |request, _| Scripted::forced(request, verdict.clone()))
+            .answer(move |_, nth| Scripted::Text([invented, last][nth.min(1)].to_owned()))
+            .start();
+        let town = Town::open(&llm, |_| {}).await;
+        let told = town.ask("Where is Dune?").await;
+        assert_eq!(told.rejected()[0], ["reply.unfounded"]);
+        assert!(told.problems()[0].contains("22"), "{:?}", told.problems());
+        assert_eq!(told.answer.answer, answer);
+        assert_eq!(told.answer.status, RunStatus::Completed);
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_has_no_word_of_its_own_is_not_an_answer() {
+    let request = "Hello! I am called keysersoze and I would like to know on which shelf Dune is.";
+    let parrot = "Hello! I am called Keysersoze and would like to know on which shelf Dune is.";
+    let verdict = json!({"should_continue": false, "can_answer_now": true, "reasoning": "",
+        "missing_information": null, "answer": parrot});
+    let llm = Play::of(find())
+        .check(move |request, _| Scripted::forced(request, verdict.clone()))
+        .answer(move |_, _| Scripted::Text(parrot.to_owned()))
+        .start();
+    let town = Town::open(&llm, |_| {}).await;
+    let told = town.ask(request).await;
+    assert_eq!(told.rejected(), [["reply.parroted"], ["reply.parroted"]]);
+    assert_eq!(told.answer.answer, "Library is done.");
+}

@@ -76,13 +76,13 @@ fn desk(begun: &Begun) -> Scene {
 }
 
 /// A sensible model, and a gate that every question about "held" waits at once it has `arrived`.
-struct Held {
-    llm: ScriptedLlm,
-    arrived: Gate,
-    gate: Gate,
+pub struct Held {
+    pub llm: ScriptedLlm,
+    pub arrived: Gate,
+    pub gate: Gate,
 }
 
-fn held() -> Held {
+pub fn held() -> Held {
     let (arrived, gate) = (Gate::closed(), Gate::closed());
     let (tell, wait) = (arrived.clone(), gate.clone());
     let mind = Mind::read(MIND);
@@ -97,7 +97,7 @@ fn held() -> Held {
     Held { llm, arrived, gate }
 }
 
-fn at_the_desk(llm: &ScriptedLlm) -> Setup {
+pub fn at_the_desk(llm: &ScriptedLlm) -> Setup {
     Setup::scripted(llm).scene(desk(&Begun::default()))
 }
 
@@ -105,7 +105,7 @@ fn context(told: &Told) -> &Context {
     &told.state.started.as_ref().unwrap().context
 }
 
-fn remembered(told: &Told) -> Vec<&str> {
+pub fn remembered(told: &Told) -> Vec<&str> {
     context(told).turns.iter().map(|turn| turn.request.as_str()).collect()
 }
 

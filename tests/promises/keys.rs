@@ -47,7 +47,7 @@ fn a_key_is_shown_once_listed_without_its_secret_and_revoked() {
 
     let other = create(&desk, &["--tenant", "other"]);
     assert_eq!((text(&other, "user"), text(&other, "label")), ("keysersoze", ""));
-    assert!(text(&other, "secret").starts_with(&format!("psk_{}_", text(&other, "id"))));
+    assert!(text(&other, "key").starts_with(&format!("psk_{}_", text(&other, "id"))));
 
     let listed = desk.run(&["keys", "list"]);
     let lines: Vec<&str> = listed.out.lines().collect();

@@ -8,16 +8,23 @@ mod continuation;
 mod conversations;
 mod degradation;
 mod example;
+mod figures;
 mod gateway;
 mod keys;
 mod llm_faults;
+mod openapi;
+mod overload;
 mod planner_faults;
 mod planner_worth;
 mod process;
+mod python;
 mod readme;
 mod real_replies;
 mod scenarios;
 mod scene_faults;
+mod server_api;
+mod server_limits;
+mod server_v1;
 mod sessions;
 #[path = "../../scenes/shipped.rs"]
 mod shipped;
@@ -26,3 +33,4 @@ mod stranger;
 mod streaming;
 #[path = "../support/mod.rs"]
 mod support;
+mod tenants;

@@ -147,6 +147,11 @@ impl Held {
         }
     }
 
+    /// What was read of its standard output so far.
+    pub fn said(&self) -> &str {
+        &self.said
+    }
+
     /// Sends a signal by its name, such as `INT`.
     #[cfg(unix)]
     pub fn signal(&self, name: &str) {

@@ -2,16 +2,18 @@
 //! every loop has an end, and what the tools found is not lost.
 
 use std::collections::BTreeSet;
+use std::sync::Mutex;
 
+use proscenium::llm::Forcing;
 use proscenium::plan::StepStatus;
-use proscenium::run::RunStatus;
+use proscenium::run::{Event, RunStatus};
 use proscenium::{Answer, CallOutcome};
 use serde_json::{Value, json};
 
 use crate::support::planner_engine::{
     Asked, MEETING, Play, Told, Town, arguments_of, has_results, plan, requests, step,
 };
-use crate::support::{Scripted, ScriptedCall, ScriptedLlm, section, tool_names, tool_results};
+use crate::support::{Scripted, ScriptedCall, ScriptedLlm, forced_tool, section, tool_names, tool_results};
 
 fn library(tools: &[&str]) -> Value {
     plan(json!([step(1, "Library", tools, Value::Null)]))
@@ -251,4 +253,247 @@ async fn a_scenes_model_is_told_what_earlier_steps_found_and_only_those_it_depen
     assert_eq!(lines.len(), 1);
     assert_eq!(lines[0]["result"], "Library is done.");
     assert_eq!(lines[0]["calls"][0]["result"], json!({"shelf": "B4"}));
+}
+
+/// The functions that the questions to scenes forced, in order; none where the model was free.
+fn forced(llm: &ScriptedLlm) -> Vec<Option<String>> {
+    requests(llm, Asked::Scene).iter().map(|request| forced_tool(request).map(str::to_owned)).collect()
+}
+
+/// The town after one step that should reserve a book, whose model says `free` where it is free and one
+/// of these where it is forced to call that function.
+async fn reserve(tools: &[&str], free: &str, by_force: Vec<(&str, Value)>) -> (ScriptedLlm, Town, Told) {
+    let free = free.to_owned();
+    let by_force: Vec<(String, Value)> =
+        by_force.into_iter().map(|(name, arguments)| (name.to_owned(), arguments)).collect();
+    let play = Play::of(library(tools)).scene(move |request, _| match forced_tool(request) {
+        _ if has_results(request) && forced_tool(request).is_none() => Scripted::Text(String::new()),
+        None => Scripted::Text(free.clone()),
+        Some(name) => match by_force.iter().find(|(function, _)| function == name) {
+            Some((_, arguments)) => Scripted::forced(request, arguments.clone()),
+            None => Scripted::Text(String::new()),
+        },
+    });
+    let llm = play.start();
+    let town = Town::open(&llm, |_| {}).await;
+    let told = town.ask("Reserve Dune.").await;
+    (llm, town, told)
+}
+
+fn names(all: &[Option<&str>]) -> Vec<Option<String>> {
+    all.iter().map(|name| name.map(str::to_owned)).collect()
+}
+
+fn next(tool: &str) -> (&'static str, Value) {
+    ("NextCall", json!({ "next": tool }))
+}
+
+#[tokio::test]
+async fn a_silent_scene_that_decides_for_the_write_makes_it_once() {
+    let by_force = vec![next("ReserveBook"), ("ReserveBook", arguments_of("ReserveBook"))];
+    let (llm, town, told) = reserve(&["ReserveBook"], "", by_force).await;
+    assert_eq!(forced(&llm), names(&[None, Some("NextCall"), Some("ReserveBook"), None]));
+    assert_eq!(town.log.calls(), [("ReserveBook".to_owned(), arguments_of("ReserveBook"))]);
+    assert_eq!(told.answer.status, RunStatus::Completed, "{told:#?}");
+    let asked = requests(&llm, Asked::Scene);
+    let function = |request: &Value, name: &str| {
+        let tools = request["tools"].as_array().unwrap();
+        tools.iter().find(|tool| tool["function"]["name"] == name).unwrap()["function"].clone()
+    };
+    let choices = function(&asked[1], "NextCall")["parameters"]["properties"]["next"]["enum"].clone();
+    assert_eq!(choices, json!(["ReserveBook", "AskUser", "nothing"]));
+    let plain = function(&asked[1], "ReserveBook")["parameters"]["properties"]["days"].clone();
+    let forced = function(&asked[2], "ReserveBook")["parameters"]["properties"]["days"].clone();
+    assert_eq!(forced["anyOf"], json!([plain, {"type": "null"}]), "null says that the user did not say it");
+}
+
+#[tokio::test]
+async fn what_a_forced_write_was_not_told_is_asked_of_the_user() {
+    for unsaid in [json!({"title": "Dune", "days": null}), json!({"title": "Dune"})] {
+        let (_, town, told) =
+            reserve(&["ReserveBook"], "", vec![next("ReserveBook"), ("ReserveBook", unsaid)]).await;
+        assert_eq!(told.answer.status, RunStatus::NeedsInput, "{told:#?}");
+        assert!(town.log.calls().is_empty());
+        let question = told.events.iter().find_map(|event| match event {
+            Event::SceneReplied { question, .. } => question.clone(),
+            _ => None,
+        });
+        let question = question.unwrap();
+        assert_eq!(
+            (question.tool.as_deref(), question.missing.as_slice()),
+            (Some("ReserveBook"), &["days".to_owned()][..])
+        );
+        assert_eq!(question.known, json!({"title": "Dune"}));
+        assert!(question.text.contains("days"), "{}", question.text);
+    }
+}
+
+#[tokio::test]
+async fn a_silent_scene_that_decides_for_nothing_has_done_nothing_and_says_so() {
+    let (llm, town, told) = reserve(&["ReserveBook"], "", vec![next("nothing")]).await;
+    assert_eq!(forced(&llm), names(&[None, Some("NextCall")]));
+    assert!(town.log.calls().is_empty());
+    assert_eq!(told.answer.steps[0].status, StepStatus::Failed);
+    assert_eq!(told.answer.status, RunStatus::Failed);
+    let error = told.answer.steps[0].error.as_ref().unwrap();
+    assert_eq!(error.code, "step.empty");
+}
+
+#[tokio::test]
+async fn a_scene_that_decides_for_a_question_asks_it() {
+    let question =
+        ("AskUser", json!({"question": "For how many days?", "missing": ["days"], "tool": "ReserveBook"}));
+    let (llm, town, told) = reserve(&["ReserveBook"], "", vec![next("AskUser"), question]).await;
+    assert_eq!(forced(&llm), names(&[None, Some("NextCall"), Some("AskUser")]));
+    assert_eq!(told.answer.status, RunStatus::NeedsInput, "{told:#?}");
+    assert!(town.log.calls().is_empty());
+}
+
+#[tokio::test]
+async fn a_scene_that_stays_silent_before_its_write_fails_and_says_so() {
+    let (llm, town, told) = reserve(&["ReserveBook"], "", vec![]).await;
+    assert_eq!(forced(&llm), names(&[None, Some("NextCall")]));
+    assert_eq!(told.rejected(), [["reply.empty"], ["reply.empty"]]);
+    assert_eq!(told.answer.status, RunStatus::Failed);
+    // It decides, and then cannot say with what.
+    let (llm, town_too, told) = reserve(&["ReserveBook"], "", vec![next("ReserveBook")]).await;
+    assert_eq!(forced(&llm), names(&[None, Some("NextCall"), Some("ReserveBook"), Some("ReserveBook")]));
+    assert_eq!(told.rejected(), [["reply.empty"], ["reply.no_call"], ["reply.no_call"]]);
+    assert_eq!(told.answer.status, RunStatus::Failed);
+    assert!(town.log.calls().is_empty() && town_too.log.calls().is_empty());
+}
+
+#[tokio::test]
+async fn words_do_not_stand_for_a_write_that_was_not_made() {
+    let by_force = || vec![next("ReserveBook"), ("ReserveBook", arguments_of("ReserveBook"))];
+    let (llm, town, told) = reserve(&["ReserveBook"], "I have reserved Dune.", by_force()).await;
+    assert_eq!(forced(&llm), names(&[None, Some("NextCall"), Some("ReserveBook"), None]));
+    assert_eq!(told.rejected(), [["reply.undone"]]);
+    assert_eq!(town.log.names(), ["ReserveBook"]);
+    assert_eq!(told.answer.status, RunStatus::Completed);
+}
+
+#[tokio::test]
+async fn words_stand_where_the_scene_decides_that_nothing_is_to_be_written() {
+    let words = "Dune is on the shelf: there is no need to reserve it.";
+    let (llm, town, told) = reserve(&["ReserveBook"], words, vec![next("nothing")]).await;
+    assert_eq!(forced(&llm), names(&[None, Some("NextCall")]));
+    assert!(town.log.calls().is_empty());
+    assert_eq!(told.answer.steps[0].result.as_deref(), Some(words));
+    let check = requests(&llm, Asked::Check).pop().unwrap();
+    let line: Value = serde_json::from_str(&section(&check, "executed").unwrap()).unwrap();
+    assert_eq!(line["not_called"], json!(["ReserveBook"]), "who judges is told that nothing was written");
+}
+
+#[tokio::test]
+async fn words_stand_where_a_server_forces_nothing() {
+    let words = "Which day?";
+    let play = Play::of(library(&["ReserveBook"])).scene(move |_, _| Scripted::Text(words.to_owned()));
+    let llm = play.start();
+    let town = Town::open(&llm, |_| {}).await;
+    let told = town.ask("Reserve Dune.").await;
+    assert_eq!(requests(&llm, Asked::Scene).len(), 2);
+    assert_eq!(told.answer.steps[0].result.as_deref(), Some(words));
+}
+
+#[tokio::test]
+async fn a_scene_decides_once_in_a_step() {
+    let by_force = vec![next("FindBook"), find("Dune")];
+    let (llm, town, told) = reserve(&["ReserveBook", "FindBook"], "", by_force).await;
+    assert_eq!(forced(&llm), names(&[None, Some("NextCall"), Some("FindBook"), None]));
+    assert_eq!(town.log.names(), ["FindBook"]);
+    assert_eq!(told.answer.steps[0].result.as_deref(), Some("The book Dune is on shelf B4."));
+    let check = requests(&llm, Asked::Check).pop().unwrap();
+    let line: Value = serde_json::from_str(&section(&check, "executed").unwrap()).unwrap();
+    assert_eq!(line["not_called"], json!(["ReserveBook"]));
+}
+
+#[tokio::test]
+async fn a_scene_that_only_repeats_itself_is_ended_with_what_it_found() {
+    let (llm, town, told) = say(&["FindBook"], vec![calls(&[find("Dune")])]).await;
+    assert_eq!(requests(&llm, Asked::Scene).len(), 3, "a call, and twice the same again");
+    assert_eq!(town.log.names(), ["FindBook"]);
+    assert_eq!(told.answer.steps[0].result.as_deref(), Some("The book Dune is on shelf B4."));
+}
+
+#[tokio::test]
+async fn a_scene_that_has_found_something_may_end_without_the_write_that_the_plan_names() {
+    for last in ["", "Dune is on shelf B4."] {
+        let said = vec![calls(&[find("Dune")]), Scripted::Text(last.to_owned())];
+        let (llm, town, told) = say(&["FindBook", "ReserveBook"], said).await;
+        assert_eq!(forced(&llm), names(&[None, None]), "{told:#?}");
+        assert_eq!(town.log.names(), ["FindBook"]);
+        assert_eq!(told.answer.status, RunStatus::Completed);
+    }
+}
+
+#[tokio::test]
+async fn a_read_that_the_plan_names_first_is_made_before_a_decision_is_asked_for() {
+    let refused = ("FindBook", json!({"title": 5}));
+    let by_force = vec![refused, next("ReserveBook"), ("ReserveBook", arguments_of("ReserveBook"))];
+    let (llm, town, _) = reserve(&["FindBook", "ReserveBook"], "", by_force).await;
+    let order = [None, Some("FindBook"), None, Some("NextCall"), Some("ReserveBook"), None];
+    assert_eq!(forced(&llm), names(&order));
+    assert_eq!(town.log.names(), ["ReserveBook"]);
+}
+
+#[tokio::test]
+async fn a_decision_is_read_however_the_model_is_forced() {
+    for forcing in [Forcing::Required, Forcing::JsonSchema] {
+        let replies = [next("ReserveBook"), ("ReserveBook", arguments_of("ReserveBook"))];
+        let play = Play::of(library(&["ReserveBook"])).scene(move |request, _| {
+            let said = forced_tool(request).and_then(|name| replies.iter().find(|(of, _)| *of == name));
+            said.map_or(Scripted::Text(String::new()), |(_, reply)| Scripted::forced(request, reply.clone()))
+        });
+        let llm = play.start();
+        let town = Town::open(&llm, |config| config.llm.models[0].forcing = forcing).await;
+        let told = town.ask("Reserve Dune.").await;
+        assert_eq!(town.log.calls(), [("ReserveBook".to_owned(), arguments_of("ReserveBook"))], "{told:#?}");
+    }
+}
+
+#[tokio::test]
+async fn the_rules_that_decide_in_a_silent_models_place_write_nothing() {
+    let play = Play::of(library(&["ReserveBook"])).scene(|_, _| Scripted::Text(String::new()));
+    let llm = play.start();
+    let town = Town::open(&llm, |config| config.planning.fallback_enabled = true).await;
+    let told = town.ask("Reserve the book Solaris for 7 days").await;
+    assert!(town.log.calls().is_empty(), "{told:#?}");
+    assert_ne!(told.answer.status, RunStatus::Completed);
+}
+
+/// The town after one step that should book a parking space, silent where it is free, and forced to
+/// book for each of these days in turn.
+async fn book(request: &str, days: &'static [&'static str]) -> (ScriptedLlm, Town, Told) {
+    let booked = Mutex::new(days.iter());
+    let play = Play::of(plan(json!([step(1, "Parking", &["BookSpace"], Value::Null)])));
+    let play = play.scene(move |request, _| match forced_tool(request) {
+        None => Scripted::Text(String::new()),
+        Some("NextCall") => Scripted::forced(request, json!({"next": "BookSpace"})),
+        Some(_) => {
+            let day = booked.lock().unwrap().next().unwrap();
+            Scripted::forced(request, json!({"day": day, "plate": "AB123CD"}))
+        }
+    });
+    let llm = play.start();
+    let town = Town::open(&llm, |_| {}).await;
+    let told = town.ask(request).await;
+    (llm, town, told)
+}
+
+#[tokio::test]
+async fn a_forced_write_for_a_day_that_nobody_said_is_mended_or_asked_about() {
+    let words = "Book a parking space for 15 June for the plate AB123CD";
+    let (_, town, told) = book(words, &["2026-05-15", "2026-06-15"]).await;
+    assert_eq!(told.rejected(), [["reply.empty"], ["reply.unsaid"]]);
+    assert!(told.problems()[1].contains("2026-06-15"), "{:?}", told.problems());
+    assert_eq!(town.log.calls()[0].1["day"], "2026-06-15");
+    // The same wrong day again: the user is asked.
+    let (_, town, told) = book(words, &["2026-05-15", "2026-05-15"]).await;
+    assert!(town.log.calls().is_empty());
+    assert_eq!(told.answer.status, RunStatus::NeedsInput, "{told:#?}");
+    // No day was said at all: there is nothing to mend.
+    let (_, town, told) = book("Book a parking space for the plate AB123CD", &["2026-05-05"]).await;
+    assert!(town.log.calls().is_empty());
+    assert_eq!(told.answer.status, RunStatus::NeedsInput);
 }

@@ -73,6 +73,12 @@ impl Setup {
         self
     }
 
+    /// A key of the configuration that the test has not set.
+    pub fn unless_set(self, key: &str, value: impl ToString) -> Self {
+        let name = format!("PROSCENIUM__{}", key.replace('.', "__"));
+        if self.env.contains_key(&name) { self } else { self.set(key, value) }
+    }
+
     /// A key of the model, as it is written in TOML.
     pub fn model(mut self, key: &'static str, value: &str) -> Self {
         self.model.insert(key, value.to_owned());
@@ -128,7 +134,7 @@ impl Setup {
             Some(time) => builder.idle(time),
             None => builder,
         };
-        Ok(House { engine: builder.start().await?, config, tenant, dir: self.dir })
+        Ok(House { engine: Arc::new(builder.start().await?), config, tenant, dir: self.dir })
     }
 
     /// Starts the engine.
@@ -143,7 +149,7 @@ impl Setup {
 
 /// A running engine.
 pub struct House {
-    pub engine: Engine,
+    pub engine: Arc<Engine>,
     pub config: Config,
     pub tenant: TenantId,
     pub dir: Arc<TempDir>,
@@ -199,7 +205,7 @@ impl House {
 
     /// Ends the engine; what lasts stays in the directory.
     pub async fn stop(self) -> Arc<TempDir> {
-        self.engine.stop().await.unwrap();
+        self.engine.shut_down().await.unwrap();
         self.dir
     }
 }

@@ -16,6 +16,7 @@
 
 mod backend;
 pub mod corruption;
+pub mod exposition;
 mod gate;
 pub mod house;
 pub mod journal;
@@ -24,7 +25,9 @@ pub mod planner_engine;
 mod request;
 pub mod scenario;
 mod scripted;
+pub mod served;
 mod server;
+pub mod shelf;
 pub mod wire;
 
 use async_trait::async_trait;
@@ -34,6 +37,8 @@ pub use backend::{Backend, Reached};
 pub use gate::Gate;
 pub use house::{House, Setup, Told};
 pub use request::{forced_tool, is_repair, last_message, section, tool_names, tool_results};
+pub use served::{Reply, Served, Sse};
+pub use shelf::Shelf;
 pub use scripted::{Counted, End, Scripted, ScriptedCall, arguments, chunk, finish, words};
 pub use server::ScriptedLlm;
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::store::{Code, Error, Stream};
+use crate::telemetry::Outside;
 
 /// Most failed streams whose reason is kept. A forgotten one is still refused by the store, since its
 /// next number does not fit, only with another reason.
@@ -15,6 +16,9 @@ const MAX_STUCK: usize = 4096;
 
 pub(super) struct Shared {
     room: Arc<Semaphore>,
+    /// Whether somebody is shown what was written.
+    pub(super) watched: bool,
+    pub(super) outside: Outside,
     max_pending: usize,
     stuck: Mutex<Stuck>,
     commits: AtomicU64,
@@ -52,10 +56,12 @@ pub(super) fn stopped() -> Error {
 }
 
 impl Shared {
-    pub(super) fn new(max_pending: usize) -> Self {
+    pub(super) fn new(max_pending: usize, watched: bool, outside: Outside) -> Self {
         let max_pending = max_pending.min(Semaphore::MAX_PERMITS).min(u32::MAX as usize);
         Self {
             room: Arc::new(Semaphore::new(max_pending)),
+            watched,
+            outside,
             max_pending,
             stuck: Mutex::default(),
             commits: AtomicU64::new(0),

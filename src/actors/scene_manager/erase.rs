@@ -39,7 +39,7 @@ impl SceneManager {
         // Somebody's wish goes before what is only old.
         let any = wishes.iter().any(|wish| wish.since.is_none());
         let since = if any { None } else { wishes.iter().filter_map(|wish| wish.since).max() };
-        let (store, journal) = (self.options.store.clone(), self.options.shared.journal.clone());
+        let (store, journal) = (self.options.store.clone(), self.options.shared.load().journal.clone());
         let (tenant, session) = (self.tenant.clone(), self.session.clone());
         let work = aside(async move {
             // Its numbers begin again, also where the journal had refused one.
@@ -63,12 +63,25 @@ impl SceneManager {
         }));
     }
 
+    /// Goes on after a summary, which wishes to erase have ended early. A request that came meanwhile
+    /// was accepted, and goes before them.
+    pub(super) fn summarised(&mut self, ctx: &mut Context<Self>) {
+        if !self.erasing.is_empty() && self.queue.is_empty() {
+            return self.erase(None, ctx);
+        }
+        for wish in std::mem::take(&mut self.erasing) {
+            let _ = wish.reply.send(Err(session_busy(&self.session)));
+        }
+        self.proceed(ctx);
+    }
+
     fn begin_anew(&mut self) {
         self.memory = Some(Memory::new(self.options.memory.clone()));
         self.seq = 0;
         // The account is forgotten with its last holder.
         self.account = None;
-        let budget = &self.options.shared.gateway.guards().budget;
+        let shared = self.options.shared.load();
+        let budget = &shared.gateway.guards().budget;
         self.account = Some(budget.hold_session(&self.tenant, &self.session, 0));
     }
 }
@@ -78,9 +91,14 @@ impl Handler<Erase> for SceneManager {
 
     fn handle(&mut self, wish: Erase, ctx: &mut Context<Self>) {
         self.received += 1;
-        let busy = self.busy || !self.queue.is_empty() || !self.early.is_empty();
+        let run = self.busy && self.summary.is_none();
+        let busy = run || !self.queue.is_empty() || !self.early.is_empty();
         if busy || self.erasing.len() >= self.options.max_queued {
             let _ = wish.reply.send(Err(session_busy(&self.session)));
+        } else if let Some(summary) = &self.summary {
+            // It is of no use any more; what it has cost is recorded first.
+            summary.cancel();
+            self.erasing.push(wish);
         } else if self.memory.is_some() {
             self.erasing.push(wish);
             self.erase(None, ctx);

@@ -6,28 +6,21 @@ mod request;
 mod retry;
 mod stream;
 
-use actix_web::http::Method;
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::app::App;
+use super::sse::ServerEvent;
 use super::who::Who;
-use super::{at, body, chat};
+use super::{body, chat};
 use completion::Completion;
 pub(crate) use error::{Error, ErrorBody};
 use request::CompletionRequest;
-pub(crate) use retry::Orphans;
+pub(crate) use retry::{Delivery, Key, Tries};
 
 /// The name under which this server is a model.
 pub(crate) const MODEL: &str = "proscenium";
-
-pub(super) fn routes(config: &mut web::ServiceConfig) {
-    config
-        .service(at("/v1/chat/completions", [(Method::POST, web::post().to(completions))]))
-        .service(at("/v1/models", [(Method::GET, web::get().to(models))]))
-        .service(at("/v1/models/{model}", [(Method::GET, web::get().to(model))]));
-}
 
 /// Asks the assistant in the OpenAI protocol.
 ///
@@ -39,7 +32,7 @@ pub(super) fn routes(config: &mut web::ServiceConfig) {
         ("X-Session-Id" = Option<String>, Header, description = "the conversation, to be kept here"),
         ("Idempotency-Key" = Option<String>, Header, description = "sending it twice is sending it once")),
     responses(
-        (status = 200, content((Completion = "application/json"), (String = "text/event-stream"))),
+        (status = 200, content((Completion = "application/json"), (ServerEvent = "text/event-stream"))),
         (status = "default", body = ErrorBody)))]
 pub(crate) async fn completions(
     app: web::Data<App>,
@@ -55,28 +48,35 @@ pub(crate) async fn completions(
     let key = retry::Key::of(&who, &request, session.as_ref(), &body);
     let idempotency = chat::idempotency(&request)?;
     let tenant = who.tenant.clone();
-    let accepted = match app.orphans.take(&key, &request) {
-        Some(run) => chat::join(&app, &tenant, run).await?,
+    // A name of its own tells a further try better than anything else.
+    let joined = (idempotency.is_none() && retry::is_further(&request)).then(|| app.tries.join(&key)).flatten();
+    let mut accepted = match joined {
+        Some(delivery) => chat::join(&app, &tenant, delivery).await?,
         None => {
             let talk = body.talk(app.options.max_messages)?;
-            chat::accept(&app, talk.into_request(who, session, idempotency, false)).await?
+            let asked = talk.into_request(who, session, idempotency, false);
+            chat::accept(&app, asked, Some(key.clone())).await.inspect_err(|problem| {
+                if let (None, Some(seconds)) = (problem.run_id, problem.retry_after) {
+                    app.tries.refused(key, seconds);
+                }
+            })?
         }
     };
-    let delivery = app.orphans.delivery(key, accepted.run);
     let told = |fault| Error::from(chat::told(fault, accepted.run));
     if streamed {
         let events = app.engine.stream(&tenant, accepted.run, None).await.map_err(told)?;
-        return Ok(stream::reply(&app.options, accepted, events, with_usage, delivery));
+        return Ok(stream::reply(&app.options, accepted, events, with_usage));
     }
-    let (run, session) = (accepted.run, accepted.session.clone());
-    let answer = accepted.answer.await.unwrap_or_else(|_| Err(chat::lost(run))).map_err(told)?;
-    delivery.delivered();
+    let (run, session, again) = (accepted.run, accepted.session.clone(), accepted.again);
+    let answer = (&mut accepted.answer).await.unwrap_or_else(|_| Err(chat::lost(run)));
+    accepted.sent();
+    let answer = answer.map_err(|fault| chat::told(fault, run))?;
     if let Some(problem) = chat::failure(&answer) {
         return Err(problem.into());
     }
     let mut response = HttpResponse::Ok();
     response.insert_header(("x-run-id", run.to_string())).insert_header(("x-session-id", session.to_string()));
-    if accepted.again {
+    if again {
         response.insert_header(("idempotent-replayed", "true"));
     }
     Ok(response.json(Completion::of(&answer)))

@@ -15,8 +15,10 @@ use super::error::Error;
 #[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 pub(crate) struct CompletionRequest {
     /// `proscenium`.
+    #[schema(pattern = "^proscenium$")]
     pub(crate) model: String,
     /// The conversation; the last message of the user is the request.
+    #[schema(min_items = 1)]
     pub(crate) messages: Vec<InputMessage>,
     /// Whether the answer is streamed.
     #[serde(default)]
@@ -42,6 +44,7 @@ pub(crate) struct CompletionRequest {
     pub(crate) response_format: Option<Value>,
     /// Only 1.
     #[serde(default)]
+    #[schema(minimum = 1, maximum = 1)]
     pub(crate) n: Option<u32>,
     /// Not served.
     #[serde(default)]
@@ -71,6 +74,7 @@ pub(crate) struct StreamOptions {
 #[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 pub(crate) struct InputMessage {
     /// `system`, `developer`, `user` or `assistant`.
+    #[schema(pattern = "^(system|developer|user|assistant)$")]
     pub(crate) role: String,
     /// Text, or parts of type `text`.
     #[serde(default)]
@@ -96,7 +100,7 @@ pub(crate) enum Content {
 pub(crate) struct Part {
     /// Only `text`.
     #[serde(rename = "type")]
-    #[schema(rename = "type")]
+    #[schema(rename = "type", pattern = "^text$")]
     pub(crate) kind: String,
     /// The text.
     #[serde(default)]

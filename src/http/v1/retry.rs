@@ -1,13 +1,18 @@
 //! Clients that send again by themselves when a connection breaks.
 //!
 //! The official clients do so without a key that would tell one request from another, and number their
-//! tries (`x-stainless-retry-count`). So a run whose client went away before it had its answer is
-//! remembered for a while by what was asked; a further try of the same words, from the same place and in
-//! the same name, gets that run instead of another. Each such run is given to one try only, and a first
-//! try never gets one: who begins with the same words by chance meets nobody.
+//! tries (`x-stainless-retry-count`). So each run is remembered for a while by what was asked, by whom and
+//! from where, with what became of its client. A further try of the same words gets
+//!
+//! 1. the run of a client that went away before it had its answer;
+//! 2. else a run of its own, where an equal request was refused before it was accepted: it is that one's;
+//! 3. else the run of an equal request that waits still or was just answered: a break that nobody here
+//!    noticed looks like that, as when the answer was lost on its way.
+//!
+//! A first try never gets another's run: who begins with the same words by chance meets nobody.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use actix_web::HttpRequest;
@@ -17,9 +22,13 @@ use super::super::who::Who;
 use super::request::CompletionRequest;
 use crate::run::{RunId, SessionId};
 
-/// How long a run without a client is kept for a further try; the clients' own timeout is ten minutes.
+/// How long a run is kept for a further try; the clients' own timeout is ten minutes.
 const KEPT: Duration = Duration::from_secs(900);
-/// Most such runs.
+/// How long after its answer was sent. The clients wait eight seconds at most between two tries.
+const ANSWERED: Duration = Duration::from_secs(30);
+/// How long after the moment for which a refused client was told to come again.
+const REFUSED: Duration = Duration::from_secs(10);
+/// Most runs and refusals.
 const MOST: usize = 10_000;
 
 /// What makes two requests the same.
@@ -46,88 +55,217 @@ impl Key {
     }
 }
 
-/// Runs whose clients went away.
+/// Whether this is a further try, as its client says.
+pub(crate) fn is_further(request: &HttpRequest) -> bool {
+    let tries = request.headers().get("x-stainless-retry-count").and_then(|value| value.to_str().ok());
+    tries.and_then(|tries| tries.trim().parse::<u32>().ok()).is_some_and(|tries| tries > 0)
+}
+
+/// Runs and refusals of late, by what was asked.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Orphans(Arc<Mutex<Kept>>);
+pub(crate) struct Tries(Arc<Mutex<Kept>>);
 
 #[derive(Debug, Default)]
 struct Kept {
-    runs: HashMap<Key, VecDeque<RunId>>,
-    ages: VecDeque<(Instant, Key)>,
+    asked: HashMap<Key, Vec<Entry>>,
+    /// Every entry, the oldest first.
+    ages: VecDeque<(Instant, Key, u64)>,
+    next: u64,
 }
 
-impl Orphans {
-    /// The run that this request is a further try for.
-    pub(crate) fn take(&self, key: &Key, request: &HttpRequest) -> Option<RunId> {
-        let tries = request.headers().get("x-stainless-retry-count")?.to_str().ok()?;
-        if tries.trim().parse::<u32>().ok()? == 0 {
+/// A run that was accepted, or a refusal.
+#[derive(Debug)]
+struct Entry {
+    number: u64,
+    what: What,
+}
+
+#[derive(Debug)]
+enum What {
+    Run {
+        run: RunId,
+        /// Clients that wait for its answer.
+        waiting: usize,
+        /// When its answer was sent; none where the last client went away without it.
+        answered: Option<Instant>,
+    },
+    /// The next try is not before this one's end a further try of an accepted request.
+    Refused { until: Instant },
+}
+
+impl Tries {
+    /// The run that a further try is for, with the wait for its answer begun.
+    pub(crate) fn join(&self, key: &Key) -> Option<Delivery> {
+        self.join_at(key, Instant::now())
+    }
+
+    fn join_at(&self, key: &Key, now: Instant) -> Option<Delivery> {
+        let mut kept = self.kept();
+        kept.forget(now);
+        let entries = kept.asked.get_mut(key)?;
+        let fresh = |at: &Instant| now.duration_since(*at) < ANSWERED;
+        let place = |wanted: &dyn Fn(&What) -> bool| entries.iter().position(|entry| wanted(&entry.what));
+        let lost = place(&|what| matches!(what, What::Run { waiting: 0, answered: None, .. }));
+        let refused = place(&|what| matches!(what, What::Refused { until } if now < *until));
+        let waits = place(&|what| matches!(what, What::Run { waiting: 1.., .. }));
+        let answered = place(&|what| matches!(what, What::Run { answered: Some(at), .. } if fresh(at)));
+        if let (None, Some(refused)) = (lost, refused) {
+            entries.remove(refused);
             return None;
         }
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.forget(Instant::now());
-        let runs = kept.runs.get_mut(key)?;
-        let run = runs.pop_front();
-        if runs.is_empty() {
-            kept.runs.remove(key);
-        }
-        run
+        let entry = entries.get_mut(lost.or(waits).or(answered)?)?;
+        let What::Run { run, waiting, .. } = &mut entry.what else { return None };
+        *waiting += 1;
+        Some(Delivery { tries: self.clone(), key: key.clone(), number: entry.number, run: *run, sent: false })
     }
 
-    /// Watches over the answer of `run`: if it is dropped before it was delivered, the client has gone.
-    pub(crate) fn delivery(&self, key: Key, run: RunId) -> Delivery {
-        Delivery { orphans: self.clone(), key: Some(key), run }
+    /// Watches over the answer of a run that was just accepted.
+    pub(crate) fn accepted(&self, key: Key, run: RunId) -> Delivery {
+        let number = self.kept().add(key.clone(), What::Run { run, waiting: 1, answered: None }, Instant::now());
+        Delivery { tries: self.clone(), key, number, run, sent: false }
     }
 
-    fn add(&self, key: Key, run: RunId) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    /// A request was refused before it was accepted; its client may come again in so many seconds.
+    pub(crate) fn refused(&self, key: Key, seconds: u64) {
         let now = Instant::now();
-        kept.forget(now);
-        kept.ages.push_back((now, key.clone()));
-        kept.runs.entry(key).or_default().push_back(run);
+        let until = now + Duration::from_secs(seconds.min(KEPT.as_secs())) + REFUSED;
+        self.kept().add(key, What::Refused { until }, now);
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn ended(&self, delivery: &Delivery) {
+        let mut kept = self.kept();
+        let entries = kept.asked.get_mut(&delivery.key).into_iter().flatten();
+        for entry in entries.filter(|entry| entry.number == delivery.number) {
+            if let What::Run { waiting, answered, .. } = &mut entry.what {
+                *waiting = waiting.saturating_sub(1);
+                *answered = delivery.sent.then(Instant::now);
+            }
+        }
     }
 }
 
 impl Kept {
-    /// Drops what is too old or too much. A key's oldest run goes first, as it came.
+    fn add(&mut self, key: Key, what: What, now: Instant) -> u64 {
+        self.forget(now);
+        self.next += 1;
+        let number = self.next;
+        self.ages.push_back((now, key.clone(), number));
+        self.asked.entry(key).or_default().push(Entry { number, what });
+        number
+    }
+
+    /// Drops what is too old or too much.
     fn forget(&mut self, now: Instant) {
-        while let Some((since, _)) = self.ages.front() {
+        while let Some((since, key, number)) = self.ages.front() {
             if now.duration_since(*since) < KEPT && self.ages.len() < MOST {
                 break;
             }
-            let Some((_, key)) = self.ages.pop_front() else { break };
-            // Those that were taken have left fewer runs than ages: only a surplus is dropped.
-            let left = self.ages.iter().filter(|(_, other)| *other == key).count();
-            if let Some(runs) = self.runs.get_mut(&key) {
-                while runs.len() > left {
-                    runs.pop_front();
-                }
-                if runs.is_empty() {
-                    self.runs.remove(&key);
+            if let Some(entries) = self.asked.get_mut(key) {
+                entries.retain(|entry| entry.number != *number);
+                if entries.is_empty() {
+                    self.asked.remove(key);
                 }
             }
+            self.ages.pop_front();
         }
     }
 }
 
-/// An answer on its way to its client.
+/// An answer on its way to its client. If it is dropped before it was sent, the client has gone.
 #[derive(Debug)]
 pub(crate) struct Delivery {
-    orphans: Orphans,
-    key: Option<Key>,
-    run: RunId,
+    tries: Tries,
+    key: Key,
+    number: u64,
+    pub(crate) run: RunId,
+    sent: bool,
 }
 
 impl Delivery {
-    /// The client has it.
-    pub(crate) fn delivered(mut self) {
-        self.key = None;
+    /// The answer is handed to the connection.
+    pub(crate) fn sent(mut self) {
+        self.sent = true;
     }
 }
 
 impl Drop for Delivery {
     fn drop(&mut self) {
-        if let Some(key) = self.key.take() {
-            self.orphans.add(key, self.run);
+        self.tries.ended(self);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(number: u128) -> RunId {
+        RunId(uuid::Uuid::from_u128(number))
+    }
+
+    const KEY: Key = Key([1; 32]);
+
+    #[test]
+    fn every_client_that_went_away_finds_a_run_of_its_own() {
+        let tries = Tries::default();
+        drop((tries.accepted(KEY, run(1)), tries.accepted(KEY, run(2))));
+        assert!(tries.join(&Key([2; 32])).is_none());
+        let (first, second) = (tries.join(&KEY).unwrap(), tries.join(&KEY).unwrap());
+        assert_ne!(first.run, second.run);
+        // It went away once more.
+        let gone = first.run;
+        drop(first);
+        assert_eq!(tries.join(&KEY).unwrap().run, gone);
+        drop(second);
+    }
+
+    #[test]
+    fn an_answer_that_was_sent_may_have_been_lost_on_its_way() {
+        let tries = Tries::default();
+        tries.accepted(KEY, run(1)).sent();
+        for _ in 0..2 {
+            let again = tries.join(&KEY).unwrap();
+            assert_eq!(again.run, run(1));
+            again.sent();
         }
+        assert!(tries.join_at(&KEY, Instant::now() + ANSWERED).is_none());
+    }
+
+    #[test]
+    fn a_break_that_was_not_noticed_leads_to_the_run_that_waits() {
+        let tries = Tries::default();
+        let waits = tries.accepted(KEY, run(1));
+        assert_eq!(tries.join(&KEY).unwrap().run, run(1));
+        drop(waits);
+    }
+
+    #[test]
+    fn who_was_refused_gets_a_run_of_its_own() {
+        let tries = Tries::default();
+        tries.accepted(KEY, run(1)).sent();
+        tries.refused(KEY, 1);
+        assert!(tries.join(&KEY).is_none());
+        assert_eq!(tries.join(&KEY).unwrap().run, run(1));
+        tries.refused(KEY, 1);
+        // It never came back.
+        let later = Instant::now() + Duration::from_secs(1) + REFUSED;
+        assert_eq!(tries.join_at(&KEY, later).unwrap().run, run(1));
+    }
+
+    #[test]
+    fn only_so_much_is_kept_and_only_for_so_long() {
+        let tries = Tries::default();
+        for number in 0..=MOST {
+            let mut key = [0; 32];
+            key[..8].copy_from_slice(&(number as u64).to_le_bytes());
+            drop(tries.accepted(Key(key), run(number as u128)));
+        }
+        assert_eq!(tries.kept().asked.len(), MOST);
+        assert!(tries.join(&Key([0; 32])).is_none());
+        tries.kept().forget(Instant::now() + KEPT);
+        assert!(tries.kept().asked.is_empty() && tries.kept().ages.is_empty());
     }
 }

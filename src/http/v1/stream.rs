@@ -12,7 +12,6 @@ use super::super::sse::{self, alive};
 use super::MODEL;
 use super::completion::{self, CompletionUsage};
 use super::error::Error;
-use super::retry::Delivery;
 use crate::config::{Progress, Server};
 use crate::public::{PublicEvent, PublicStream};
 
@@ -20,7 +19,6 @@ use crate::public::{PublicEvent, PublicStream};
 struct Chunks {
     events: PublicStream,
     accepted: Accepted,
-    delivery: Delivery,
     head: Value,
     with_usage: bool,
     progress: Progress,
@@ -35,7 +33,6 @@ pub(super) fn reply(
     accepted: Accepted,
     events: PublicStream,
     with_usage: bool,
-    delivery: Delivery,
 ) -> HttpResponse {
     let (run, session) = (accepted.run, accepted.session.to_string());
     let head = json!({
@@ -44,7 +41,6 @@ pub(super) fn reply(
     let chunks = Chunks {
         events,
         accepted,
-        delivery,
         head,
         with_usage,
         progress: options.progress,
@@ -105,11 +101,11 @@ impl Chunks {
     }
 
     /// What stands behind the last event: the end, or why there is none.
-    async fn end(self) -> Bytes {
+    async fn end(mut self) -> Bytes {
         let run = self.accepted.run;
+        let ended = (&mut self.accepted.answer).await.unwrap_or_else(|_| Err(chat::lost(run)));
+        self.accepted.sent();
         let (head, with_usage) = (self.head, self.with_usage);
-        let ended = self.accepted.answer.await.unwrap_or_else(|_| Err(chat::lost(run)));
-        self.delivery.delivered();
         let told = ended.map_err(|fault| chat::told(fault, run));
         let answer = told.and_then(|answer| chat::failure(&answer).map_or(Ok(answer), Err));
         let mut end = match answer {

@@ -23,6 +23,9 @@ pub enum Scope {
 }
 
 impl Scope {
+    /// Every scope.
+    pub const ALL: [Scope; 4] = [Scope::Run, Scope::Session, Scope::Tenant, Scope::Day];
+
     fn key(self) -> &'static str {
         match self {
             Scope::Run => "budget.run_usd",
@@ -166,14 +169,26 @@ pub(super) struct Ledger {
     accounts: HashMap<Key, Account>,
     today: Date,
     stats: Stats,
+    /// How often the budget of each scope refused, in the order of [`Scope::ALL`].
+    refused_by: [u64; 4],
+}
+
+/// In nano-USD, in the order of [`Scope::ALL`].
+fn limits(options: &Options) -> [Option<u64>; 4] {
+    // A float's cast to an integer saturates, and NaN becomes 0.
+    let nano = |usd: Option<f64>| usd.map(|usd| (usd * 1e9).round() as u64);
+    [options.run_usd, options.session_usd, options.tenant_usd, options.day_usd].map(nano)
 }
 
 impl Ledger {
     pub(super) fn new(options: &Options, today: Date) -> Self {
-        // A float's cast to an integer saturates, and NaN becomes 0.
-        let nano = |usd: Option<f64>| usd.map(|usd| (usd * 1e9).round() as u64);
-        let limits = [options.run_usd, options.session_usd, options.tenant_usd, options.day_usd].map(nano);
-        Self { limits, accounts: HashMap::new(), today, stats: Stats::default() }
+        let limits = limits(options);
+        Self { limits, accounts: HashMap::new(), today, stats: Stats::default(), refused_by: [0; 4] }
+    }
+
+    /// Other limits from here on; what was spent stays spent.
+    pub(super) fn relimit(&mut self, options: &Options) {
+        self.limits = limits(options);
     }
 
     pub(super) fn limit(&self, scope: Scope) -> Option<u64> {
@@ -200,8 +215,11 @@ impl Ledger {
     }
 
     pub(super) fn seed(&mut self, tenant: &TenantId, total: u64, today: u64) {
-        self.accounts.entry(Key::Tenant(tenant.clone())).or_default().spent = total;
-        self.accounts.entry(Key::Day(tenant.clone())).or_default().spent = today;
+        // What was spent since the journal was read is in the account already.
+        for (key, spent) in [(Key::Tenant(tenant.clone()), total), (Key::Day(tenant.clone()), today)] {
+            let account = self.accounts.entry(key).or_default();
+            account.spent = account.spent.max(spent);
+        }
     }
 
     pub(super) fn hold(&mut self, key: Key, spent: u64) {
@@ -234,6 +252,7 @@ impl Ledger {
             // What costs nothing is never refused.
             if amount > 0 && taken > limit {
                 self.stats.refused += 1;
+                self.refused_by[scope as usize] += 1;
                 let renews = (scope == Scope::Day).then(|| next_midnight(now)).flatten();
                 return Err(Refusal {
                     scope,
@@ -270,6 +289,21 @@ impl Ledger {
     pub(super) fn figures(&self, key: &Key) -> Figures {
         let account = self.accounts.get(key);
         account.map_or_else(Figures::default, |a| Figures { spent: a.spent, reserved: a.reserved })
+    }
+
+    /// What the account of each scope has spent that has spent most.
+    pub(super) fn most_spent(&self) -> [(Scope, u64); 4] {
+        let mut most = Scope::ALL.map(|scope| (scope, 0));
+        for (key, account) in &self.accounts {
+            let (_, spent) = &mut most[key.scope() as usize];
+            *spent = account.spent.max(*spent);
+        }
+        most
+    }
+
+    /// How often each budget refused.
+    pub(super) fn refused_by(&self) -> [(Scope, u64); 4] {
+        Scope::ALL.map(|scope| (scope, self.refused_by[scope as usize]))
     }
 
     #[cfg(test)]

@@ -47,6 +47,12 @@ impl Budget {
         Self { inner: Arc::new(Inner { ledger, now: Box::new(now) }) }
     }
 
+    /// Other limits from here on; what was spent stays spent. Where a tenant was not limited before, tell
+    /// what it has spent by [`Budget::seed`].
+    pub fn relimit(&self, options: &Options) {
+        self.ledger().0.relimit(options);
+    }
+
     /// What was spent before this process began, in nano-USD: `total` ever, `today` of it today.
     pub fn seed(&self, tenant: &TenantId, total: u64, today: u64) {
         let (mut ledger, _) = self.ledger();
@@ -104,6 +110,17 @@ impl Budget {
     /// What happened since the start.
     pub fn stats(&self) -> Stats {
         self.ledger().0.stats()
+    }
+
+    /// Attempts that were refused since the start, by the budget that refused them.
+    pub fn refused_by(&self) -> [(Scope, u64); 4] {
+        self.ledger().0.refused_by()
+    }
+
+    /// What the run, the conversation, the tenant and the tenant's day have spent that have spent most,
+    /// in nano-USD.
+    pub fn most_spent(&self) -> [(Scope, u64); 4] {
+        self.ledger().0.most_spent()
     }
 
     /// The limit of a scope in nano-USD, where there is one.

@@ -63,6 +63,15 @@ impl std::fmt::Display for Refusal {
     }
 }
 
+/// Attempts that were refused since the start.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// By a limit of their tenant.
+    pub tenant: u64,
+    /// By a limit of their model.
+    pub model: u64,
+}
+
 /// The limits; clones share them.
 #[derive(Clone)]
 pub struct Limits {
@@ -74,7 +83,8 @@ struct Inner {
     /// As many as there are tenants, which are configured.
     tenants: Mutex<HashMap<TenantId, Gate>>,
     models: HashMap<String, Gate>,
-    refused: AtomicU64,
+    refused_tenant: AtomicU64,
+    refused_model: AtomicU64,
     clock: Ticks,
 }
 
@@ -219,7 +229,8 @@ impl Limits {
             options: options.clone(),
             tenants: Mutex::default(),
             models,
-            refused: AtomicU64::new(0),
+            refused_tenant: AtomicU64::new(0),
+            refused_model: AtomicU64::new(0),
             clock,
         };
         Self { inner: Arc::new(inner) }
@@ -242,16 +253,25 @@ impl Limits {
             }
             Ok(Turn { entered })
         };
-        let result = entered.await;
-        if result.is_err() {
-            self.inner.refused.fetch_add(1, Relaxed);
+        let result: Result<Turn, Refusal> = entered.await;
+        if let Err(refusal) = &result {
+            let Inner { refused_tenant, refused_model, .. } = &*self.inner;
+            let count = if refusal.models { refused_model } else { refused_tenant };
+            count.fetch_add(1, Relaxed);
         }
         result
     }
 
     /// Attempts that were refused since the start.
     pub fn refused(&self) -> u64 {
-        self.inner.refused.load(Relaxed)
+        let Stats { tenant, model } = self.stats();
+        tenant + model
+    }
+
+    /// The same, by whose limit it was.
+    pub fn stats(&self) -> Stats {
+        let Inner { refused_tenant, refused_model, .. } = &*self.inner;
+        Stats { tenant: refused_tenant.load(Relaxed), model: refused_model.load(Relaxed) }
     }
 
     fn tenant(&self, tenant: &TenantId) -> Option<Gate> {

@@ -177,7 +177,9 @@ fn announced(field: &Field, all: &[Field], source: &Source) -> Option<(usize, us
         return Some((i, stop(source, i, all, field)));
     }
     let colon = tokens.iter().position(|t| t.raw == ":");
-    let colon = colon.filter(|i| !pronouns::hands_back(&tokens[i + 1..]));
+    // "…: ci prenoti un tavolo?" asks; it is no note.
+    let asks = tokens[end].raw == "?" && !field.required;
+    let colon = colon.filter(|i| !asks && !pronouns::hands_back(&tokens[i + 1..]));
     colon.filter(|i| *i < end && !source.used[i + 1]).map(|i| (i + 1, stop(source, i + 1, all, field)))
 }
 

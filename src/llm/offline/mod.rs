@@ -90,6 +90,19 @@ impl Offline {
     }
 }
 
+/// The question for arguments that only the user can say, in the user's language where the rules speak
+/// it: `missing` names properties of the JSON Schema `parameters`.
+pub fn question(parameters: &Value, missing: &[&str], language: &str) -> String {
+    let fields = schema::fields(parameters);
+    let missing: Vec<_> = fields.iter().filter(|f| missing.contains(&f.name.as_str())).collect();
+    ask::question(&missing, prompt::Lang::of(language))
+}
+
+/// The days that a text speaks of, as the rules read it.
+pub fn days(text: &str, now: &jiff::Zoned) -> Vec<jiff::civil::Date> {
+    source::Source::new(text, now).found.days.iter().map(|day| day.date).collect()
+}
+
 fn forced(request: &Request, usual: &str, arguments: Value) -> ReplyCall {
     let name = match &request.choice {
         Choice::Forced(name) => name.clone(),

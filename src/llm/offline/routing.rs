@@ -37,6 +37,8 @@ struct Word {
     special: bool,
     name: bool,
     code: bool,
+    /// It stands for a thing without naming it.
+    vague: bool,
 }
 
 impl Word {
@@ -126,6 +128,7 @@ impl Index {
         let near = near && clause.back;
         let (mut cover, mut total, mut strength) = (0.0, 0.0, 0.0_f64);
         let (mut subject, mut action, mut unknown, mut unmatched) = (0.0_f64, 0.0_f64, 0, 0);
+        let mut vague = 0;
         let mut plain: Vec<(f64, &Word)> = Vec::new();
         let mut there = clause.slots;
         // The verb it opens with is the tool's own: "ricordami di …", "report that …".
@@ -152,7 +155,9 @@ impl Index {
                 (_, true) => word.weight.min(0.35),
                 _ => word.weight,
             };
-            unknown += usize::from(word.strange() && word.weight > 0.5 && !object);
+            let strange = word.strange() && word.weight > 0.5 && !object;
+            unknown += usize::from(strange);
+            vague += usize::from(strange && word.vague);
             unmatched += usize::from(word.matches.is_empty() && word.weight > 0.45);
             cover += weight * best;
             strength += if word.kind == Sort::Subject { weight * best } else { 0.0 };
@@ -230,7 +235,7 @@ impl Index {
                 .iter()
                 .any(|word| features(word).similarity(thing) > 0.8)
         });
-        let called = clause.stock && !itself && !tool.writes() && subject >= 0.5 && unknown == 0;
+        let called = clause.stock && !itself && !tool.writes() && subject >= 0.5 && unknown == vague;
         Some((score, called))
     }
 
@@ -326,6 +331,7 @@ impl Index {
                 special: lexicon::is_special(&own.concepts),
                 name: false,
                 code: coded,
+                vague: token.is(lexicon::VAGUE),
             });
         }
         // A question word and one strange word: the strange word is a name.
@@ -345,9 +351,7 @@ impl Index {
                 word.weight *= 2.5 / unknown;
             }
         }
-        let back = tokens
-            .iter()
-            .any(|t| t.is(lexicon::BACK) || t.norm.ends_with("melo") || t.norm.ends_with("mela"));
+        let back = tokens.iter().any(|t| t.is(lexicon::BACK)) || pronouns::hands_back(&tokens);
         let orders = lead.and_then(|n| words.get(n)).is_some_and(|w| w.kind == Sort::Action) && !looks;
         let wish = !there[4]
             && (orders
@@ -413,13 +417,19 @@ fn asks_for_stock(tokens: &[Token]) -> (bool, Option<Rc<Features>>) {
     (has || words.first().is_some_and(|t| t.is(&["has"])), None)
 }
 
-/// Whether the words give the tool an argument.
+/// Whether the words give the tool an argument; of a name a capital says that it is one.
 fn has_value(entry: &Entry, words: &str, today: Date) -> bool {
     let Ok(now) = today.to_zoned(jiff::tz::TimeZone::UTC) else { return false };
     let filled = arguments::fill(&entry.fields, words, &now, &[], false);
-    let said =
-        |f: &&Field| !matches!(f.kind, Kind::Fixed(_)) && filled.values.get(&f.name) != f.default.as_ref();
-    entry.fields.iter().filter(said).any(|f| filled.values.contains_key(&f.name))
+    entry.fields.iter().filter_map(|f| Some((f, filled.values.get(&f.name)?))).any(|(f, value)| {
+        match f.kind {
+            Kind::Fixed(_) => false,
+            Kind::Place | Kind::Person | Kind::Thing | Kind::Id => {
+                value.as_str().is_some_and(|v| v.chars().any(|c| c.is_uppercase() || c.is_ascii_digit()))
+            }
+            _ => f.default.as_ref() != Some(value),
+        }
+    })
 }
 
 /// How alike a clause and an example are, from 0 to 1.

@@ -32,7 +32,14 @@ pub(super) enum Move {
 pub(super) fn next(request: &Request, prompt: &Prompt) -> Move {
     let lang = prompt.language();
     let done = render::outcomes(&request.messages);
-    let tools: Vec<&ToolSpec> = request.tools.iter().filter(|t| t.name != "AskUser").collect();
+    // What comes next these rules say by doing it, so they never take the question for a decision.
+    let mut tools: Vec<&ToolSpec> =
+        request.tools.iter().filter(|t| !["AskUser", "NextCall"].contains(&t.name.as_str())).collect();
+    if let Choice::Forced(name) = &request.choice
+        && tools.iter().any(|t| t.name == *name)
+    {
+        tools.retain(|t| t.name == *name);
+    }
     if !done.is_empty() {
         if let Some(step) = Step::read(prompt, &tools).and_then(|s| s.after(&done)) {
             return step;

@@ -35,7 +35,11 @@ pub fn read(reply: &Reply, tool: &str, mode: Reader) -> Result<Value, Vec<Proble
 /// Calls that a model wrote as text in place of real ones, for questions that force nothing: each must
 /// name one of `offered` beside its arguments. Empty where there are none or the text was cut off.
 pub fn calls_in_text(text: &str, offered: &[&str]) -> Vec<ReplyCall> {
-    let Ok(said) = said(without_thoughts(text)) else { return Vec::new() };
+    let text = without_thoughts(text);
+    if let Some((name, arguments)) = after_its_name(text, offered) {
+        return vec![ReplyCall { id: "text_1".to_owned(), name: name.to_owned(), arguments }];
+    }
+    let Ok(said) = said(text) else { return Vec::new() };
     let calls = said.into_iter().filter_map(|said| {
         let written = said.name?;
         let name = offered.iter().find(|name| same(name, &written))?;
@@ -47,6 +51,24 @@ pub fn calls_in_text(text: &str, offered: &[&str]) -> Vec<ReplyCall> {
         arguments: Value::Object(arguments).to_string(),
     };
     calls.enumerate().map(named).collect()
+}
+
+/// The call that a text is and nothing else: `functions.GetWeather: {"city": "Milan"}` or
+/// `GetWeather({"city": "Milan"})`. Servers whose templates show earlier calls so lead models to write
+/// new ones so, with the signs that the template writes for quotes.
+fn after_its_name<'n>(text: &str, offered: &[&'n str]) -> Option<(&'n str, String)> {
+    let (written, rest) = text.split_once([':', '('])?;
+    let name = offered.iter().find(|name| same(name, written))?;
+    let rest = rest.trim().trim_end_matches([')', ';']);
+    if rest.is_empty() && written.trim_start().starts_with("functions.") {
+        return Some((name, "{}".to_owned()));
+    }
+    let plain =
+        [("&#34;", "\""), ("&quot;", "\""), ("&#39;", "'"), ("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&")];
+    let arguments = object(rest).or_else(|| {
+        object(&plain.iter().fold(rest.to_owned(), |text, (sign, meant)| text.replace(sign, meant)))
+    })?;
+    Some((name, arguments.to_string()))
 }
 
 /// The object that a call's arguments are, also where they are almost JSON or JSON in a string again;

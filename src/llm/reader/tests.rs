@@ -160,6 +160,28 @@ fn calls_written_as_text_are_found_if_they_name_an_offered_function() {
     assert!(calls_in_text("{\"name\": \"get_user_name\", \"arguments\": {", &["get_user_name"]).is_empty());
 }
 
+#[test]
+fn a_call_written_behind_its_name_is_found_where_it_is_all_that_is_said() {
+    for written in [
+        "functions.get_user_name: {&#34;user&#34;:&#34;k&#34;}",
+        "functions.get_user_name:\n{\"user\": \"k\"}",
+        "get_user_name({\"user\": \"k\"})",
+    ] {
+        let found = calls_in_text(written, &["get_user_name"]);
+        assert_eq!(found.len(), 1, "{written}");
+        assert_eq!(found[0].arguments, r#"{"user":"k"}"#);
+    }
+    assert_eq!(calls_in_text("functions.get_user_name:", &["get_user_name"])[0].arguments, "{}");
+    for words in [
+        "get_user_name:",
+        "get_user_name: nobody",
+        "The result of get_user_name: {}",
+        "find_user: {\"user\": \"k\"}",
+    ] {
+        assert!(calls_in_text(words, &["get_user_name"]).is_empty(), "{words}");
+    }
+}
+
 fn json_value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),

@@ -67,6 +67,7 @@ fn any_event(dice: &mut Dice, sim: &Sim) -> Event {
             text: String::new(),
             calls: words::calls(dice, state, other, 2),
             question: None,
+            next: (dice.pick(4) == 0).then(|| "write".to_owned()),
         },
         14 | 15 => Event::ToolStarted { call: number, attempt: 1 + dice.pick(2) as u32 },
         16 => Event::ToolCompleted { call: number, outcome: words::outcome(dice, 8), millis: 0 },

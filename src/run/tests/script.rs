@@ -128,7 +128,7 @@ impl Script {
             }
         });
         let (text, calls) = (String::new(), calls.collect());
-        self.tell(Event::SceneReplied { step, call, text, calls, question: None });
+        self.tell(Event::SceneReplied { step, call, text, calls, question: None, next: None });
         self.settle();
     }
 
@@ -136,7 +136,14 @@ impl Script {
     pub fn ends(&mut self, step: u32, text: &str, asks: bool) {
         let call = self.reply(Subject::Scene { step });
         let question = asks.then(words::question);
-        self.tell(Event::SceneReplied { step, call, text: text.to_owned(), calls: Vec::new(), question });
+        self.tell(Event::SceneReplied {
+            step,
+            call,
+            text: text.to_owned(),
+            calls: Vec::new(),
+            question,
+            next: None,
+        });
         self.settle();
     }
 

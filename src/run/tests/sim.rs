@@ -207,6 +207,11 @@ impl Sim {
                 let made = words::made(&self.state, plan, maker);
                 if version == 1 { Event::PlanCreated(made) } else { Event::Replanned(made) }
             }
+            Subject::Scene { step } if !self.state.steps[&step].decided && self.dice.chance(trouble, 32) => {
+                let next = Some("write".to_owned());
+                let (text, calls, question) = (String::new(), Vec::new(), None);
+                Event::SceneReplied { step, call, text, calls, question, next }
+            }
             Subject::Scene { step } => {
                 let kind = self.dice.pick(8);
                 let asks = self.dice.chance(trouble, 48);
@@ -220,6 +225,7 @@ impl Sim {
                         _ => words::calls(&mut self.dice, &self.state, step, trouble),
                     },
                     question: asks.then(words::question),
+                    next: None,
                 }
             }
             Subject::Continuation { round } => Event::Continuation {

@@ -46,8 +46,10 @@ pub struct Watch {
     ended: BTreeSet<u32>,
     asks: BTreeMap<u32, (Subject, bool)>,
     rounds: BTreeMap<u32, u32>,
-    /// By subject and round: models asked, rules asked, lost.
-    tries: BTreeMap<(Subject, u32), [u32; 2]>,
+    /// Steps whose scene's model has decided what comes next.
+    decided: BTreeSet<u32>,
+    /// By subject, round and whether it was after a decision: models asked, rules asked, lost.
+    tries: BTreeMap<(Subject, u32, bool), [u32; 2]>,
     crashes: u32,
     plans: u32,
     new_calls: u32,
@@ -69,6 +71,7 @@ impl Watch {
             ended: BTreeSet::new(),
             asks: BTreeMap::new(),
             rounds: BTreeMap::new(),
+            decided: BTreeSet::new(),
             tries: BTreeMap::new(),
             crashes: 0,
             plans: 0,
@@ -113,7 +116,11 @@ impl Watch {
                     assert!(self.completed.contains(dependency), "step {step} before {dependency}");
                 }
             }
-            Event::SceneReplied { step, call, calls, .. } => {
+            Event::SceneReplied { step, calls, next: Some(_), .. } => {
+                assert!(self.decided.insert(*step), "step {step} decides twice");
+                assert_eq!(calls.len(), 0, "a decision does nothing by itself");
+            }
+            Event::SceneReplied { step, call, calls, next: None, .. } => {
                 let round = self.rounds.entry(*step).or_default();
                 *round += 1;
                 assert!(*round <= self.settings.max_rounds, "a round too many");
@@ -198,15 +205,17 @@ impl Watch {
     fn asked(&mut self, call: u32, subject: Subject, fallback: bool) {
         assert!(self.asks.insert(call, (subject, fallback)).is_none(), "an ordinal asked twice");
         assert!(!fallback || self.settings.fallback_enabled, "the rules are asked though they are off");
-        let round = match subject {
-            Subject::Scene { step } => self.rounds.get(&step).copied().unwrap_or(0),
-            _ => 0,
+        let (round, decided) = match subject {
+            Subject::Scene { step } => {
+                (self.rounds.get(&step).copied().unwrap_or(0), self.decided.contains(&step))
+            }
+            _ => (0, false),
         };
         if let Subject::Scene { .. } = subject {
             assert!(round < self.settings.max_rounds, "a question after the last round");
         }
         let crashes = self.crashes;
-        let tries = self.tries.entry((subject, round)).or_default();
+        let tries = self.tries.entry((subject, round, decided)).or_default();
         tries[usize::from(fallback)] += 1;
         let models = self.settings.max_retries.max(1) + 1 + crashes;
         assert!(tries[0] <= models && tries[1] <= 1 + crashes, "{subject:?} is asked without end");

@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 
+use super::domains::{PARCELS, RESTAURANT, ROOMS};
 use super::support::World;
 
 const WEATHER: &str = include_str!("../../../../scenes/weather/scene.toml");
@@ -89,9 +90,13 @@ colleague = { type = "string", description = "Name of the colleague who uses it,
 "#;
 
 fn check(cases: Vec<(&str, Value)>) {
+    check_in(&[WEATHER, IDENTITY, VACATION, LIBRARY, CINECLUB, WORKSHOP], cases);
+}
+
+fn check_in(scenes: &[&str], cases: Vec<(&str, Value)>) {
     let mut wrong = Vec::new();
     for (request, want) in &cases {
-        let mut world = World::of(&[WEATHER, IDENTITY, VACATION, LIBRARY, CINECLUB, WORKSHOP]);
+        let mut world = World::of(scenes);
         let told = world.told(request);
         let calls: Vec<Value> = told.calls.iter().map(|c| json!([c.0, c.1])).collect();
         let got = match &told.question {
@@ -340,4 +345,48 @@ fn questions_near_a_scene_are_no_request_for_it() {
         "Write a story about a librarian called Nina Weber",
     ];
     check(nothing.into_iter().map(|request| (request, json!([]))).collect());
+}
+
+#[test]
+fn scenes_with_rooms_tables_and_parcels_are_asked_in_such_words_too() {
+    let scenes = [WEATHER, IDENTITY, VACATION, ROOMS, RESTAURANT, PARCELS];
+    let room = |room: &str, day: &str, start: &str, end: &str| {
+        let at = |time: &str| format!("2026-05-{day}T{time}:00+02:00");
+        one("book_room", json!({"room": room, "start": at(start), "end": at(end)}))
+    };
+    let table = |place: &str, date: &str, time: &str, guests: u32| {
+        one("reserve_table", json!({"restaurant": place, "date": date, "time": time, "party_size": guests}))
+    };
+    let redirect = |code: &str, way: &str| {
+        one("redirect_parcel", json!({"code": code, "day": "2026-05-12", "way": way}))
+    };
+    check_in(
+        &scenes,
+        vec![
+            (
+                "La sala Verdi domani dalle 10 alle 12, puoi prenotarla?",
+                room("Verdi", "05", "10:00", "12:00"),
+            ),
+            (
+                "I need room Blue on Friday from 2pm to 3pm, could you book it for me?",
+                room("Blue", "08", "14:00", "15:00"),
+            ),
+            (
+                "Siamo in quattro, sabato alle 20:30 da Nonna Pina: ci prenoti un tavolo?",
+                table("Nonna Pina", "2026-05-09", "20:30", 4),
+            ),
+            (
+                "A table for two at The Anchor on Friday at 7pm, please reserve it",
+                table("The Anchor", "2026-05-08", "19:00", 2),
+            ),
+            ("Il pacco TRK00123, dov'è?", one("track_parcel", json!({"code": "TRK00123"}))),
+            ("TRK00456 on 12 May to the neighbour, can you redirect it?", redirect("TRK00456", "neighbour")),
+            (
+                "Mi serve il pacco TRK00123 il 12 maggio nell'armadietto, potresti consegnarlo?",
+                redirect("TRK00123", "locker"),
+            ),
+            ("Who owns The Anchor?", json!([])),
+            ("Do the neighbours have a dog?", json!([])),
+        ],
+    );
 }

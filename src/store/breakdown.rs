@@ -1,0 +1,133 @@
+//! What models cost one tenant, by day, model and purpose.
+
+use std::collections::BTreeMap;
+
+use futures::TryStreamExt;
+use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use serde::{Deserialize, Serialize};
+use sqlx::Row as _;
+use sqlx::sqlite::SqliteRow;
+
+use super::Store;
+use super::error::Error;
+use super::usage::{TELL, bound};
+use crate::run::{Attempt, TenantId, Usage};
+
+/// What stands for a model or a purpose that an event of an older version does not tell.
+const OTHER: &str = "other";
+
+/// One line of a report: what a tenant's questions to one model, for one purpose, cost on one day.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct UsageRow {
+    /// The day, in the time zone of the report.
+    pub day: Date,
+    /// The configured name of the model.
+    pub model: String,
+    /// What the questions were for, as `llm.purposes` names it.
+    pub purpose: String,
+    /// Calls sent to the model.
+    pub calls: u64,
+    /// Prompt tokens, cached ones included.
+    pub input_tokens: u64,
+    /// Prompt tokens that the provider had cached.
+    pub cached_input_tokens: u64,
+    /// Completion tokens.
+    pub output_tokens: u64,
+    /// Billionths of a US dollar.
+    pub cost_nano_usd: u64,
+}
+
+/// The part of an event that a report needs.
+#[derive(Deserialize)]
+struct Told {
+    #[serde(default)]
+    usage: Usage,
+    #[serde(default)]
+    attempts: Vec<Attempt>,
+}
+
+impl Store {
+    /// What models cost `tenant` with events appended from `since` until before `until` (without
+    /// bounds, ever), by day in `zone`, model and purpose, in this order. The sums are those of
+    /// [`Store::usage`]. Reads the events of the span that cost anything, through an index.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn usage_breakdown(
+        &self,
+        tenant: &TenantId,
+        since: Option<Timestamp>,
+        until: Option<Timestamp>,
+        zone: &TimeZone,
+    ) -> Result<Vec<UsageRow>, Error> {
+        let failed = |e| Error::database(self.path(), "break down what models cost", &e);
+        // Not the whole event: a reply can be long.
+        let sql = format!(
+            "SELECT at, json_extract(body, '$.reply.model') AS model, body GLOB '{{\"type\":\"summar*' AS summary, \
+             json_object('usage', json_extract(body, '$.usage'), \
+             'attempts', json(coalesce(json_extract(body, '$.attempts'), '[]'))) AS told \
+             FROM journal WHERE tenant = ?1 AND at >= ?2 AND at < ?3 AND {TELL}"
+        );
+        let mut rows = sqlx::query(sqlx::AssertSqlSafe(sql))
+            .bind(tenant.as_str())
+            .bind(bound(since, i64::MIN))
+            .bind(bound(until, i64::MAX))
+            .fetch(self.pool());
+        let mut sums: BTreeMap<(Date, String, String), UsageRow> = BTreeMap::new();
+        while let Some(row) = rows.try_next().await.map_err(failed)? {
+            let (day, told) = read(&row, zone).map_err(failed)?;
+            for attempt in told {
+                let key = (day, attempt.model.clone(), attempt.purpose.clone());
+                let sum = sums.entry(key).or_insert_with(|| UsageRow::new(day, &attempt));
+                sum.add(attempt.usage);
+            }
+        }
+        Ok(sums.into_values().collect())
+    }
+}
+
+/// The day of an event, and its attempts that reached a model or cost anything.
+fn read(row: &SqliteRow, zone: &TimeZone) -> Result<(Date, Vec<Attempt>), sqlx::Error> {
+    let decode = |e: Box<dyn std::error::Error + Send + Sync>| sqlx::Error::Decode(e);
+    let at: i64 = row.try_get("at")?;
+    let at = Timestamp::from_nanosecond(i128::from(at)).map_err(|e| decode(e.into()))?;
+    let told: Told = serde_json::from_str(row.try_get::<&str, _>("told")?).map_err(|e| decode(e.into()))?;
+    let mut attempts = told.attempts;
+    if attempts.is_empty() {
+        let model: Option<String> = row.try_get("model")?;
+        let purpose = if row.try_get("summary")? { "summary" } else { OTHER };
+        attempts.push(Attempt {
+            model: model.filter(|model| !model.is_empty()).unwrap_or_else(|| OTHER.to_owned()),
+            purpose: purpose.to_owned(),
+            usage: told.usage,
+            ..Attempt::default()
+        });
+    }
+    attempts.retain(|attempt| attempt.usage != Usage::default());
+    Ok((at.to_zoned(zone.clone()).date(), attempts))
+}
+
+impl UsageRow {
+    fn new(day: Date, attempt: &Attempt) -> Self {
+        Self {
+            day,
+            model: attempt.model.clone(),
+            purpose: attempt.purpose.clone(),
+            calls: 0,
+            input_tokens: 0,
+            cached_input_tokens: 0,
+            output_tokens: 0,
+            cost_nano_usd: 0,
+        }
+    }
+
+    fn add(&mut self, usage: Usage) {
+        self.calls = self.calls.saturating_add(u64::from(usage.calls));
+        self.input_tokens = self.input_tokens.saturating_add(usage.input_tokens);
+        self.cached_input_tokens = self.cached_input_tokens.saturating_add(usage.cached_input_tokens);
+        self.output_tokens = self.output_tokens.saturating_add(usage.output_tokens);
+        self.cost_nano_usd = self.cost_nano_usd.saturating_add(usage.cost_nano_usd);
+    }
+}

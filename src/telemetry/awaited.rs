@@ -1,0 +1,72 @@
+//! The time in which a model or a tool was awaited: the union of the intervals of all that were.
+
+use jiff::Timestamp;
+
+const MILLI: i128 = 1_000_000;
+
+/// How long something took, in nanoseconds. It was measured by its maker in whole milliseconds and
+/// lies between two events, whose times are finer but hold the wait for the journal as well.
+pub(super) fn took(began: Option<Timestamp>, ended: Timestamp, millis: u64) -> i128 {
+    let least = i128::from(millis) * MILLI;
+    let between = began.map_or(least, |began| ended.as_nanosecond() - began.as_nanosecond());
+    between.clamp(least, least + MILLI)
+}
+
+/// Nanoseconds as seconds.
+pub(super) fn seconds(nanos: i128) -> f64 {
+    nanos.max(0) as f64 / 1e9
+}
+
+/// Intervals that do not touch, in order, in nanoseconds since 1970.
+#[derive(Debug, Default)]
+pub(super) struct Awaited(Vec<(i128, i128)>);
+
+impl Awaited {
+    /// Something was awaited for `nanos` until `ended`, which is not before what was told earlier.
+    pub(super) fn add(&mut self, ended: Timestamp, nanos: i128) {
+        let end = ended.as_nanosecond();
+        let (mut from, mut to) = (end - nanos.max(0), end);
+        while let Some(&(start, stop)) = self.0.last() {
+            if stop < from {
+                break;
+            }
+            (from, to) = (from.min(start), to.max(stop));
+            self.0.pop();
+        }
+        self.0.push((from, to));
+    }
+
+    /// All of them together.
+    pub(super) fn total(&self) -> i128 {
+        self.0.iter().map(|(from, to)| to - from).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(nanos: i128) -> Timestamp {
+        Timestamp::from_nanosecond(nanos).unwrap()
+    }
+
+    #[test]
+    fn what_overlaps_counts_once() {
+        let mut awaited = Awaited::default();
+        awaited.add(at(10), 5);
+        awaited.add(at(20), 12);
+        awaited.add(at(40), 5);
+        awaited.add(at(41), 30);
+        assert_eq!(awaited.total(), 41 - 5);
+    }
+
+    #[test]
+    fn a_wait_for_the_journal_is_not_taken_for_the_tools() {
+        let (began, ended) = (Some(at(0)), at(9 * MILLI + 500));
+        assert_eq!(took(began, ended, 2), 3 * MILLI);
+        assert_eq!(took(began, ended, 9), 9 * MILLI + 500);
+        assert_eq!(took(None, ended, 4), 4 * MILLI);
+        // A clock that was set back.
+        assert_eq!(took(Some(at(99 * MILLI)), ended, 4), 4 * MILLI);
+    }
+}

@@ -1,0 +1,95 @@
+//! Figures in Prometheus' text format.
+
+use prometheus::TextEncoder;
+use prometheus::proto::{Counter, Gauge, LabelPair, Metric, MetricFamily, MetricType};
+
+use super::{Kpis, Outside, PREFIX};
+
+/// Collects families of figures and writes them.
+#[derive(Default)]
+pub struct Exposition {
+    families: Vec<MetricFamily>,
+}
+
+/// One series: the values of its labels, and its own.
+pub(super) type Series = (Vec<String>, f64);
+
+impl Exposition {
+    /// What the subscriber has counted, and what happens outside runs.
+    pub fn new(kpis: &Kpis, outside: &Outside) -> Self {
+        let mut families = kpis.gather();
+        families.extend(outside.gather());
+        Self { families }
+    }
+
+    /// The figures of runs alone.
+    pub fn of(kpis: &Kpis) -> Self {
+        Self { families: kpis.gather() }
+    }
+
+    pub(super) fn counter(
+        &mut self,
+        name: &str,
+        help: &str,
+        labels: &[&str],
+        series: impl IntoIterator<Item = Series>,
+    ) {
+        self.family(name, help, MetricType::COUNTER, labels, series, |metric, value| {
+            let mut counter = Counter::default();
+            counter.set_value(value);
+            metric.set_counter(counter);
+        });
+    }
+
+    pub(super) fn gauge(
+        &mut self,
+        name: &str,
+        help: &str,
+        labels: &[&str],
+        series: impl IntoIterator<Item = Series>,
+    ) {
+        self.family(name, help, MetricType::GAUGE, labels, series, |metric, value| {
+            let mut gauge = Gauge::default();
+            gauge.set_value(value);
+            metric.set_gauge(gauge);
+        });
+    }
+
+    fn family(
+        &mut self,
+        name: &str,
+        help: &str,
+        kind: MetricType,
+        labels: &[&str],
+        series: impl IntoIterator<Item = Series>,
+        set: impl Fn(&mut Metric, f64),
+    ) {
+        let metric = |(values, value): Series| {
+            let pairs = labels.iter().zip(values).map(|(name, value)| {
+                let mut pair = LabelPair::default();
+                pair.set_name((*name).to_owned());
+                pair.set_value(value);
+                pair
+            });
+            let mut metric = Metric::from_label(pairs.collect());
+            set(&mut metric, value);
+            metric
+        };
+        let mut family = MetricFamily::default();
+        family.set_name(format!("{PREFIX}{name}"));
+        family.set_help(help.to_owned());
+        family.set_field_type(kind);
+        family.set_metric(series.into_iter().map(metric).collect());
+        self.families.push(family);
+    }
+
+    /// The text. A figure that has no series yet is left out.
+    pub fn text(mut self) -> String {
+        self.families.retain(|family| !family.get_metric().is_empty());
+        self.families.sort_by(|a, b| a.name().cmp(b.name()));
+        TextEncoder::new().encode_to_string(&self.families).unwrap_or_else(|error| {
+            tracing::error!(%error, "the figures cannot be written");
+            String::new()
+        })
+    }
+}

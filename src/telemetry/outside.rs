@@ -1,0 +1,150 @@
+//! What happens outside runs: what was refused for want of room, what waits, what the journal does.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use prometheus::core::Collector;
+use prometheus::proto::MetricFamily;
+use prometheus::{Histogram, HistogramOpts, HistogramVec};
+
+use super::{PREFIX, buckets};
+
+/// A part of the server that has a queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// Requests on their way to conversations.
+    SessionRegistry,
+    /// Requests that wait for their turn in their conversations.
+    SceneManager,
+    /// Questions and calls that wait for a place in their scenes.
+    Scene,
+    /// Events that wait to be written.
+    Journal,
+    /// Requests over HTTP.
+    Http,
+}
+
+impl Part {
+    /// Every part.
+    pub const ALL: [Part; 5] =
+        [Part::SessionRegistry, Part::SceneManager, Part::Scene, Part::Journal, Part::Http];
+
+    /// Its name in figures.
+    pub fn name(self) -> &'static str {
+        match self {
+            Part::SessionRegistry => "session_registry",
+            Part::SceneManager => "scene_manager",
+            Part::Scene => "scene",
+            Part::Journal => "journal",
+            Part::Http => "http",
+        }
+    }
+}
+
+/// The one place for it; clones share it.
+#[derive(Clone, Default)]
+pub struct Outside(Arc<Inner>);
+
+#[derive(Default)]
+struct Inner {
+    shed: [AtomicU64; Part::ALL.len()],
+    depth: [AtomicU64; Part::ALL.len()],
+    awake: AtomicU64,
+    commits: Commits,
+}
+
+/// Without a metric of a name that is not allowed, each of them is there.
+struct Commits {
+    seconds: Option<HistogramVec>,
+    done: Option<Histogram>,
+    failed: Option<Histogram>,
+    events: Option<Histogram>,
+}
+
+impl Default for Commits {
+    fn default() -> Self {
+        let options = HistogramOpts::new(
+            format!("{PREFIX}journal_append_duration_seconds"),
+            "Time of one commit of the journal, by outcome (ok, error).",
+        );
+        let seconds = HistogramVec::new(options.buckets(buckets::JOURNAL.to_vec()), &["outcome"]).ok();
+        let by = |outcome: &str| seconds.as_ref()?.get_metric_with_label_values(&[outcome]).ok();
+        let options = HistogramOpts::new(
+            format!("{PREFIX}journal_batch_events"),
+            "Events written in one commit of the journal.",
+        );
+        let events = Histogram::with_opts(options.buckets(buckets::BATCH.to_vec())).ok();
+        Self { done: by("ok"), failed: by("error"), seconds, events }
+    }
+}
+
+impl Outside {
+    /// `part` refused a piece of work because too much was waiting.
+    pub fn shed(&self, part: Part) {
+        self.0.shed[part as usize].fetch_add(1, Relaxed);
+        tracing::warn!(actor = part.name(), "refused: too much is waiting");
+    }
+
+    /// How often `part` did so.
+    pub fn sheds(&self, part: Part) -> u64 {
+        self.0.shed[part as usize].load(Relaxed)
+    }
+
+    /// A piece of work waits for `part` until the guard is dropped.
+    pub fn queued(&self, part: Part) -> Queued {
+        self.0.depth[part as usize].fetch_add(1, Relaxed);
+        Queued { outside: self.clone(), part }
+    }
+
+    /// How much waits for `part`.
+    pub fn depth(&self, part: Part) -> u64 {
+        self.0.depth[part as usize].load(Relaxed)
+    }
+
+    /// So many conversations are awake now.
+    pub fn set_awake(&self, conversations: usize) {
+        self.0.awake.store(conversations as u64, Relaxed);
+    }
+
+    /// How many conversations are awake.
+    pub fn awake(&self) -> u64 {
+        self.0.awake.load(Relaxed)
+    }
+
+    /// The journal wrote so many events, or could not.
+    pub fn committed(&self, events: usize, took: Duration, ok: bool) {
+        let commits = &self.0.commits;
+        if let Some(seconds) = if ok { &commits.done } else { &commits.failed } {
+            seconds.observe(took.as_secs_f64());
+        }
+        if let Some(batch) = commits.events.as_ref().filter(|_| ok) {
+            batch.observe(events as f64);
+        }
+    }
+
+    pub(super) fn gather(&self) -> Vec<MetricFamily> {
+        let commits = &self.0.commits;
+        let seconds = commits.seconds.iter().flat_map(Collector::collect);
+        seconds.chain(commits.events.iter().flat_map(Collector::collect)).collect()
+    }
+}
+
+impl std::fmt::Debug for Outside {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Outside").field("awake", &self.awake()).finish_non_exhaustive()
+    }
+}
+
+/// A piece of work that waits.
+#[derive(Debug)]
+pub struct Queued {
+    outside: Outside,
+    part: Part,
+}
+
+impl Drop for Queued {
+    fn drop(&mut self) {
+        self.outside.0.depth[self.part as usize].fetch_sub(1, Relaxed);
+    }
+}

@@ -1,0 +1,104 @@
+//! The one that turns the journal into figures, spans and log lines.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::run::{Run, To, spent};
+use super::{Kpis, Names, Outside, lines};
+use crate::llm::Purpose;
+use crate::run::{Attempt, Envelope, Event, RunId, SessionEvent, Usage};
+use crate::store::{Record, Stream};
+
+/// Most runs that are followed at once. Beyond it the oldest is left alone: it counts no more.
+const MAX_RUNS: usize = 65_536;
+
+/// A fold over the records of the journal, of any streams in any order that keeps each stream's own.
+/// The journal's writer shows it what was written; another one, shown the stored records, comes to the
+/// same counts.
+pub struct Subscriber {
+    names: Arc<Names>,
+    kpis: Option<Arc<Kpis>>,
+    /// Those that have not ended. Ids sort by time.
+    runs: BTreeMap<RunId, Run>,
+}
+
+/// What the journal's writer tells of what it does.
+#[derive(Default)]
+pub struct Watch {
+    /// Is shown what was written.
+    pub subscriber: Option<Subscriber>,
+    /// Hears of commits, and of appends that were refused.
+    pub outside: Outside,
+}
+
+impl Subscriber {
+    /// Counts in `kpis`, if there are any, and writes lines in any case.
+    pub fn new(names: Arc<Names>, kpis: Option<Arc<Kpis>>) -> Self {
+        Self { names, kpis, runs: BTreeMap::new() }
+    }
+
+    /// A record is in the journal.
+    pub fn observe(&mut self, record: &Record) {
+        match record {
+            Record::Run(envelope) => self.of_run(envelope),
+            Record::Session(envelope) => self.of_session(envelope),
+        }
+    }
+
+    /// Nothing more of this stream is expected.
+    pub fn forget(&mut self, stream: &Stream) {
+        if let Stream::Run(run) = stream {
+            self.leave(*run);
+        }
+    }
+
+    /// How many runs are followed.
+    pub fn following(&self) -> usize {
+        self.runs.len()
+    }
+
+    fn of_run(&mut self, envelope: &Envelope<Event>) {
+        let Some(id) = envelope.run else { return };
+        if self.runs.len() >= MAX_RUNS
+            && !self.runs.contains_key(&id)
+            && let Some(oldest) = self.runs.keys().next().copied()
+        {
+            self.leave(oldest);
+        }
+        let to = To { names: &self.names, kpis: self.kpis.as_deref() };
+        let run = self.runs.entry(id).or_insert_with(|| Run::new(envelope));
+        run.observe(envelope, to);
+        if envelope.body.is_terminal() {
+            self.runs.remove(&id);
+        }
+    }
+
+    fn of_session(&self, envelope: &Envelope<SessionEvent>) {
+        match &envelope.body {
+            SessionEvent::Summarised { usage, attempts, .. } => self.summary(attempts, *usage),
+            SessionEvent::SummaryFailed { error, usage, attempts } => {
+                lines::summary_failed(&envelope.session, &envelope.tenant, &error.code);
+                self.summary(attempts, *usage);
+            }
+            // A turn's usage is that of its run once more.
+            SessionEvent::SessionStarted {} | SessionEvent::TurnEnded { .. } => {}
+        }
+    }
+
+    fn summary(&self, attempts: &[Attempt], usage: Usage) {
+        let to = To { names: &self.names, kpis: self.kpis.as_deref() };
+        spent(attempts, usage, "", Purpose::Summary.name(), to);
+    }
+
+    fn leave(&mut self, run: RunId) {
+        if let Some(mut run) = self.runs.remove(&run) {
+            run.leave(To { names: &self.names, kpis: self.kpis.as_deref() });
+        }
+    }
+}
+
+impl std::fmt::Debug for Subscriber {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Subscriber").field("following", &self.following()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,335 @@
+//! The fold by itself, over events that were written by hand.
+
+use std::io::Write;
+use std::sync::{Arc, Mutex};
+
+use serde_json::json;
+use uuid::Uuid;
+
+use super::{Exposition, Kpis, Names, Outside, Part, Subscriber};
+use crate::plan::{Plan, Step, StepStatus, TaskId};
+use crate::run::{
+    Attempt, Cause, Context, Effect, Envelope, Event, Fault, Maker, Outcome, PlanMade, Question, Repeat,
+    Reply, RequestedCall, RunId, RunQueued, RunStarted, RunStatus, SessionEvent, SessionId, Settings,
+    Subject, TenantId, Usage, Verdict,
+};
+use crate::scene::Catalogue;
+use crate::store::{Record, Stream};
+
+/// Words that are nobody else's business.
+const CANARY: &str = "canary-in-a-coal-mine";
+
+fn names() -> Arc<Names> {
+    Arc::new(Names::new(&Catalogue::default(), &["main".to_owned()]))
+}
+
+struct Book {
+    subscriber: Subscriber,
+    kpis: Arc<Kpis>,
+    run: u128,
+    seq: u64,
+    micros: i64,
+}
+
+impl Book {
+    fn new() -> Self {
+        let names = names();
+        let kpis = Arc::new(Kpis::new(&names).unwrap());
+        Self { subscriber: Subscriber::new(names, Some(kpis.clone())), kpis, run: 1, seq: 0, micros: 0 }
+    }
+
+    fn envelope<B>(&mut self, run: Option<RunId>, body: B) -> Envelope<B> {
+        self.seq += 1;
+        Envelope {
+            seq: self.seq,
+            run,
+            session: SessionId::new("s").unwrap(),
+            tenant: TenantId::new("acme").unwrap(),
+            at: jiff::Timestamp::from_microsecond(self.micros).unwrap(),
+            epoch: 0,
+            schema: 1,
+            body,
+        }
+    }
+
+    /// An event, so many microseconds after the one before.
+    fn after(&mut self, micros: i64, event: Event) -> &mut Self {
+        self.micros += micros;
+        let envelope = self.envelope(Some(RunId(Uuid::from_u128(self.run))), event);
+        self.subscriber.observe(&Record::Run(envelope));
+        self
+    }
+
+    fn tell(&mut self, event: Event) -> &mut Self {
+        self.after(0, event)
+    }
+
+    fn text(&self) -> String {
+        Exposition::of(&self.kpis).text()
+    }
+
+    #[track_caller]
+    fn shows(&self, line: &str) {
+        let text = self.text();
+        assert!(text.lines().any(|l| l.strip_prefix("proscenium_") == Some(line)), "{line}\n{text}");
+    }
+}
+
+fn queued() -> Event {
+    let (request, user) = (CANARY.to_owned(), CANARY.to_owned());
+    Event::RunQueued(RunQueued { request, user, task: TaskId(Uuid::nil()), plan_only: false, idempotency: None })
+}
+
+fn started() -> Event {
+    Event::RunStarted(RunStarted {
+        now: "2026-05-04T09:00:00+02:00[Europe/Rome]".parse().unwrap(),
+        language: None,
+        settings: Settings::default(),
+        catalogue: String::new(),
+        context: Context::default(),
+    })
+}
+
+fn planned(steps: &[(u32, &str, &[&str])]) -> Event {
+    let steps = steps.iter().map(|(number, scene, tools)| Step {
+        step_number: *number,
+        scene_name: (*scene).to_owned(),
+        purpose: CANARY.to_owned(),
+        expected_tools: tools.iter().map(|t| (*t).to_owned()).collect(),
+        depends_on_step: Default::default(),
+    });
+    let plan = Plan { needs_execution: true, reasoning: CANARY.to_owned(), steps: steps.collect() };
+    Event::PlanCreated(PlanMade { version: 1, cause: Cause::Request, maker: Maker::Deterministic, plan })
+}
+
+fn requested(call: u32, tool: &str, effect: Effect) -> RequestedCall {
+    RequestedCall {
+        call,
+        provider_id: CANARY.to_owned(),
+        tool: tool.to_owned(),
+        arguments: json!({CANARY: CANARY}),
+        key: CANARY.to_owned(),
+        effect,
+        repeat: Repeat::Never,
+        problem: None,
+    }
+}
+
+fn asked(call: u32, subject: Subject) -> Event {
+    Event::ModelAsked { call, subject, attempt: 0, fallback: false, prompt_hash: String::new() }
+}
+
+fn replied(call: u32, millis: u64, attempts: Vec<Attempt>) -> Event {
+    let reply = Reply { text: CANARY.to_owned(), ..Reply::default() };
+    Event::ModelReplied { call, reply, usage: Attempt::sum(&attempts), millis, attempts }
+}
+
+fn attempt(model: &str, purpose: &str, outcome: &str) -> Attempt {
+    let usage =
+        Usage { calls: 1, input_tokens: 10, cached_input_tokens: 4, output_tokens: 3, cost_nano_usd: 1_500 };
+    let (model, purpose, outcome) = (model.to_owned(), purpose.to_owned(), outcome.to_owned());
+    Attempt { model, purpose, outcome, usage, millis: 100, ..Attempt::default() }
+}
+
+/// A run with everything that has words in it.
+fn wordy(book: &mut Book) {
+    let fault = || Fault::new("tool.said", CANARY);
+    book.after(1_000, queued()).after(1_000, started());
+    book.tell(Event::Planning { version: 1, cause: Cause::Request });
+    book.tell(asked(1, Subject::Plan { version: 1 }));
+    book.after(100_200, replied(1, 100, vec![attempt("main", "plan", "ok")]));
+    let problem = crate::plan::Problem { code: "x".to_owned(), message: CANARY.to_owned() };
+    book.tell(Event::ReplyRejected { call: 1, problems: vec![problem] });
+    book.tell(planned(&[(1, CANARY, &[CANARY]), (2, "B", &[])])).tell(Event::StepStarted { step: 1 });
+    book.tell(asked(2, Subject::Scene { step: 1 })).after(50_000, replied(2, 50, vec![]));
+    let calls = vec![requested(1, CANARY, Effect::Write), requested(2, CANARY, Effect::Read)];
+    let question = Some(Question {
+        text: CANARY.to_owned(),
+        tool: None,
+        missing: vec![CANARY.to_owned()],
+        known: json!(CANARY),
+    });
+    book.tell(Event::SceneReplied { step: 1, call: 2, text: CANARY.to_owned(), calls, question, next: None });
+    book.tell(Event::ToolStarted { call: 1, attempt: 1 });
+    // The intent of a write waits for the disk: that is no time of the tool's.
+    book.after(
+        9_000,
+        Event::ToolCompleted { call: 1, outcome: Outcome::Unknown { error: fault() }, millis: 2 },
+    );
+    book.tell(Event::ToolStarted { call: 2, attempt: 1 });
+    let ok = Outcome::Ok { result: json!(CANARY), say: Some(CANARY.to_owned()) };
+    book.after(1_500, Event::ToolCompleted { call: 2, outcome: ok, millis: 1 });
+    book.tell(Event::StepCompleted { step: 1, result: CANARY.to_owned() });
+    book.tell(Event::StepFailed { step: 2, status: StepStatus::Failed, error: fault() });
+    let verdict = Verdict { reasoning: CANARY.to_owned(), ..Verdict::default() };
+    book.tell(Event::Continuation { round: 1, verdict, degraded: false });
+    book.tell(asked(3, Subject::Answer));
+    let error = Fault::new("llm.status", CANARY);
+    let attempts = vec![attempt("main", "answer", "status")];
+    book.after(
+        100_900,
+        Event::ModelFailed { call: 3, error, usage: Attempt::sum(&attempts), millis: 100, attempts },
+    );
+    book.tell(Event::Answered { text: CANARY.to_owned(), degraded: true });
+    book.tell(Event::CancelRequested { by: CANARY.to_owned(), deadline: false });
+    book.after(500, Event::RunCompleted { status: RunStatus::Partial });
+    let failed = SessionEvent::SummaryFailed { error: fault(), usage: Usage::default(), attempts: vec![] };
+    let record = book.envelope(None, failed);
+    book.subscriber.observe(&Record::Session(record));
+}
+
+#[test]
+fn a_runs_events_are_counted_as_what_they_mean() {
+    let mut book = Book::new();
+    wordy(&mut book);
+    book.shows(r#"requests_total{outcome="partial"} 1"#);
+    book.shows(r#"plans_total{kind="scene",outcome="partial"} 1"#);
+    book.shows(r#"plan_quality_ratio_sum{kind="scene",outcome="partial"} 0.5"#);
+    book.shows(r#"tool_mutations_total{outcome="unknown",scene="other",tool="other"} 1"#);
+    book.shows(r#"llm_tokens_total{model="main",purpose="plan",type="input"} 6"#);
+    book.shows(r#"llm_tokens_total{model="main",purpose="plan",type="cached_input"} 4"#);
+    book.shows(r#"llm_cost_usd_total{model="main",purpose="answer"} 0.0000015"#);
+    book.shows(r#"llm_requests_total{model="main",outcome="status",purpose="answer"} 1"#);
+    // All but 100.2 + 50 + 3 (at most, of 9) + 1.5 + 100.9 ms from the turn to the end.
+    book.shows("orchestration_overhead_seconds_sum 0.0065");
+    book.shows(r#"request_duration_seconds_sum{outcome="partial"} 0.2631"#);
+    book.shows(r#"runs_in_flight{state="running"} 0"#);
+    assert_eq!(book.subscriber.following(), 0);
+}
+
+#[test]
+fn a_plan_that_another_had_to_follow_lacked_a_step() {
+    let mut book = Book::new();
+    book.tell(queued()).tell(started()).tell(planned(&[(1, "A", &[])]));
+    book.tell(Event::StepStarted { step: 1 });
+    book.tell(Event::StepCompleted { step: 1, result: String::new() });
+    let Event::PlanCreated(mut made) = planned(&[(2, "A", &[])]) else { panic!("a plan") };
+    (made.version, made.cause) = (2, Cause::Continuation);
+    book.tell(Event::Replanned(made)).tell(Event::StepStarted { step: 2 });
+    book.tell(Event::StepCompleted { step: 2, result: String::new() });
+    book.tell(Event::RunCompleted { status: RunStatus::Completed });
+    book.shows(r#"replans_total{cause="continuation"} 1"#);
+    book.shows(r#"plan_quality_ratio_sum{kind="scene",outcome="completed"} 1.5"#);
+    book.shows(r#"plan_quality_ratio_count{kind="scene",outcome="completed"} 2"#);
+}
+
+#[test]
+fn whatever_names_events_invent_the_series_are_those_of_the_lists() {
+    let mut book = Book::new();
+    let mut series = Vec::new();
+    for n in 0..1_000_u32 {
+        book.run = u128::from(n) + 1;
+        let invented = format!("invented-{n}");
+        book.tell(queued()).tell(started()).tell(planned(&[(1, &invented, &[&invented])]));
+        book.tell(Event::StepStarted { step: 1 }).tell(asked(1, Subject::Scene { step: 1 }));
+        book.tell(replied(1, 1, vec![attempt(&invented, &invented, &invented)]));
+        let calls = vec![requested(1, &invented, Effect::Write)];
+        book.tell(Event::SceneReplied { step: 1, call: 1, text: String::new(), calls, question: None, next: None });
+        book.tell(Event::ToolStarted { call: 1, attempt: 1 });
+        let error = Fault::new(&invented, &*invented);
+        book.tell(Event::ToolCompleted {
+            call: 1,
+            outcome: Outcome::Failed { error: error.clone() },
+            millis: 0,
+        });
+        book.tell(Event::StepFailed { step: 1, status: StepStatus::Failed, error: error.clone() });
+        book.tell(Event::RunFailed { error });
+        if n == 0 {
+            series = book.text().lines().map(|line| line.split(' ').next().unwrap().to_owned()).collect();
+        }
+    }
+    let after: Vec<String> = book.text().lines().map(|l| l.split(' ').next().unwrap().to_owned()).collect();
+    assert_eq!(series, after);
+    assert!(!book.text().contains("invented"));
+    book.shows(r#"llm_requests_total{model="other",outcome="other",purpose="other"} 1000"#);
+}
+
+#[test]
+fn events_without_their_beginnings_are_counted_all_the_same() {
+    let mut book = Book::new();
+    book.tell(Event::RunResumed { epoch: 1 });
+    book.tell(replied(7, 5, vec![attempt("main", "scene", "ok")]));
+    let ok = Outcome::Ok { result: json!(1), say: None };
+    book.tell(Event::ToolCompleted { call: 3, outcome: ok, millis: 4 });
+    book.tell(Event::ToolSkipped { call: 4, first: 3 });
+    book.tell(Event::StepCompleted { step: 2, result: String::new() });
+    book.tell(Event::RunCompleted { status: RunStatus::Completed });
+    book.shows(r#"recovered_runs_total{outcome="completed"} 1"#);
+    book.shows(r#"tool_calls_total{outcome="skipped",scene="other",tool="other"} 1"#);
+    book.shows(r#"steps_total{outcome="completed",scene="other"} 1"#);
+}
+
+#[test]
+fn what_older_events_cost_counts_as_their_replys_model() {
+    let mut book = Book::new();
+    book.tell(asked(1, Subject::Answer));
+    let reply = Reply { model: "main".to_owned(), ..Reply::default() };
+    let usage = Usage { calls: 1, input_tokens: 9, ..Usage::default() };
+    book.tell(Event::ModelReplied { call: 1, reply, usage, millis: 1, attempts: vec![] });
+    book.shows(r#"llm_tokens_total{model="main",purpose="answer",type="input"} 9"#);
+}
+
+#[test]
+fn runs_that_never_end_are_followed_up_to_a_bound() {
+    let mut book = Book::new();
+    for n in 0..70_000 {
+        book.run = n;
+        book.tell(queued());
+    }
+    assert_eq!(book.subscriber.following(), 65_536);
+    book.shows(r#"runs_in_flight{state="queued"} 65536"#);
+    book.subscriber.forget(&Stream::Run(RunId(Uuid::from_u128(69_999))));
+    book.shows(r#"runs_in_flight{state="queued"} 65535"#);
+}
+
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn log_lines_say_how_things_went_and_nothing_that_anybody_said() {
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .json()
+        .with_max_level(tracing::Level::TRACE)
+        .with_writer(move || writer.clone())
+        .finish();
+    let mut book = Book::new();
+    tracing::subscriber::with_default(subscriber, || wordy(&mut book));
+    let text = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    for line in [
+        "plan made",
+        "tool call ended",
+        "nobody knows whether a write was done",
+        "step ended",
+        "no model replied",
+        "run is to stop",
+        "run ended",
+        "no model could shorten the conversation",
+    ] {
+        assert!(text.contains(line), "{line}\n{text}");
+    }
+    assert!(text.contains(r#""spans":[{"name":"run""#) || text.contains(r#""name":"run""#), "{text}");
+    assert!(!text.contains(CANARY), "{text}");
+}
+
+#[test]
+fn what_waits_is_known_until_it_is_taken_or_lost() {
+    let outside = Outside::default();
+    let (first, second) = (outside.queued(Part::Scene), outside.queued(Part::Scene));
+    assert_eq!((outside.depth(Part::Scene), outside.depth(Part::Http)), (2, 0));
+    drop((first, second));
+    outside.shed(Part::Http);
+    assert_eq!((outside.depth(Part::Scene), outside.sheds(Part::Http)), (0, 1));
+}

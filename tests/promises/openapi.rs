@@ -1,0 +1,169 @@
+//! The document at /api/openapi.json says what there is, and replies are as it says.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use crate::server_api::ask;
+use crate::support::{Reply, Served, Shelf};
+
+/// The methods of each address, as the document tells them.
+fn documented(document: &Value) -> BTreeMap<String, BTreeSet<String>> {
+    let paths = document["paths"].as_object().unwrap();
+    let methods = |value: &Value| value.as_object().unwrap().keys().map(|m| m.to_uppercase()).collect();
+    paths.iter().map(|(path, value)| (path.clone(), methods(value))).collect()
+}
+
+#[tokio::test]
+async fn the_document_lists_every_address_and_no_other() {
+    let shelf = Shelf::new();
+    let served = Served::start(shelf.setup()).await;
+    let document = served.get("/api/openapi.json").await.json();
+    assert!(document["openapi"].as_str().unwrap().starts_with("3.1"), "{}", document["openapi"]);
+    let documented = documented(&document);
+    let registered: BTreeMap<String, BTreeSet<String>> = proscenium::http::addresses()
+        .into_iter()
+        .map(|(path, methods)| (path.to_owned(), methods.into_iter().collect()))
+        .collect();
+    assert_eq!(documented, registered);
+    // The server itself says the same: what it allows at each address is what is documented.
+    for (path, methods) in &documented {
+        let address = path.replace('{', "").replace('}', "");
+        let reply = Reply::of(served.request("PROPFIND", &address).send().await.unwrap()).await;
+        assert_eq!(reply.status, 405, "{path}: {reply:#?}");
+        let allowed: BTreeSet<String> = reply.header("allow").split(", ").map(str::to_owned).collect();
+        assert_eq!(&allowed, methods, "{path}");
+        for method in methods {
+            let reply = Reply::of(served.request(method, &address).send().await.unwrap()).await;
+            assert!(reply.status != 405 && !reply.body.contains("request.address"), "{method} {path}: {reply:#?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_name_in_the_document_leads_somewhere() {
+    let shelf = Shelf::new();
+    let served = Served::start(shelf.setup()).await;
+    let document = served.get("/api/openapi.json").await.json();
+    let mut names = BTreeSet::new();
+    references(&document, &mut names);
+    assert!(!names.is_empty());
+    for name in names {
+        let place = name.strip_prefix('#').unwrap();
+        assert!(document.pointer(place).is_some(), "{name} is nowhere");
+    }
+    let mut ids = BTreeSet::new();
+    for operation in document["paths"].as_object().unwrap().values().flat_map(|p| p.as_object().unwrap().values()) {
+        let id = operation["operationId"].as_str().unwrap();
+        assert!(ids.insert(id), "{id} twice");
+    }
+}
+
+fn references(value: &Value, names: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(object) => {
+            names.extend(object.get("$ref").and_then(Value::as_str).map(str::to_owned));
+            object.values().for_each(|value| references(value, names));
+        }
+        Value::Array(list) => list.iter().for_each(|value| references(value, names)),
+        _ => {}
+    }
+}
+
+/// Holds a reply to what the document says of its operation.
+fn conforms(document: &Value, method: &str, path: &str, reply: &Reply) {
+    let place = format!("{method} {path} {}", reply.status);
+    let responses = &document["paths"][path][method.to_lowercase()]["responses"];
+    let response = match responses.get(reply.status.to_string()) {
+        Some(response) => response,
+        None => responses.get("default").unwrap_or_else(|| panic!("{place} is not in the document")),
+    };
+    let Some(content) = response.get("content").and_then(Value::as_object) else {
+        assert_eq!(reply.body, "", "{place}");
+        return;
+    };
+    let media = reply.header("content-type").split(';').next().unwrap();
+    let schema = content.get(media).unwrap_or_else(|| panic!("{place} is {media}: {content:#?}"));
+    if media.ends_with("json") && schema.get("schema").is_some() {
+        let mut schema = schema["schema"].clone();
+        schema["components"] = document["components"].clone();
+        let validator = jsonschema::options().build(&schema).unwrap();
+        let body = reply.json();
+        let wrong: Vec<String> =
+            validator.iter_errors(&body).map(|error| format!("{}: {error}", error.instance_path())).collect();
+        assert!(wrong.is_empty(), "{place}: {wrong:#?} in {body:#}");
+    }
+}
+
+#[tokio::test]
+async fn replies_are_as_the_document_says() {
+    let shelf = Shelf::new();
+    let served = Served::start(shelf.setup()).await;
+    let document = served.get("/api/openapi.json").await.json();
+    let with = |mut body: Value, key: &str, value: Value| {
+        body[key] = value;
+        body
+    };
+    let model = |words: &str| with(ask(words), "model", json!("proscenium"));
+    let streamed = |body: Value| with(body, "stream", json!(true));
+    let named = with(ask("put at once"), "session_id", json!("s-1"));
+    let run = served.post("/api/chat", &named).await.json()["run_id"].as_str().unwrap().to_owned();
+    let mut seen = BTreeSet::new();
+    for (method, path, query, body) in [
+        ("POST", "/api/chat", "", Some(ask("look"))),
+        ("POST", "/api/chat", "", Some(ask("hello"))),
+        ("POST", "/api/chat", "", Some(ask("fail"))),
+        ("POST", "/api/chat", "", Some(streamed(ask("look")))),
+        ("POST", "/api/chat", "", Some(json!({}))),
+        ("POST", "/api/planning/plan", "", Some(json!({"message": "look"}))),
+        ("POST", "/api/planning/plan", "", Some(json!({"message": "hello"}))),
+        ("POST", "/api/planning/plan", "", Some(json!({"message": "look", "flow": "x"}))),
+        ("GET", "/api/scenes", "", None),
+        ("GET", "/api/scenes/{name}", "Shelf", None),
+        ("GET", "/api/scenes/{name}", "Nowhere", None),
+        ("GET", "/api/runs", "?limit=5", None),
+        ("GET", "/api/runs", "?limit=0", None),
+        ("GET", "/api/runs/{run_id}", &run, None),
+        ("GET", "/api/runs/{run_id}", "x", None),
+        ("GET", "/api/runs/{run_id}/events", &run, None),
+        ("GET", "/api/runs/{run_id}/events", "x", None),
+        ("POST", "/api/runs/{run_id}/cancel", &run, None),
+        ("POST", "/api/runs/{run_id}/cancel", "x", None),
+        ("GET", "/api/sessions", "", None),
+        ("GET", "/api/sessions", "?limit=0", None),
+        ("GET", "/api/sessions/{session_id}", "s-1", None),
+        ("DELETE", "/api/sessions/{session_id}", "s-1", None),
+        ("DELETE", "/api/sessions/{session_id}", "s-1", None),
+        ("GET", "/api/usage", "", None),
+        ("GET", "/api/usage", "?from=x", None),
+        ("GET", "/api/openapi.json", "", None),
+        ("GET", "/metrics", "", None),
+        ("GET", "/healthz", "", None),
+        ("GET", "/readyz", "", None),
+        ("POST", "/v1/chat/completions", "", Some(model("look"))),
+        ("POST", "/v1/chat/completions", "", Some(model("fail"))),
+        ("POST", "/v1/chat/completions", "", Some(streamed(model("look")))),
+        ("POST", "/v1/chat/completions", "", Some(ask("look"))),
+        ("GET", "/v1/models", "", None),
+        ("GET", "/v1/models/{model}", "proscenium", None),
+        ("GET", "/v1/models/{model}", "gpt-4o", None),
+    ] {
+        let address = match path.find('{') {
+            Some(from) => format!("{}{query}{}", &path[..from], &path[path.find('}').unwrap() + 1..]),
+            None => format!("{path}{query}"),
+        };
+        let request = served.request(method, &address);
+        let request = match &body {
+            Some(body) => request.json(body),
+            None => request,
+        };
+        let reply = Reply::of(request.send().await.unwrap()).await;
+        conforms(&document, method, path, &reply);
+        seen.insert((path.to_owned(), method.to_owned()));
+    }
+    let all: BTreeSet<(String, String)> = documented(&document)
+        .into_iter()
+        .flat_map(|(path, methods)| methods.into_iter().map(move |method| (path.clone(), method)))
+        .collect();
+    assert_eq!(seen, all, "an address without a reply here");
+}

@@ -1,0 +1,26 @@
+//! The tests of the wire that are written in Python, `tests/python`: the official OpenAI client with its
+//! defaults, and a fuzzer that reads the document at /api/openapi.json.
+
+use std::path::Path;
+use std::process::Command;
+
+#[test]
+fn the_official_client_and_a_fuzzer_find_what_they_expect() {
+    let has_python = Command::new("python3").arg("--version").output().is_ok_and(|ran| ran.status.success());
+    if !has_python {
+        // `cargo test -- --nocapture` shows it, and so does a failure beside it.
+        #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
+        {
+            eprintln!("skipped: there is no python3 here; the official client and schemathesis were not run");
+        }
+        return;
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let ran = Command::new("python3")
+        .arg(root.join("tests/python/run"))
+        .env("PROSCENIUM", env!("CARGO_BIN_EXE_proscenium"))
+        .output()
+        .unwrap();
+    let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert!(ran.status.success(), "{}\n{}", said(&ran.stdout), said(&ran.stderr));
+}

@@ -1,0 +1,467 @@
+//! What stands at each address of the server, over its real port.
+
+use std::collections::BTreeMap;
+
+use proscenium::run::{Attempt, Event, RunId};
+use serde_json::{Value, json};
+
+use crate::process::MAIN;
+use crate::support::served::Events;
+use crate::support::{Reply, Served, Setup, Shelf, Sse};
+
+/// The body of a request with these words.
+pub fn ask(words: &str) -> Value {
+    json!({"messages": [{"role": "user", "content": words}]})
+}
+
+fn with(mut body: Value, key: &str, value: impl Into<Value>) -> Value {
+    body[key] = value.into();
+    body
+}
+
+fn names(events: &[Sse]) -> Vec<&str> {
+    events.iter().map(|event| event.name.as_str()).collect()
+}
+
+/// The answer's words as a stream tells them.
+fn told(events: &[Sse]) -> String {
+    let mut text = String::new();
+    for event in events {
+        match event.name.as_str() {
+            "answer_delta" => text.push_str(event.data["text"].as_str().unwrap()),
+            "answer_reset" => text.clear(),
+            _ => {}
+        }
+    }
+    text
+}
+
+#[tokio::test]
+async fn a_chat_gets_the_answer_document() {
+    let served = Served::start(Setup::offline()).await;
+    let reply = served.post("/api/chat", &ask(MAIN)).await;
+    assert_eq!((reply.status, reply.header("content-type")), (200, "application/json"), "{reply:#?}");
+    let answer = reply.json();
+    assert_eq!(answer["status"], "completed", "{answer:#}");
+    assert_eq!(answer["metadata"]["planned_execution_path"], json!(["Weather", "VacationManagement"]));
+    assert!(answer["answer"].as_str().unwrap().contains("15 giugno"), "{answer:#}");
+    assert_eq!(reply.header("x-run-id"), answer["run_id"]);
+    assert_eq!(reply.header("x-session-id"), answer["session_id"]);
+    assert_eq!(served.vacations().await.len(), 1);
+    // The same document is kept, but for the time that it took to be told.
+    let kept = served.get(&format!("/api/runs/{}", reply.header("x-run-id"))).await.json();
+    let timeless = |mut document: Value| {
+        document["timings"] = Value::Null;
+        document
+    };
+    assert_eq!(timeless(kept), timeless(answer));
+}
+
+#[tokio::test]
+async fn a_conversation_is_kept_here_under_its_name() {
+    let served = Served::start(Setup::offline()).await;
+    let say = |words: &str| with(ask(words), "session_id", "s-1");
+    served.post("/api/chat", &say("Che tempo fa a Milano?")).await;
+    let reply = served.post("/api/chat", &say("E a Roma?")).await.json();
+    assert_eq!(reply["session_id"], "s-1");
+    assert_eq!(reply["steps"][0]["tool_calls"][0]["result"]["city"], "Rome", "{reply:#}");
+}
+
+#[tokio::test]
+async fn without_a_name_the_messages_are_the_memory() {
+    let served = Served::start(Setup::offline()).await;
+    let first = served.post("/api/chat", &ask("Che tempo fa a Milano?")).await.json();
+    let body = json!({"messages": [
+        {"role": "system", "content": "Rispondi in breve."},
+        {"role": "user", "content": "Che tempo fa a Milano?"},
+        {"role": "assistant", "content": first["answer"]},
+        {"role": "user", "content": "E a Roma?"},
+    ]});
+    let reply = served.post("/api/chat", &body).await.json();
+    assert_eq!(reply["steps"][0]["tool_calls"][0]["result"]["city"], "Rome", "{reply:#}");
+    assert_ne!(reply["session_id"], first["session_id"]);
+}
+
+#[tokio::test]
+async fn a_stream_tells_the_run_in_order_and_can_be_resumed_anywhere() {
+    let served = Served::start(Setup::offline()).await;
+    let reply = served.post("/api/chat", &with(ask(MAIN), "stream", true)).await;
+    let (run, events) = (reply.header("x-run-id").to_owned(), reply.events());
+    let names = names(&events);
+    assert_eq!(names.first(), Some(&"run_started"), "{names:?}");
+    assert_eq!(names.last(), Some(&"run_completed"), "{names:?}");
+    let first = |name: &str| names.iter().position(|n| *n == name).unwrap_or_else(|| panic!("{name}: {names:?}"));
+    let order = ["run_started", "planning", "plan_created", "step_started", "tool_started", "tool_completed",
+        "step_completed", "answer_delta", "answered", "run_completed"];
+    assert!(order.map(first).is_sorted(), "{names:?}");
+    let answered = &events[first("answered")];
+    assert_eq!(answered.data["answer"], told(&events));
+    let ids: Vec<(u64, u64)> = events
+        .iter()
+        .map(|event| {
+            let (seq, offset) = event.id.split_once('.').unwrap();
+            (seq.parse().unwrap(), offset.parse().unwrap())
+        })
+        .collect();
+    assert!(ids.is_sorted(), "{ids:?}");
+
+    let resume = async |after: &str| {
+        let request = served.request("GET", &format!("/api/runs/{run}/events")).header("last-event-id", after);
+        Reply::of(request.send().await.unwrap()).await.events()
+    };
+    let whole = served.get(&format!("/api/runs/{run}/events")).await.events();
+    let bare = |events: &[Sse]| -> Vec<Sse> {
+        events.iter().filter(|event| event.name != "answer_delta").cloned().collect()
+    };
+    assert_eq!(bare(&whole), bare(&events));
+    assert_eq!(told(&whole), told(&events));
+    for (place, event) in events.iter().enumerate() {
+        let rest = resume(&event.id).await;
+        let both: Vec<Sse> = events[..=place].iter().cloned().chain(rest).collect();
+        assert_eq!(bare(&both), bare(&events), "after {}", event.id);
+        assert_eq!(told(&both), told(&events), "after {}", event.id);
+    }
+    let bad = served.request("GET", &format!("/api/runs/{run}/events")).header("last-event-id", "soon");
+    Reply::of(bad.send().await.unwrap()).await.is_problem(422, "request.last_event_id");
+}
+
+#[tokio::test]
+async fn a_run_is_followed_while_it_is_under_way() {
+    let shelf = Shelf::new();
+    let served = Served::start(shelf.setup()).await;
+    let stream = served.request("POST", "/api/chat").header("accept", "text/event-stream");
+    let mut events = Events::of(stream.json(&ask("wait")).send().await.unwrap());
+    let started = events.next().await.unwrap();
+    assert_eq!(started.name, "run_started");
+    shelf.asked.passed().await;
+    let run = started.data["run_id"].as_str().unwrap();
+    let under_way = served.get(&format!("/api/runs/{run}")).await.json();
+    assert_eq!(under_way["status"], "running", "{under_way:#}");
+    let follow = served.request("GET", &format!("/api/runs/{run}/events"));
+    let mut followed = Events::of(follow.send().await.unwrap());
+    assert_eq!(followed.next().await.unwrap(), started);
+    shelf.go.open();
+    for stream in [&mut events, &mut followed] {
+        let mut last = None;
+        while let Some(event) = stream.next().await {
+            last = Some(event);
+        }
+        assert_eq!(last.unwrap().name, "run_completed");
+    }
+}
+
+#[tokio::test]
+async fn a_plan_is_made_and_not_carried_out() {
+    let served = Served::start(Setup::offline()).await;
+    let reply = served.post("/api/planning/plan", &json!({"message": MAIN})).await;
+    assert_eq!(reply.status, 200, "{reply:#?}");
+    let plan = reply.json();
+    let scenes: Vec<&Value> = plan["plan"]["steps"].as_array().unwrap().iter().map(|s| &s["scene_name"]).collect();
+    assert_eq!(scenes, ["Weather", "VacationManagement"]);
+    assert!(plan["text"].as_str().unwrap().contains("VacationManagement"), "{plan:#}");
+    assert!(plan["mermaid"].as_str().unwrap().contains("Weather"), "{plan:#}");
+    assert!(served.vacations().await.is_empty());
+    let dry = served.post("/api/chat", &with(ask(MAIN), "dry_run", true)).await.json();
+    assert_eq!(dry["plan"]["steps"].as_array().unwrap().len(), 2, "{dry:#}");
+    assert!(served.vacations().await.is_empty());
+    let flow = json!({"message": MAIN, "flow": "nowhere"});
+    served.post("/api/planning/plan", &flow).await.is_problem(404, "flow.unknown");
+    // What no scene is for has a plan without steps.
+    let talk = served.post("/api/planning/plan", &json!({"message": "Ciao!"})).await;
+    assert_eq!(talk.status, 200, "{talk:#?}");
+}
+
+#[tokio::test]
+async fn scenes_are_listed_with_their_tools() {
+    let served = Served::start(Setup::offline()).await;
+    let list = served.get("/api/scenes").await.json();
+    let list = list["scenes"].as_array().unwrap();
+    assert_eq!(list.len(), served.engine.catalogue().iter().count());
+    for scene in list {
+        let one = served.get(&format!("/api/scenes/{}", scene["name"].as_str().unwrap())).await.json();
+        assert_eq!(&one, scene);
+        let tool = &scene["tools"][0];
+        assert!(tool["parameters"].is_object() && tool["timeout_ms"].is_u64(), "{tool:#}");
+        assert!(["read", "write"].contains(&tool["effect"].as_str().unwrap()));
+    }
+    served.get("/api/scenes/Nowhere").await.is_problem(404, "scene.unknown");
+}
+
+#[tokio::test]
+async fn runs_are_listed_by_page_and_by_what_they_are() {
+    let shelf = Shelf::new();
+    let served = Served::start(shelf.setup()).await;
+    let mut runs = Vec::new();
+    for number in 0..5 {
+        let body = with(ask("look"), "session_id", format!("s-{}", number % 2));
+        runs.push(served.post("/api/chat", &body).await.json()["run_id"].clone());
+    }
+    runs.reverse();
+    let ids = async |query: &str| -> Vec<Value> {
+        let list = served.get(&format!("/api/runs{query}")).await.json();
+        list["runs"].as_array().unwrap().iter().map(|run| run["run_id"].clone()).collect()
+    };
+    assert_eq!(ids("").await, runs);
+    let mut paged = ids("?limit=2").await;
+    while paged.len() < 5 {
+        let page = ids(&format!("?limit=2&after={}", paged.last().unwrap().as_str().unwrap())).await;
+        assert!((1..=2).contains(&page.len()));
+        paged.extend(page);
+    }
+    assert_eq!(paged, runs);
+    assert_eq!(ids("?session_id=s-1").await, [runs[1].clone(), runs[3].clone()]);
+    assert_eq!(ids("?status=completed").await, runs);
+    assert!(ids("?status=failed").await.is_empty());
+    let list = served.get("/api/runs?limit=1").await.json();
+    assert_eq!(list["runs"][0]["request"], "look");
+    for query in ["?limit=0", "?limit=501", "?limit=x", "?status=lost", "?what=else"] {
+        served.get(&format!("/api/runs{query}")).await.is_problem(422, "request.query");
+    }
+    for path in ["/api/runs/01976c8e-0000-7000-8000-000000000001", "/api/runs/nothing", "/api/runs?after=x"] {
+        served.get(path).await.is_problem(404, "run.unknown");
+    }
+}
+
+#[tokio::test]
+async fn a_run_stops_at_its_next_safe_point_when_it_is_told_to() {
+    let shelf = Shelf::new();
+    let served = Served::start(shelf.setup()).await;
+    let stream = served.request("POST", "/api/chat").json(&with(ask("put"), "stream", true));
+    let mut events = Events::of(stream.send().await.unwrap());
+    let run = events.next().await.unwrap().data["run_id"].as_str().unwrap().to_owned();
+    shelf.begun.passed().await;
+    let reply = served.post(&format!("/api/runs/{run}/cancel"), &json!({})).await;
+    assert_eq!((reply.status, &reply.json()["stopping"]), (202, &json!(true)), "{reply:#?}");
+    // The write that has begun is not cut off.
+    shelf.done.open();
+    let mut last = None;
+    while let Some(event) = events.next().await {
+        if event.name == "tool_completed" {
+            assert_eq!(event.data["outcome"], "ok");
+        }
+        last = Some(event);
+    }
+    assert_eq!(last.unwrap().name, "run_cancelled");
+    assert_eq!(shelf.puts(), 1);
+    let reply = served.post(&format!("/api/runs/{run}/cancel"), &json!({})).await;
+    assert_eq!(reply.status, 200, "{reply:#?}");
+    assert_eq!((&reply.json()["stopping"], &reply.json()["status"]), (&json!(false), &json!("cancelled")));
+    served.post("/api/runs/x/cancel", &json!({})).await.is_problem(404, "run.unknown");
+}
+
+#[tokio::test]
+async fn conversations_are_listed_shown_and_erased_with_all_that_hangs_on_them() {
+    let shelf = Shelf::new();
+    let served = Served::start(shelf.setup()).await;
+    let mut runs = Vec::new();
+    for session in ["s-1", "s-2", "s-1"] {
+        let reply = served.post("/api/chat", &with(ask("look"), "session_id", session)).await.json();
+        runs.push(reply["run_id"].as_str().unwrap().to_owned());
+    }
+    let list = served.get("/api/sessions").await.json();
+    let list: Vec<(&Value, &Value)> =
+        list["sessions"].as_array().unwrap().iter().map(|s| (&s["session_id"], &s["turns"])).collect();
+    assert_eq!(list, [(&json!("s-1"), &json!(2)), (&json!("s-2"), &json!(1))]);
+    let page = served.get("/api/sessions?limit=1&after=s-1").await.json();
+    assert_eq!(page["sessions"][0]["session_id"], "s-2");
+    let one = served.get("/api/sessions/s-1").await.json();
+    let of: Vec<&Value> = one["runs"].as_array().unwrap().iter().map(|run| &run["run_id"]).collect();
+    assert_eq!(of, [&json!(runs[2]), &json!(runs[0])]);
+
+    let erase = async |name: &str| {
+        Reply::of(served.request("DELETE", &format!("/api/sessions/{name}")).send().await.unwrap()).await
+    };
+    let reply = erase("s-1").await;
+    assert_eq!((reply.status, reply.body.as_str()), (204, ""));
+    served.get("/api/sessions/s-1").await.is_problem(404, "session.unknown");
+    for run in [&runs[0], &runs[2]] {
+        served.get(&format!("/api/runs/{run}")).await.is_problem(404, "run.unknown");
+        served.get(&format!("/api/runs/{run}/events")).await.is_problem(404, "run.unknown");
+    }
+    assert_eq!(served.get("/api/runs").await.json()["runs"].as_array().unwrap().len(), 1);
+    assert_eq!(served.get("/api/sessions/s-2").await.status, 200);
+    erase("s-1").await.is_problem(404, "session.unknown");
+    erase("not%20a%20name").await.is_problem(404, "session.unknown");
+    // A name that was erased begins anew.
+    served.post("/api/chat", &with(ask("look"), "session_id", "s-1")).await;
+    assert_eq!(served.get("/api/sessions/s-1").await.json()["turns"], 1);
+}
+
+#[tokio::test]
+async fn usage_agrees_with_the_journal() {
+    let shelf = Shelf::new();
+    let setup = shelf.setup().model("input_usd_per_million", "3.0").model("output_usd_per_million", "15.0");
+    let served = Served::start(setup).await;
+    for words in ["look", "hello", "put at once", "fail"] {
+        served.post("/api/chat", &ask(words)).await;
+    }
+    // A row's purpose to its calls, tokens in and out, and billionths of a dollar.
+    let mut journal: BTreeMap<String, [u64; 4]> = BTreeMap::new();
+    let runs = served.get("/api/runs").await.json();
+    for run in runs["runs"].as_array().unwrap() {
+        let run: RunId = run["run_id"].as_str().unwrap().parse().unwrap();
+        for event in served.events(run).await {
+            let (Event::ModelReplied { attempts, .. } | Event::ModelFailed { attempts, .. }) = &event.body else {
+                continue;
+            };
+            for Attempt { purpose, model, usage, .. } in attempts {
+                assert_eq!(model, "scripted");
+                let row = journal.entry(purpose.clone()).or_default();
+                let calls = u64::from(usage.calls);
+                let more = [calls, usage.input_tokens, usage.output_tokens, usage.cost_nano_usd];
+                for (sum, more) in row.iter_mut().zip(more) {
+                    *sum += more;
+                }
+            }
+        }
+    }
+    assert!(journal.values().any(|row| row[3] > 0), "nothing cost anything: {journal:?}");
+    let report = served.get("/api/usage").await.json();
+    let mut told: BTreeMap<String, [u64; 4]> = BTreeMap::new();
+    for row in report["rows"].as_array().unwrap() {
+        assert_eq!(row["model"], "scripted");
+        let number = |key: &str| row[key].as_u64().unwrap();
+        let nano = (row["cost_usd"].as_f64().unwrap() * 1e9).round() as u64;
+        let sum = told.entry(row["purpose"].as_str().unwrap().to_owned()).or_default();
+        for (sum, more) in sum.iter_mut().zip([number("calls"), number("input_tokens"), number("output_tokens"), nano])
+        {
+            *sum += more;
+        }
+    }
+    journal.retain(|_, row| row[0] > 0);
+    told.retain(|_, row| row[0] > 0);
+    assert_eq!(told, journal, "{report:#}");
+    let nano: u64 = told.values().map(|row| row[3]).sum();
+    assert_eq!((report["cost_usd"].as_f64().unwrap() * 1e9).round() as u64, nano);
+    assert_eq!(report["time_zone"], "Europe/Rome");
+    let before = served.get("/api/usage?from=2020-01-01&to=2020-01-31").await.json();
+    assert_eq!(before["rows"], json!([]));
+    for query in ["from=yesterday", "from=2026-02-01&to=2026-01-01", "from=1999-01-01", "to=9999-12-31", "day=1"] {
+        served.get(&format!("/api/usage?{query}")).await.is_problem(422, "request.query");
+    }
+}
+
+#[tokio::test]
+async fn the_server_says_how_it_is() {
+    let served = Served::start(Setup::offline()).await;
+    for path in ["/healthz", "/readyz"] {
+        let reply = served.get(path).await;
+        assert_eq!((reply.status, &reply.json()["status"]), (200, &json!("ok")));
+    }
+    let metrics = served.get("/metrics").await;
+    assert_eq!((metrics.status, metrics.header("content-type")), (200, "text/plain; version=0.0.4; charset=utf-8"));
+    // Without its store it lives, and is not ready.
+    served.engine.shut_down().await.unwrap();
+    assert_eq!(served.get("/healthz").await.status, 200);
+    let reply = served.get("/readyz").await;
+    let problem = reply.json();
+    reply.is_problem(503, problem["code"].as_str().unwrap());
+    assert!(!reply.header("retry-after").is_empty());
+}
+
+#[tokio::test]
+async fn what_is_not_there_and_what_is_not_taken_is_told() {
+    let served = Served::start(Setup::offline()).await;
+    for path in ["/", "/api", "/api/chat/", "/api/nothing", "/apis", "/api/runs/%ff", "/api/scenes/%ff%fe"] {
+        served.get(path).await.is_problem(404, "request.address");
+    }
+    for path in ["/v1", "/v1/", "/v1/completions", "/v1/models/%ff"] {
+        served.get(path).await.is_error(404, "request.address");
+    }
+    for (method, path, allow) in
+        [("GET", "/api/chat", "POST"), ("POST", "/api/scenes", "GET"), ("PUT", "/api/sessions/s-1", "GET, DELETE")]
+    {
+        let reply = Reply::of(served.request(method, path).send().await.unwrap()).await;
+        reply.is_problem(405, "request.method");
+        assert_eq!(reply.header("allow"), allow);
+    }
+    let reply = served.get("/v1/chat/completions").await;
+    reply.is_error(405, "request.method");
+    assert_eq!(reply.header("allow"), "POST");
+}
+
+#[tokio::test]
+async fn every_bad_body_is_told_with_its_place() {
+    let shelf = Shelf::new();
+    let served = Served::start(shelf.setup()).await;
+    let post = async |media: &str, body: &str| {
+        let request = served.request("POST", "/api/chat").header("content-type", media).body(body.to_owned());
+        Reply::of(request.send().await.unwrap()).await
+    };
+    for media in ["text/plain", "application/x-www-form-urlencoded", "application/jsonp", ""] {
+        post(media, &ask("look").to_string()).await.is_problem(415, "request.media_type");
+    }
+    for media in ["application/json; charset=utf-8", "Application/JSON"] {
+        assert_eq!(post(media, &ask("look").to_string()).await.status, 200);
+    }
+    let count = shelf.llm.count();
+    for body in ["", "{", "{\"messages\": [}", "nonsense", "{} {}", "\u{feff}{}", "{\"messages\": \"\\ud800\"}"] {
+        post("application/json", body).await.is_problem(400, "request.json");
+    }
+    for (body, code, place) in [
+        (json!([]), "request.body", "the body"),
+        (json!({}), "request.body", "messages"),
+        (json!({"messages": "look"}), "request.body", "`messages`"),
+        (json!({"messages": [{"role": "user", "content": 7}]}), "request.body", "`messages[0].content`"),
+        (json!({"messages": [{"role": "boss", "content": "look"}]}), "request.body", "`messages[0].role`"),
+        (json!({"messages": [{"role": "user"}]}), "request.body", "`messages[0]`"),
+        (with(ask("look"), "streaming", true), "request.body", "streaming"),
+        (with(ask("look"), "stream", "yes"), "request.body", "`stream`"),
+        (json!({"messages": []}), "request.messages", "`messages`"),
+        (json!({"messages": [{"role": "assistant", "content": "x"}]}), "request.messages", "`messages`"),
+        (json!({"messages": [{"role": "system", "content": "x"}]}), "request.messages", "`messages`"),
+        (ask(" \n"), "request.empty", "message"),
+        (with(ask("look"), "session_id", ""), "request.session", "session"),
+        (with(ask("look"), "session_id", "a b"), "request.session", "session"),
+        (with(ask("look"), "session_id", "x".repeat(129)), "request.session", "session"),
+        (with(ask("look"), "use_planning", false), "request.unsupported", "`use_planning`"),
+        (with(ask("look"), "require_approval", true), "request.unsupported", "`require_approval`"),
+        (with(ask("look"), "mode", "free"), "request.unsupported", "`mode`"),
+        (with(ask("look"), "level", "genius"), "request.unsupported", "`level`"),
+    ] {
+        let problem = post("application/json", &body.to_string()).await.is_problem(422, code);
+        assert!(problem["detail"].as_str().unwrap().contains(place), "{place} in {problem:#}");
+    }
+    let plan = served.post("/api/planning/plan", &json!({"message": MAIN, "flows": 1})).await;
+    assert!(plan.is_problem(422, "request.body")["detail"].as_str().unwrap().contains("flows"));
+    let long = json!({"messages": [{"role": "user", "content": "x".repeat(32_001)}]});
+    served.post("/api/chat", &long).await.is_problem(413, "request.too_long");
+    assert_eq!(shelf.llm.count(), count, "a model was asked");
+    assert_eq!(served.get("/api/runs").await.json()["runs"].as_array().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn a_run_that_fails_is_told_with_what_it_did() {
+    let shelf = Shelf::new();
+    let served = Served::start(shelf.setup()).await;
+    let reply = served.post("/api/chat", &ask("fail")).await;
+    let problem = reply.json();
+    assert!(reply.status >= 500, "{reply:#?}");
+    reply.is_problem(reply.status, problem["code"].as_str().unwrap());
+    assert_eq!(problem["run_id"], problem["document"]["run_id"], "{problem:#}");
+    assert_eq!(reply.header("x-should-retry"), "false");
+    let events = served.post("/api/chat", &with(ask("fail"), "stream", true)).await.events();
+    assert_eq!(events.last().unwrap().name, "run_failed");
+}
+
+#[tokio::test]
+async fn a_named_request_is_carried_out_once() {
+    let shelf = Shelf::new();
+    let served = Served::start(shelf.setup()).await;
+    let named = |key: &str, words: &str| {
+        served.request("POST", "/api/chat").header("idempotency-key", key).json(&ask(words))
+    };
+    let first = Reply::of(named("k-1", "put at once").send().await.unwrap()).await;
+    let again = Reply::of(named("k-1", "put at once").send().await.unwrap()).await;
+    assert_eq!((first.status, again.status), (200, 200), "{again:#?}");
+    assert_eq!(first.header("x-run-id"), again.header("x-run-id"));
+    assert_eq!((first.header("idempotent-replayed"), again.header("idempotent-replayed")), ("", "true"));
+    assert_eq!(first.json()["answer"], again.json()["answer"]);
+    assert_eq!(shelf.puts(), 1);
+    let other = Reply::of(named("k-1", "look").send().await.unwrap()).await;
+    other.is_problem(422, "request.idempotency_conflict");
+    let long = "k".repeat(256);
+    Reply::of(named(&long, "look").send().await.unwrap()).await.is_problem(422, "request.idempotency_key");
+    Reply::of(named("k-2", "put at once").send().await.unwrap()).await;
+    assert_eq!(shelf.puts(), 2);
+}

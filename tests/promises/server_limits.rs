@@ -1,0 +1,146 @@
+//! What the server refuses before it asks anybody, and clients that are slow or go away.
+
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt;
+
+use crate::server_api::ask;
+use crate::support::served::{read_to_end, wire};
+use crate::support::{Gate, Reply, Served, Setup, Shelf};
+
+/// Both protocols' addresses for chats, and how a body is made theirs.
+fn chats(body: &Value) -> [(&'static str, Value); 2] {
+    let mut v1 = body.clone();
+    v1["model"] = json!("proscenium");
+    [("/api/chat", body.clone()), ("/v1/chat/completions", v1)]
+}
+
+fn is_refused(reply: &Reply, status: u16, code: &str) {
+    assert_eq!(reply.status, status, "{reply:#?}");
+    let body = reply.json();
+    let told = if body.get("error").is_some() { &body["error"]["code"] } else { &body["code"] };
+    assert_eq!(told, code, "{body:#}");
+}
+
+#[tokio::test]
+async fn what_is_too_much_is_refused_before_any_model_is_asked() {
+    let shelf = Shelf::new();
+    let setup = shelf.setup().set("server.max_body_bytes", 4096).set("server.max_messages", 3);
+    let served = Served::start(setup.set("server.max_json_depth", 6).set("server.max_header_bytes", 2048)).await;
+    let message = |words: &str| json!({"role": "user", "content": words});
+    let long = ask(&"x".repeat(4096));
+    let many = json!({"messages": vec![message("look"); 4]});
+    let mut deep = json!("look");
+    for _ in 0..6 {
+        deep = json!([deep]);
+    }
+    let deep = json!({"messages": deep});
+    for (body, status, code) in
+        [(long, 413, "request.too_large"), (many, 422, "request.messages"), (deep, 422, "request.too_deep")]
+    {
+        for (path, body) in chats(&body) {
+            is_refused(&served.post(path, &body).await, status, code);
+            // The length is not believed, it is counted.
+            let chunks = futures::stream::iter([Ok::<_, std::io::Error>(body.to_string())]);
+            let request = served.request("POST", path).header("content-type", "application/json");
+            let request = request.body(reqwest::Body::wrap_stream(chunks));
+            is_refused(&Reply::of(request.send().await.unwrap()).await, status, code);
+        }
+    }
+    for (path, body) in chats(&ask("look")) {
+        let request = served.request("POST", path).header("x-much", "x".repeat(2048)).json(&body);
+        is_refused(&Reply::of(request.send().await.unwrap()).await, 431, "request.headers_too_large");
+        let query = format!("{path}?{}", "x".repeat(2048));
+        is_refused(&served.post(&query, &body).await, 431, "request.headers_too_large");
+        // What no configuration could allow is refused by the connection itself.
+        let head = format!("POST {path} HTTP/1.1\r\nHost: localhost\r\nx-much: {}\r\n", "x".repeat(200_000));
+        let mut stream = served.raw(b"").await;
+        // It may be cut off while it writes.
+        let _ = stream.write_all(head.as_bytes()).await;
+        let said = read_to_end(&mut stream).await;
+        assert!(said.is_empty() || said.starts_with("HTTP/1.1 431"), "{said}");
+    }
+    assert_eq!(shelf.llm.count(), 0);
+    assert_eq!(served.get("/api/runs").await.json()["runs"], json!([]));
+    // What is just within is taken.
+    let many = json!({"messages": [message("hello"), {"role": "assistant", "content": "Hi."}, message("look")]});
+    assert_eq!(served.post("/api/chat", &many).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_client_that_drips_its_request_is_cut() {
+    let shelf = Shelf::new();
+    let setup = shelf.setup().set("server.header_timeout_ms", 200).set("server.body_timeout_ms", 200);
+    let served = Served::start(setup).await;
+    let whole = wire("/api/chat", "", &ask("look"));
+    let body = whole.find("\r\n\r\n").unwrap() + 4;
+    for (from, to) in [(0, 1), (0, 20), (0, body - 2), (0, body), (0, body + 1), (0, whole.len() - 1)] {
+        let mut stream = served.raw(&whole.as_bytes()[from..to]).await;
+        let said = read_to_end(&mut stream).await;
+        assert!(said.is_empty() || said.starts_with("HTTP/1.1 408"), "{to}: {said}");
+        if to >= body {
+            assert!(said.contains("request.slow"), "{to}: {said}");
+        }
+    }
+    // A drip is no more patient than silence.
+    let (mut reader, mut writer) = served.raw(b"").await.into_split();
+    let drip = tokio::spawn(async move {
+        for byte in whole.as_bytes().chunks(1) {
+            if writer.write_all(byte).await.is_err() {
+                return;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    });
+    let mut said = Vec::new();
+    let _ = tokio::io::AsyncReadExt::read_to_end(&mut reader, &mut said).await;
+    let said = String::from_utf8_lossy(&said);
+    assert!(said.is_empty() || said.starts_with("HTTP/1.1 408"), "{said}");
+    drip.abort();
+    assert_eq!(shelf.llm.count(), 0);
+    assert_eq!(served.get("/healthz").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_client_that_goes_away_does_not_stop_its_run() {
+    for (words, reached) in [("wait", true), ("put", false)] {
+        for (path, body) in chats(&ask(words)) {
+            for stream in [false, true] {
+                let shelf = Shelf::new();
+                let served = Served::start(shelf.setup()).await;
+                let mut body = body.clone();
+                body["stream"] = json!(stream);
+                let connection = served.raw(wire(path, "", &body).as_bytes()).await;
+                let (here, on): (&Gate, &Gate) =
+                    if reached { (&shelf.asked, &shelf.go) } else { (&shelf.begun, &shelf.done) };
+                here.passed().await;
+                drop(connection);
+                // Everything that the server does for a client that has gone is done before it answers.
+                for _ in 0..3 {
+                    assert_eq!(served.get("/healthz").await.status, 200);
+                }
+                on.open();
+                let run = served.get("/api/runs").await.json()["runs"][0]["run_id"].clone();
+                let events = served.get(&format!("/api/runs/{}/events", run.as_str().unwrap())).await.events();
+                assert_eq!(events.last().unwrap().name, "run_completed", "{path} {words} {stream}");
+                assert_eq!(shelf.puts(), usize::from(words == "put"));
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_page_that_a_browser_shows_does_not_reach_a_server_without_keys() {
+    let served = Served::start(Setup::offline()).await;
+    let port = served.addr().port();
+    for host in ["localhost".to_owned(), format!("localhost:{port}"), "127.0.0.1".to_owned(), "[::1]:80".to_owned()] {
+        let request = served.request("GET", "/api/scenes").header("host", host);
+        assert_eq!(request.send().await.unwrap().status(), 200);
+    }
+    for (host, more) in [("evil.example", ""), ("evil.example:80", "localhost"), ("127.0.0.1.evil.example", "")] {
+        let mut request = served.request("GET", "/api/scenes").header("host", host);
+        if !more.is_empty() {
+            request = request.header("x-forwarded-host", more).header("forwarded", format!("host={more}"));
+        }
+        Reply::of(request.send().await.unwrap()).await.is_problem(403, "auth.host");
+    }
+}

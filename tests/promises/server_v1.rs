@@ -1,0 +1,378 @@
+//! The OpenAI protocol: the answer, streamed and not, errors, and clients that send again by themselves.
+
+use proscenium::run::RunStatus;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::process::MAIN;
+use crate::support::served::wire;
+use crate::support::{Reply, Served, Setup, Shelf};
+
+const CHAT: &str = "/v1/chat/completions";
+
+fn ask(words: &str) -> Value {
+    json!({"model": "proscenium", "messages": [{"role": "user", "content": words}]})
+}
+
+fn streamed(words: &str) -> Value {
+    with(ask(words), "stream", true)
+}
+
+fn with(mut body: Value, key: &str, value: impl Into<Value>) -> Value {
+    body[key] = value.into();
+    body
+}
+
+/// Sends with headers.
+async fn send(served: &Served, body: &Value, headers: &[(&str, &str)]) -> Reply {
+    let request = headers.iter().fold(served.request("POST", CHAT), |request, (name, value)| {
+        request.header(*name, *value)
+    });
+    Reply::of(request.json(body).send().await.unwrap()).await
+}
+
+/// The chunks of a stream that ended with `[DONE]`.
+fn chunks(reply: &Reply) -> Vec<Value> {
+    let mut chunks: Vec<Value> = reply.events().into_iter().map(|event| event.data).collect();
+    assert_eq!(chunks.pop(), Some(json!("[DONE]")), "{reply:#?}");
+    for chunk in &chunks {
+        assert_eq!(chunk["object"], "chat.completion.chunk", "{chunk:#}");
+        assert_eq!((&chunk["id"], &chunk["model"]), (&chunks[0]["id"], &json!("proscenium")));
+    }
+    chunks
+}
+
+/// What the chunks say under a key of their deltas.
+fn said(chunks: &[Value], key: &str) -> String {
+    chunks.iter().filter_map(|chunk| chunk["choices"][0]["delta"][key].as_str()).collect()
+}
+
+#[tokio::test]
+async fn a_completion_is_the_answer_with_its_usage() {
+    let shelf = Shelf::new();
+    let served = Served::start(shelf.setup()).await;
+    let reply = send(&served, &ask("look"), &[]).await;
+    assert_eq!(reply.status, 200, "{reply:#?}");
+    let body = reply.json();
+    let run = served.get(&format!("/api/runs/{}", reply.header("x-run-id"))).await.json();
+    assert_eq!(body["id"], format!("chatcmpl-{}", run["run_id"].as_str().unwrap()));
+    assert_eq!((&body["object"], &body["model"]), (&json!("chat.completion"), &json!("proscenium")));
+    assert_eq!(body["choices"], json!([{"index": 0, "finish_reason": "stop", "logprobs": null,
+        "message": {"role": "assistant", "content": run["answer"], "refusal": null}}]));
+    assert_eq!(body["usage"]["prompt_tokens"], run["usage"]["input_tokens"]);
+    assert_eq!(body["usage"]["completion_tokens"], run["usage"]["output_tokens"]);
+    let sum = body["usage"]["prompt_tokens"].as_u64().unwrap() + body["usage"]["completion_tokens"].as_u64().unwrap();
+    assert!(sum > 0 && body["usage"]["total_tokens"] == sum, "{body:#}");
+}
+
+#[tokio::test]
+async fn a_stream_says_the_same_in_chunks() {
+    let shelf = Shelf::new();
+    let served = Served::start(shelf.setup()).await;
+    let whole = send(&served, &ask("look"), &[]).await.json();
+    let chunks = chunks(&send(&served, &streamed("look"), &[]).await);
+    assert_eq!(chunks[0]["choices"][0]["delta"], json!({"role": "assistant", "content": ""}));
+    assert_eq!(said(&chunks, "content"), whole["choices"][0]["message"]["content"].as_str().unwrap());
+    assert_eq!(said(&chunks, "reasoning_content"), "");
+    let (last, before) = chunks.split_last().unwrap();
+    assert_eq!(last["choices"][0]["finish_reason"], "stop");
+    assert!(before.iter().all(|chunk| chunk["choices"][0]["finish_reason"].is_null()));
+    assert!(chunks.iter().all(|chunk| chunk.get("usage").is_none()));
+}
+
+#[tokio::test]
+async fn a_stream_ends_with_the_usage_where_it_is_wanted() {
+    let shelf = Shelf::new();
+    let served = Served::start(shelf.setup()).await;
+    let whole = send(&served, &ask("look"), &[]).await.json();
+    let body = with(streamed("look"), "stream_options", json!({"include_usage": true}));
+    let chunks = chunks(&send(&served, &body, &[]).await);
+    let (last, before) = chunks.split_last().unwrap();
+    assert_eq!((&last["choices"], &last["usage"]), (&json!([]), &whole["usage"]));
+    assert!(before.iter().all(|chunk| chunk["usage"].is_null() && chunk.get("usage").is_some()));
+}
+
+#[tokio::test]
+async fn progress_is_shown_as_it_is_switched_on() {
+    for (progress, key) in [("off", ""), ("reasoning", "reasoning_content"), ("text", "content")] {
+        let served = Served::start(Setup::offline().set("server.progress", progress)).await;
+        let whole = send(&served, &ask("Che tempo fa a Milano?"), &[]).await.json();
+        let answer = whole["choices"][0]["message"]["content"].as_str().unwrap().to_owned();
+        let chunks = chunks(&send(&served, &streamed("Che tempo fa a Milano?"), &[]).await);
+        let progress = "1. Weather: ";
+        for place in ["content", "reasoning_content"] {
+            assert_eq!(said(&chunks, place).contains(progress), key == place, "{place}: {chunks:#?}");
+        }
+        let content = said(&chunks, "content");
+        assert!(content.ends_with(&answer), "{content}");
+        if key != "content" {
+            assert_eq!(content, answer);
+        }
+        let told = said(&chunks, key);
+        assert!(key.is_empty() || told.contains("Step 1, Weather: done\n"), "{told}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_served_is_refused_by_its_name() {
+    let shelf = Shelf::new();
+    let served = Served::start(shelf.setup()).await;
+    let tool = json!([{"type": "function", "function": {"name": "f", "parameters": {}}}]);
+    let image = json!([{"role": "user", "content": [{"type": "text", "text": "look"},
+        {"type": "image_url", "image_url": {"url": "data:,"}}]}]);
+    for (key, value, param) in [
+        ("tools", tool.clone(), "tools"),
+        ("functions", tool, "functions"),
+        ("tool_choice", json!("required"), "tool_choice"),
+        ("response_format", json!({"type": "json_object"}), "response_format"),
+        ("response_format", json!({"type": "json_schema", "json_schema": {}}), "response_format"),
+        ("n", json!(2), "n"),
+        ("stop", json!("."), "stop"),
+        ("stop", json!(["."]), "stop"),
+        ("logprobs", json!(true), "logprobs"),
+        ("modalities", json!(["text", "audio"]), "modalities"),
+        ("audio", json!({"voice": "x"}), "audio"),
+        ("messages", image, "messages[0].content"),
+        ("messages", json!([{"role": "tool", "tool_call_id": "x", "content": "x"}]), "messages[0].role"),
+        ("messages", json!([{"role": "boss", "content": "x"}]), "messages[0].role"),
+        ("messages", json!([{"role": "assistant", "tool_calls": [{"id": "x"}]}]), "messages[0].tool_calls"),
+        ("messages", json!([{"role": "user"}]), "messages[0].content"),
+    ] {
+        let reply = send(&served, &with(ask("look"), key, value), &[]).await;
+        let error = reply.is_error(400, "request.unsupported");
+        assert_eq!((&error["param"], &error["type"]), (&json!(param), &json!("invalid_request_error")));
+        assert_eq!(reply.header("x-should-retry"), "false");
+    }
+    let other = send(&served, &with(ask("look"), "model", "gpt-4o"), &[]).await;
+    let error = other.is_error(404, "model_not_found");
+    assert_eq!((&error["param"], &error["type"]), (&json!("model"), &json!("invalid_request_error")));
+    let empty = send(&served, &with(ask("look"), "messages", json!([])), &[]).await;
+    assert_eq!(empty.is_error(422, "request.messages")["param"], "messages");
+    let broken = served.request("POST", CHAT).header("content-type", "application/json").body("{");
+    Reply::of(broken.send().await.unwrap()).await.is_error(400, "request.json");
+    let wrong = send(&served, &with(ask("look"), "messages", json!([{"role": 1}])), &[]).await;
+    let error = wrong.is_error(422, "request.body");
+    assert!(error["message"].as_str().unwrap().contains("messages[0].role"), "{error:#}");
+    let session = send(&served, &ask("look"), &[("x-session-id", "a b")]).await;
+    session.is_error(422, "request.session");
+    assert_eq!(shelf.llm.count(), 0);
+}
+
+#[tokio::test]
+async fn what_clients_send_by_habit_does_no_harm() {
+    let shelf = Shelf::new();
+    let served = Served::start(shelf.setup()).await;
+    let habits = json!({"temperature": 0.2, "top_p": 1, "max_tokens": 100, "max_completion_tokens": 100, "seed": 1,
+        "user": "u", "tools": [], "tool_choice": "auto", "response_format": {"type": "text"}, "n": 1, "stop": null,
+        "logprobs": false, "modalities": ["text"], "presence_penalty": 0, "metadata": {}, "store": false});
+    let mut body = ask("look");
+    for (key, value) in habits.as_object().unwrap() {
+        body[key] = value.clone();
+    }
+    body["messages"] = json!([{"role": "developer", "content": "Be brief."},
+        {"role": "user", "content": [{"type": "text", "text": "look"}], "name": "u"}]);
+    let reply = send(&served, &body, &[("authorization", "Bearer sk-anything")]).await;
+    assert_eq!(reply.status, 200, "{reply:#?}");
+    assert_eq!(served.get("/v1/models").await.json()["data"][0]["id"], "proscenium");
+    assert_eq!(served.get("/v1/models/proscenium").await.json()["object"], "model");
+    served.get("/v1/models/gpt-4o").await.is_error(404, "model_not_found");
+}
+
+#[tokio::test]
+async fn a_conversation_is_kept_where_it_has_a_name() {
+    let shelf = Shelf::new();
+    let served = Served::start(shelf.setup()).await;
+    let named = [("x-session-id", "s-1")];
+    for _ in 0..2 {
+        assert_eq!(send(&served, &ask("look"), &named).await.header("x-session-id"), "s-1");
+    }
+    let reply = send(&served, &ask("what did I say?"), &named).await.json();
+    let told = reply["choices"][0]["message"]["content"].as_str().unwrap();
+    assert_eq!(told.matches("look").count(), 2, "{told}");
+}
+
+#[tokio::test]
+async fn users_without_a_name_never_meet() {
+    let shelf = Shelf::new();
+    let served = Served::start(shelf.setup()).await;
+    let look = ask("look");
+    let (first, second) = tokio::join!(send(&served, &look, &[]), send(&served, &look, &[]));
+    assert_ne!(first.header("x-run-id"), second.header("x-run-id"));
+    assert_ne!(first.header("x-session-id"), second.header("x-session-id"));
+    // Each goes on with what it was told, and nothing of the other's.
+    for reply in [first, second] {
+        let answer = reply.json()["choices"][0]["message"]["content"].clone();
+        let body = json!({"model": "proscenium", "messages": [{"role": "user", "content": "look"},
+            {"role": "assistant", "content": answer}, {"role": "user", "content": "what did I say?"}]});
+        let told = send(&served, &body, &[]).await.json();
+        let told = told["choices"][0]["message"]["content"].as_str().unwrap();
+        assert_eq!(told.matches("look").count(), 1, "{told}");
+    }
+    let alone = send(&served, &ask("what did I say?"), &[]).await.json();
+    assert_eq!(alone["choices"][0]["message"]["content"].as_str().unwrap().matches("look").count(), 0);
+}
+
+#[tokio::test]
+async fn what_fails_after_it_was_accepted_is_not_to_be_sent_again() {
+    let shelf = Shelf::new();
+    let served = Served::start(shelf.setup()).await;
+    let reply = send(&served, &ask("fail"), &[]).await;
+    assert!(reply.status >= 500, "{reply:#?}");
+    let error = reply.json()["error"].clone();
+    reply.is_error(reply.status, error["code"].as_str().unwrap());
+    assert_eq!((reply.header("x-should-retry"), &error["type"]), ("false", &json!("server_error")));
+    let run = reply.header("x-run-id").parse().unwrap();
+    let state = served.engine.run(&served.tenant, run).await.unwrap();
+    assert_eq!(state.status, RunStatus::Failed);
+    // On a stream the error stands where the answer would end.
+    let events = send(&served, &streamed("fail"), &[]).await.events();
+    let [.., last, done] = events.as_slice() else { panic!("{events:#?}") };
+    assert_eq!((&last.data["error"]["code"], &done.data), (&error["code"], &json!("[DONE]")));
+}
+
+#[tokio::test]
+async fn a_named_request_is_carried_out_once() {
+    let shelf = Shelf::new();
+    let served = Served::start(shelf.setup()).await;
+    let named = [("idempotency-key", "k-1")];
+    let first = send(&served, &ask("put at once"), &named).await;
+    let again = send(&served, &ask("put at once"), &named).await;
+    assert_eq!((first.header("x-run-id"), again.header("idempotent-replayed")), (again.header("x-run-id"), "true"));
+    assert_eq!(first.json()["choices"], again.json()["choices"]);
+    let streams = chunks(&send(&served, &streamed("put at once"), &named).await);
+    assert_eq!(said(&streams, "content"), first.json()["choices"][0]["message"]["content"].as_str().unwrap());
+    assert_eq!(shelf.puts(), 1);
+    let conflict = send(&served, &ask("look"), &named).await;
+    conflict.is_error(422, "request.idempotency_conflict");
+    assert_eq!(conflict.header("x-should-retry"), "false");
+}
+
+/// How the connection of a first try breaks.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Break {
+    /// Right after it was sent.
+    Sent,
+    /// While a write is under way.
+    Working,
+    /// In the middle of the stream.
+    Streaming,
+    /// When the answer was on its way.
+    Answered,
+}
+
+async fn broken_and_sent_again(how: Break, stream: bool) {
+    let shelf = Shelf::new();
+    let served = Served::start(shelf.setup()).await;
+    let body = if stream { streamed("put") } else { ask("put") };
+    let first = wire(CHAT, "x-stainless-retry-count: 0\r\n", &body);
+    let mut connection = served.raw(first.as_bytes()).await;
+    match how {
+        Break::Sent => {}
+        Break::Working => shelf.begun.passed().await,
+        Break::Streaming => {
+            shelf.begun.passed().await;
+            let mut some = [0; 200];
+            connection.read_exact(&mut some).await.unwrap();
+        }
+        Break::Answered => {
+            shelf.done.open();
+            let mut some = [0; 1];
+            connection.read_exact(&mut some).await.unwrap();
+        }
+    }
+    drop(connection);
+    // Whatever became of it, the run goes on.
+    shelf.begun.passed().await;
+    let again = async {
+        let headers = [("x-stainless-retry-count", "1")];
+        send(&served, &body, &headers).await
+    };
+    let open = async {
+        shelf.done.open();
+    };
+    let (reply, ()) = tokio::join!(again, open);
+    assert_eq!(reply.status, 200, "{how:?}: {reply:#?}");
+    let words = if stream { said(&chunks(&reply), "content") } else {
+        reply.json()["choices"][0]["message"]["content"].as_str().unwrap().to_owned()
+    };
+    let runs = served.get("/api/runs").await.json();
+    let runs = runs["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 1, "{how:?} {stream}: {runs:#?}");
+    let run = served.get(&format!("/api/runs/{}", runs[0]["run_id"].as_str().unwrap())).await.json();
+    assert_eq!((reply.header("x-run-id"), words.as_str()), (run["run_id"].as_str().unwrap(), run["answer"].as_str().unwrap()));
+    assert_eq!(shelf.puts(), 1, "{how:?}");
+    // Somebody else who says the same has a run of its own.
+    let other = send(&served, &ask("put"), &[]).await;
+    assert_ne!(other.header("x-run-id"), reply.header("x-run-id"));
+}
+
+#[tokio::test]
+async fn a_request_that_is_sent_again_after_a_broken_connection_is_carried_out_once() {
+    for how in [Break::Sent, Break::Working, Break::Answered] {
+        broken_and_sent_again(how, false).await;
+    }
+    for how in [Break::Sent, Break::Working, Break::Streaming, Break::Answered] {
+        broken_and_sent_again(how, true).await;
+    }
+}
+
+#[tokio::test]
+async fn the_server_notices_that_a_client_has_gone() {
+    let shelf = Shelf::new();
+    let served = Served::start(shelf.setup()).await;
+    let mut first = served.raw(wire(CHAT, "", &ask("put")).as_bytes()).await;
+    shelf.begun.passed().await;
+    // It says that it will send nothing more; the connection is closed though nothing was answered.
+    first.shutdown().await.unwrap();
+    let mut rest = Vec::new();
+    first.read_to_end(&mut rest).await.unwrap();
+    assert_eq!(String::from_utf8_lossy(&rest), "");
+    shelf.done.open();
+    assert_eq!(send(&served, &ask("look"), &[]).await.status, 200);
+    assert_eq!(shelf.puts(), 1);
+}
+
+#[tokio::test]
+async fn a_first_try_never_gets_the_run_of_another() {
+    let shelf = Shelf::new();
+    let served = Served::start(shelf.setup()).await;
+    let lost = served.raw(wire(CHAT, "", &ask("put")).as_bytes()).await;
+    shelf.begun.passed().await;
+    drop(lost);
+    shelf.done.open();
+    let mut runs = Vec::new();
+    for headers in [vec![], vec![("x-stainless-retry-count", "0")], vec![("x-stainless-retry-count", "many")]] {
+        runs.push(send(&served, &ask("put"), &headers).await.header("x-run-id").to_owned());
+    }
+    // Neither does a further try of other words, in another conversation or under a name of its own.
+    let again = ("x-stainless-retry-count", "1");
+    for (words, headers) in [
+        ("put at once", vec![again]),
+        ("put", vec![again, ("x-session-id", "s-1")]),
+        ("put", vec![again, ("idempotency-key", "k-1")]),
+    ] {
+        runs.push(send(&served, &ask(words), &headers).await.header("x-run-id").to_owned());
+    }
+    runs.sort();
+    runs.dedup();
+    assert_eq!((runs.len(), shelf.puts()), (6, 7));
+}
+
+#[tokio::test]
+async fn who_was_refused_is_served_when_it_comes_again() {
+    let shelf = Shelf::new();
+    let served = Served::start(shelf.setup().set("server.max_in_flight", 1)).await;
+    let first = served.raw(wire(CHAT, "", &ask("put")).as_bytes()).await;
+    shelf.begun.passed().await;
+    let refused = send(&served, &ask("put"), &[]).await;
+    refused.is_error(503, "server.overloaded");
+    shelf.done.open();
+    let again = [("x-stainless-retry-count", "1")];
+    let mut reply = send(&served, &ask("put"), &again).await;
+    while reply.status == 503 {
+        reply = send(&served, &ask("put"), &again).await;
+    }
+    assert_eq!(reply.status, 200, "{reply:#?}");
+    assert_eq!(shelf.puts(), 2);
+    drop(first);
+}

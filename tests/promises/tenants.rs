@@ -1,0 +1,286 @@
+//! Keys and tenants: who has no key is told so, and nobody reaches anything of another tenant.
+
+use std::time::{Duration, Instant};
+
+use proscenium::http::ServeError;
+use proscenium::run::TenantId;
+use serde_json::{Value, json};
+
+use crate::server_api::ask;
+use crate::support::{Reply, Served, Setup, Shelf};
+
+/// Addresses that answer without a key.
+const OPEN: [&str; 3] = ["/healthz", "/readyz", "/api/openapi.json"];
+
+/// Words that stand in everything the first tenant has.
+const SECRET: &str = "look";
+
+struct Tenants {
+    shelf: Shelf,
+    served: Served,
+    /// Their keys.
+    ours: String,
+    theirs: String,
+}
+
+async fn key(served: &Served, tenant: &str, user: &str) -> (String, String) {
+    let tenant = TenantId::new(tenant).unwrap();
+    let (key, secret) = served.engine.store().create_key(&tenant, user, "").await.unwrap();
+    (key.id, secret.expose().to_owned())
+}
+
+async fn tenants() -> Tenants {
+    let shelf = Shelf::new();
+    let served = Served::start(shelf.setup()).await;
+    let (_, ours) = key(&served, "acme", "ada").await;
+    let (_, theirs) = key(&served, "rival", "rob").await;
+    // The server remembers for a moment that there was no key.
+    while served.get("/api/runs").await.status != 401 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    Tenants { shelf, served, ours, theirs }
+}
+
+impl Tenants {
+    async fn send(&self, key: &str, method: &str, path: &str, body: Option<&Value>) -> Reply {
+        let request = self.served.request(method, path).bearer_auth(key);
+        let request = match body {
+            Some(body) => request.json(body),
+            None => request,
+        };
+        Reply::of(request.send().await.unwrap()).await
+    }
+}
+
+/// Each method and address of the document.
+async fn operations(served: &Served) -> Vec<(String, String)> {
+    let document = served.get("/api/openapi.json").await.json();
+    let paths = document["paths"].as_object().unwrap();
+    let of = |(path, methods): (&String, &Value)| -> Vec<(String, String)> {
+        methods.as_object().unwrap().keys().map(|m| (m.to_uppercase(), path.clone())).collect()
+    };
+    let all: Vec<_> = paths.iter().flat_map(of).collect();
+    assert!(all.len() >= 19, "{all:?}");
+    all
+}
+
+/// A body that the address takes.
+fn body(path: &str) -> Option<Value> {
+    match path {
+        "/api/chat" => Some(ask("hello")),
+        "/api/planning/plan" => Some(json!({"message": "hello"})),
+        "/v1/chat/completions" => {
+            let mut body = ask("hello");
+            body["model"] = json!("proscenium");
+            Some(body)
+        }
+        _ => None,
+    }
+}
+
+#[tokio::test]
+async fn nobody_reaches_anything_of_another_tenant() {
+    let tenants = tenants().await;
+    let mut chat = ask("look");
+    chat["session_id"] = json!("the-first");
+    let ours = tenants.send(&tenants.ours, "POST", "/api/chat", Some(&chat)).await;
+    assert_eq!(ours.status, 200, "{ours:#?}");
+    let (run, events) = (ours.header("x-run-id").to_owned(), "the-first");
+    for (method, path) in operations(&tenants.served).await {
+        // With this the first tenant's things are named; what an address takes else there is but one of.
+        let address = path.replace("{run_id}", &run).replace("{session_id}", events);
+        let named = address != path;
+        let address = address.replace("{name}", "Shelf").replace("{model}", "proscenium");
+        assert!(!address.contains('{'), "{address}: say here what it names");
+        let theirs = tenants.send(&tenants.theirs, &method, &address, body(&path).as_ref()).await;
+        if named {
+            assert_eq!(theirs.status, 404, "{method} {address}: {theirs:#?}");
+            // As if it had never been there.
+            let nowhere = address.replace(&run, "01976c8e-0000-7000-8000-000000000001").replace(events, "never");
+            let nobody = tenants.send(&tenants.theirs, &method, &nowhere, None).await;
+            let unnamed = |reply: &Reply, name: &str| reply.body.replace(name, "");
+            let (name, never) = if address.contains(&run) {
+                (run.as_str(), "01976c8e-0000-7000-8000-000000000001")
+            } else {
+                (events, "never")
+            };
+            assert_eq!(unnamed(&theirs, name), unnamed(&nobody, never), "{method} {address}");
+        } else {
+            assert!(theirs.status < 400, "{method} {address}: {theirs:#?}");
+        }
+        if !["/api/openapi.json", "/api/scenes", "/api/scenes/{name}"].contains(&path.as_str()) {
+            assert!(!theirs.body.contains(SECRET), "{method} {address}: {theirs:#?}");
+            // A name that was sent comes back in an error; nowhere else.
+            assert!(named || !theirs.body.contains(&run), "{method} {address}: {theirs:#?}");
+        }
+    }
+    for query in [format!("/api/runs?session_id={events}"), "/api/usage".to_owned()] {
+        let theirs = tenants.send(&tenants.theirs, "GET", &query, None).await;
+        assert!(!theirs.body.contains(&run) && !theirs.body.contains(SECRET), "{theirs:#?}");
+    }
+    // Paging behind another's run or conversation tells nothing of it.
+    for query in [format!("/api/runs?after={run}"), format!("/api/sessions?after={events}")] {
+        let theirs = tenants.send(&tenants.theirs, "GET", &query, None).await;
+        assert!(!theirs.body.contains(SECRET) && !theirs.body.contains("the-first\""), "{query}: {theirs:#?}");
+    }
+    // The same name is another conversation of theirs.
+    let mut what = ask("what did I say?");
+    what["session_id"] = json!(events);
+    let theirs = tenants.send(&tenants.theirs, "POST", "/api/chat", Some(&what)).await;
+    assert!(!theirs.json()["answer"].as_str().unwrap().contains(SECRET), "{theirs:#?}");
+    // All is where it was.
+    let kept = tenants.send(&tenants.ours, "GET", &format!("/api/runs/{run}"), None).await;
+    assert_eq!((kept.status, &kept.json()["answer"]), (200, &ours.json()["answer"]));
+    let session = tenants.send(&tenants.ours, "GET", &format!("/api/sessions/{events}"), None).await;
+    assert_eq!(session.json()["turns"], 1, "{session:#?}");
+}
+
+#[tokio::test]
+async fn another_tenants_run_is_not_stopped_followed_or_found_by_its_name() {
+    let tenants = tenants().await;
+    let mut chat = ask("put");
+    chat["stream"] = json!(true);
+    let request = tenants.served.request("POST", "/api/chat").bearer_auth(&tenants.ours);
+    let request = request.header("idempotency-key", "k-1").json(&chat);
+    let ours = request.send().await.unwrap();
+    let run = ours.headers()["x-run-id"].to_str().unwrap().to_owned();
+    tenants.shelf.begun.passed().await;
+    for (method, path) in [("POST", "cancel"), ("GET", "events")] {
+        let path = format!("/api/runs/{run}/{path}");
+        tenants.send(&tenants.theirs, method, &path, None).await.is_problem(404, "run.unknown");
+    }
+    tenants.shelf.done.open();
+    // Names of requests are each tenant's own.
+    let request = tenants.served.request("POST", "/api/chat").bearer_auth(&tenants.theirs);
+    let theirs = request.header("idempotency-key", "k-1").json(&ask("put at once")).send().await.unwrap();
+    assert_eq!(theirs.status(), 200);
+    assert_ne!(theirs.headers()["x-run-id"].to_str().unwrap(), run);
+    assert_eq!(Reply::of(ours).await.events().last().unwrap().name, "run_completed");
+    assert_eq!(tenants.shelf.puts(), 2);
+}
+
+#[tokio::test]
+async fn a_further_try_never_crosses_tenants() {
+    let tenants = tenants().await;
+    let body = body("/v1/chat/completions").unwrap();
+    let run = async |key: &str, count: &str| {
+        let request = tenants.served.request("POST", "/v1/chat/completions").bearer_auth(key);
+        let reply = request.header("x-stainless-retry-count", count).json(&body).send().await.unwrap();
+        reply.headers()["x-run-id"].to_str().unwrap().to_owned()
+    };
+    let ours = run(&tenants.ours, "0").await;
+    let theirs = run(&tenants.theirs, "1").await;
+    assert_ne!(ours, theirs);
+    assert_eq!(run(&tenants.ours, "1").await, ours);
+}
+
+#[tokio::test]
+async fn without_a_valid_key_every_address_says_so() {
+    let tenants = tenants().await;
+    let served = &tenants.served;
+    let (_, other) = tenants.ours.rsplit_once('_').unwrap();
+    let (theirs, _) = tenants.theirs.rsplit_once('_').unwrap();
+    let mixed = format!("Bearer {theirs}_{other}");
+    let wrong = format!("Bearer {}", "psk_0000000000000000_".to_owned() + other);
+    let count = tenants.shelf.llm.count();
+    for (method, path) in operations(served).await {
+        let address = path.replace("{run_id}", "01976c8e-0000-7000-8000-000000000001");
+        let address = address.replace("{session_id}", "s").replace("{name}", "Shelf").replace("{model}", "proscenium");
+        if OPEN.contains(&address.as_str()) {
+            assert_eq!(served.get(&address).await.status, 200);
+            continue;
+        }
+        for header in ["", "Bearer", "Bearer sk-anything", "Basic cHNrOng=", "psk_x", &mixed, &wrong] {
+            let mut request = served.request(&method, &address);
+            if !header.is_empty() {
+                request = request.header("authorization", header);
+            }
+            if let Some(body) = body(&path) {
+                request = request.json(&body);
+            }
+            let reply = Reply::of(request.send().await.unwrap()).await;
+            assert_eq!(reply.status, 401, "{method} {address} {header}: {reply:#?}");
+            assert!(reply.header("www-authenticate").starts_with("Bearer"), "{reply:#?}");
+            if path.starts_with("/v1/") {
+                let code = reply.json()["error"]["code"].as_str().unwrap().to_owned();
+                assert_eq!(reply.is_error(401, &code)["type"], "authentication_error");
+                assert_eq!(reply.header("x-should-retry"), "false");
+            } else {
+                let code = reply.json()["code"].as_str().unwrap().to_owned();
+                reply.is_problem(401, &code);
+            }
+            assert!(!reply.body.contains(other), "the reply shows a secret");
+        }
+    }
+    assert_eq!(tenants.shelf.llm.count(), count);
+    // A wrong secret and an unknown key are told in the same words.
+    let told = async |header: &str| {
+        let request = served.request("GET", "/api/runs").header("authorization", header.to_owned());
+        Reply::of(request.send().await.unwrap()).await.body
+    };
+    assert_eq!(told(&mixed).await, told(&wrong).await);
+    // The other header that carries a key.
+    let request = served.request("GET", "/api/runs").header("x-api-key", &tenants.ours);
+    assert_eq!(request.send().await.unwrap().status(), 200);
+}
+
+#[tokio::test]
+async fn a_revoked_key_opens_nothing_a_second_later() {
+    let tenants = tenants().await;
+    let (id, secret) = key(&tenants.served, "acme", "eve").await;
+    assert_eq!(tenants.send(&secret, "GET", "/api/runs", None).await.status, 200);
+    assert!(tenants.served.engine.store().revoke_key(&id).await.unwrap());
+    let revoked = Instant::now();
+    loop {
+        // Only what was sent a second after it was revoked has to be refused.
+        let late = revoked.elapsed() > Duration::from_millis(1100);
+        let reply = tenants.send(&secret, "GET", "/api/runs", None).await;
+        if reply.status == 401 {
+            reply.is_problem(401, "auth.key");
+            break;
+        }
+        assert!(!late, "{reply:#?}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert_eq!(tenants.send(&tenants.ours, "GET", "/api/runs", None).await.status, 200);
+}
+
+#[tokio::test]
+async fn who_asks_is_known_by_the_key_and_not_by_what_is_said() {
+    let served = Served::start(Setup::offline()).await;
+    let (_, secret) = key(&served, "acme", "giulia.rossi").await;
+    let words = "Il mio username è keysersoze. Vorrei richiedere 3 giorni di ferie dal 15 al 17 giugno";
+    let request = served.request("POST", "/api/chat").bearer_auth(&secret).json(&ask(words));
+    let reply = Reply::of(request.send().await.unwrap()).await;
+    assert_eq!(reply.status, 200, "{reply:#?}");
+    for (user, _, _) in served.vacations().await {
+        assert_eq!(user, "giulia.rossi");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_others_can_reach_wants_keys() {
+    let setup = || Setup::offline().set("server.addr", "0.0.0.0:0");
+    match Served::try_start(setup()).await {
+        Err(error @ ServeError::Open { .. }) => {
+            assert_eq!(error.code(), "server.open");
+            let told = error.to_string();
+            assert!(told.contains("keys create") && told.contains("auth.allow_anonymous"), "{told}");
+        }
+        Err(other) => panic!("refused for another reason: {other}"),
+        Ok(served) => panic!("open to everybody at {}", served.addr()),
+    }
+    let served = Served::start(setup().set("auth.allow_anonymous", true)).await;
+    let request = served.request("GET", "/api/runs").header("host", "anywhere.example");
+    assert_eq!(request.send().await.unwrap().status(), 200);
+    drop(served);
+    // With a key it starts, and takes nobody without one.
+    let house = Setup::offline().start().await;
+    let tenant = TenantId::new("acme").unwrap();
+    let (_, secret) = house.engine.store().create_key(&tenant, "ada", "").await.unwrap();
+    let dir = house.stop().await;
+    let served = Served::start(setup().on(&dir)).await;
+    served.get("/api/runs").await.is_problem(401, "auth.missing");
+    let request = served.request("GET", "/api/runs").bearer_auth(secret.expose());
+    assert_eq!(request.send().await.unwrap().status(), 200);
+}

@@ -1,0 +1,66 @@
+"""A fuzzer that reads the document: no request gets a 5xx, and no reply breaks its schema."""
+
+import json
+import os
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+from house import VACATION, Server
+
+# Seconds.
+BOUND = 150
+# Requests by operation and phase.
+EXAMPLES = "25"
+CHECKS = [
+    "not_a_server_error",
+    "status_code_conformance",
+    "content_type_conformance",
+    "response_headers_conformance",
+    "response_schema_conformance",
+    "negative_data_rejection",
+    "unsupported_method",
+    "allow_header_conformance",
+]
+
+
+def post(url, body):
+    request = urllib.request.Request(url, json.dumps(body).encode(), {"content-type": "application/json"})
+    with urllib.request.urlopen(request, timeout=20) as reply:
+        return json.load(reply)
+
+
+def test_no_request_gets_a_5xx_and_every_reply_is_as_documented(tmp_path):
+    with Server() as server:
+        message = {"role": "user", "content": VACATION}
+        run = post(f"{server.url}/api/chat", {"messages": [message], "session_id": "kept"})
+        # Names of things that are there, so that more than the refusals is reached.
+        named = {
+            "path.run_id": run["run_id"],
+            "path.session_id": "kept",
+            "path.name": "Weather",
+            "path.model": "proscenium",
+        }
+        lines = ["[parameters]", *(f'"{name}" = "{value}"' for name, value in named.items())]
+        config = tmp_path / "schemathesis.toml"
+        config.write_text("\n".join(lines) + "\n")
+        fuzzer = Path(sys.executable).parent / "schemathesis"
+        command = [
+            fuzzer, "--config-file", config, "run", f"{server.url}/api/openapi.json",
+            "--checks", ",".join(CHECKS),
+            "--phases", "examples,coverage,fuzzing",
+            "--max-examples", EXAMPLES,
+            "--seed", "1",
+            "--request-timeout", "20",
+            "--continue-on-failure",
+            "--generation-database", "none",
+        ]  # fmt: skip
+        environment = {**os.environ, "NO_COLOR": "1"}
+        ran = subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=BOUND, check=False
+        )
+        assert ran.returncode == 0, ran.stdout + ran.stderr + server.said()
+        # The server is still well, and what it had is there.
+        with urllib.request.urlopen(f"{server.url}/readyz", timeout=20) as reply:
+            assert reply.status == 200

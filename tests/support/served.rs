@@ -1,0 +1,225 @@
+//! The product behind its port: a real server of a real engine, and a client that speaks HTTP.
+//!
+//! ```ignore
+//! let served = Served::start(Setup::offline()).await;
+//! let reply = served.post("/api/chat", &json!({"messages": [{"role": "user", "content": "Ciao"}]})).await;
+//! assert_eq!(reply.status, 200);
+//! ```
+
+use std::net::SocketAddr;
+use std::ops::Deref;
+
+use proscenium::http::{ServeError, Server};
+use reqwest::{Method, RequestBuilder, Response};
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use super::house::{House, Setup};
+
+/// A server on loopback. It stops when it is dropped.
+pub struct Served {
+    house: House,
+    server: Option<Server>,
+    addr: SocketAddr,
+    client: reqwest::Client,
+}
+
+impl Deref for Served {
+    type Target = House;
+
+    fn deref(&self) -> &House {
+        &self.house
+    }
+}
+
+/// A reply, read to its end.
+#[derive(Debug, Clone)]
+pub struct Reply {
+    pub status: u16,
+    pub headers: reqwest::header::HeaderMap,
+    pub body: String,
+}
+
+impl Reply {
+    pub async fn of(response: Response) -> Self {
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        Self { status, headers, body: response.text().await.unwrap() }
+    }
+
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:#?}"))
+    }
+
+    /// The value of a header; empty where there is none.
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+    }
+
+    /// The events of a stream that ended.
+    pub fn events(&self) -> Vec<Sse> {
+        assert!(self.header("content-type").starts_with("text/event-stream"), "{self:#?}");
+        self.body.split_terminator("\n\n").filter_map(Sse::read).collect()
+    }
+
+    /// Holds it to be a problem document of this status and code.
+    pub fn is_problem(&self, status: u16, code: &str) -> Value {
+        assert_eq!(self.status, status, "{self:#?}");
+        assert_eq!(self.header("content-type"), "application/problem+json", "{self:#?}");
+        let problem = self.json();
+        assert_eq!((&problem["code"], &problem["status"]), (&code.into(), &status.into()), "{problem:#}");
+        assert_eq!(problem["type"], format!("urn:proscenium:problem:{code}"));
+        assert!(!problem["title"].as_str().unwrap().is_empty());
+        assert!(!problem["detail"].as_str().unwrap().is_empty());
+        problem
+    }
+
+    /// Holds it to be an error object of the OpenAI protocol of this status and code.
+    pub fn is_error(&self, status: u16, code: &str) -> Value {
+        assert_eq!(self.status, status, "{self:#?}");
+        assert_eq!(self.header("content-type"), "application/json", "{self:#?}");
+        let error = self.json()["error"].clone();
+        assert_eq!(error["code"], code, "{error:#}");
+        assert!(!error["message"].as_str().unwrap().is_empty());
+        assert!(!error["type"].as_str().unwrap().is_empty());
+        assert!(error.as_object().unwrap().contains_key("param"));
+        error
+    }
+}
+
+/// An event of a stream.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sse {
+    pub id: String,
+    pub name: String,
+    /// JSON where it is; otherwise a string.
+    pub data: Value,
+}
+
+impl Sse {
+    /// `None` for a sign of life.
+    fn read(text: &str) -> Option<Self> {
+        let field = |name: &str| {
+            let mut lines = text.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+            lines.next().map(|value| value.strip_prefix(' ').unwrap_or(value).to_owned())
+        };
+        let data = field("data")?;
+        let data = serde_json::from_str(&data).unwrap_or(Value::String(data));
+        Some(Self { id: field("id").unwrap_or_default(), name: field("event").unwrap_or_default(), data })
+    }
+}
+
+/// The events of a stream as they come.
+pub struct Events {
+    response: Response,
+    buffer: String,
+}
+
+impl Events {
+    pub fn of(response: Response) -> Self {
+        assert_eq!(response.status(), 200, "{response:?}");
+        Self { response, buffer: String::new() }
+    }
+
+    /// `None` at the end.
+    pub async fn next(&mut self) -> Option<Sse> {
+        loop {
+            if let Some((event, rest)) = self.buffer.split_once("\n\n") {
+                let (event, rest) = (Sse::read(event), rest.to_owned());
+                self.buffer = rest;
+                match event {
+                    Some(event) => return Some(event),
+                    None => continue,
+                }
+            }
+            self.buffer.push_str(std::str::from_utf8(&self.response.chunk().await.unwrap()?).unwrap());
+        }
+    }
+}
+
+impl Served {
+    /// Starts an engine and its server on any free port of loopback.
+    pub async fn start(setup: Setup) -> Self {
+        match Self::try_start(setup).await {
+            Ok(served) => served,
+            Err(error) => panic!("the server does not start: {error}"),
+        }
+    }
+
+    pub async fn try_start(setup: Setup) -> Result<Self, ServeError> {
+        // What a failing test leaves under way is not waited for.
+        let setup = setup.unless_set("server.addr", "127.0.0.1:0").unless_set("server.drain_timeout_ms", 2000);
+        let house = setup.unless_set("server.workers", 2).start().await;
+        let server = Server::start(house.engine.clone(), &house.config).await?;
+        let addr = SocketAddr::from(([127, 0, 0, 1], server.addr().port()));
+        let client = reqwest::Client::builder().no_proxy().retry(reqwest::retry::never()).build().unwrap();
+        Ok(Self { house, server: Some(server), addr, client })
+    }
+
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.addr)
+    }
+
+    /// A request to be added to.
+    pub fn request(&self, method: &str, path: &str) -> RequestBuilder {
+        self.client.request(Method::from_bytes(method.as_bytes()).unwrap(), self.url(path))
+    }
+
+    pub async fn get(&self, path: &str) -> Reply {
+        Reply::of(self.request("GET", path).send().await.unwrap()).await
+    }
+
+    pub async fn post(&self, path: &str, body: &Value) -> Reply {
+        Reply::of(self.request("POST", path).json(body).send().await.unwrap()).await
+    }
+
+    /// Bytes as they are, to a connection of their own.
+    pub async fn raw(&self, bytes: &[u8]) -> TcpStream {
+        let mut stream = TcpStream::connect(self.addr).await.unwrap();
+        stream.write_all(bytes).await.unwrap();
+        stream
+    }
+
+    /// Drains and stops the server; whether everything had ended.
+    pub async fn stop(mut self) -> bool {
+        self.server.take().unwrap().stop().await
+    }
+
+    /// The server, to be stopped while requests are under way.
+    pub fn take_server(&mut self) -> Server {
+        self.server.take().unwrap()
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let Some(server) = self.server.take() else { return };
+        let stop = move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(server.stop());
+        };
+        // It has threads of its own, which do not need this one.
+        let _ = std::thread::spawn(stop).join();
+    }
+}
+
+/// Everything until the other side closes, or breaks the connection.
+pub async fn read_to_end(stream: &mut TcpStream) -> String {
+    let mut bytes = Vec::new();
+    // A broken connection ends it as a closed one does.
+    let _ = stream.read_to_end(&mut bytes).await;
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// A `POST` of JSON as it stands on the wire.
+pub fn wire(path: &str, headers: &str, body: &Value) -> String {
+    let body = body.to_string();
+    format!(
+        "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n{headers}Content-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}

@@ -1,0 +1,105 @@
+//! A scene whose write waits at a gate, and a model that waits at another: how tests hold a run where
+//! they want it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use proscenium::run::Effect;
+use proscenium::scene::{Scene, SceneTool};
+use proscenium::tools::{ToolContext, ToolError};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::mind::Mind;
+use super::{Gate, Scripted, ScriptedLlm, Setup, section};
+
+const MIND: &str = r#"
+"look": {steps: [{scene: Shelf, rounds: [[{Look: {item: lamp}}]]}]}
+"wait": {steps: [{scene: Shelf, rounds: [[{Look: {item: lamp}}]]}]}
+"put": {steps: [{scene: Shelf, rounds: [[{Put: {item: lamp}}]]}]}
+"put at once": {steps: [{scene: Shelf, rounds: [[{Put: {item: book}}]]}]}
+"hello": {says: "Good day."}
+"what did I say?": {}
+"fail": {steps: [{scene: Shelf, rounds: [[{Look: {item: lamp}}]]}]}
+"#;
+
+/// What a lamp is to be put on, and who asks.
+#[derive(Deserialize, schemars::JsonSchema)]
+struct Item {
+    /// The thing.
+    item: String,
+}
+
+/// | request | what happens |
+/// | --- | --- |
+/// | `look` | a read |
+/// | `put at once` | a write |
+/// | `put` | a write that has `begun` and ends when `done` opens |
+/// | `wait` | its model is `asked` and answers when `go` opens |
+/// | `hello`, `what did I say?` | no scene |
+/// | `fail` | every call to the model is answered with 500 |
+pub struct Shelf {
+    pub llm: ScriptedLlm,
+    pub begun: Gate,
+    pub done: Gate,
+    pub asked: Gate,
+    pub go: Gate,
+    puts: Arc<AtomicUsize>,
+}
+
+impl Shelf {
+    pub fn new() -> Self {
+        let gates = [Gate::closed(), Gate::closed(), Gate::closed(), Gate::closed()];
+        let [begun, done, asked, go] = gates;
+        let mind = Mind::read(MIND);
+        let (tell, wait) = (asked.clone(), go.clone());
+        let llm = ScriptedLlm::start(move |request, _| match section(request, "request").as_deref() {
+            Some("fail") => Scripted::status(500),
+            Some("wait") => {
+                tell.open();
+                mind.reply(request).held(&wait)
+            }
+            _ => mind.reply(request),
+        });
+        Self { llm, begun, done, asked, go, puts: Arc::default() }
+    }
+
+    /// How often something was put on the shelf.
+    pub fn puts(&self) -> usize {
+        self.puts.load(Ordering::SeqCst)
+    }
+
+    pub fn setup(&self) -> Setup {
+        Setup::scripted(&self.llm).alone().set("llm.max_attempts", 1).scene(self.scene())
+    }
+
+    fn scene(&self) -> Scene {
+        let (begun, done, puts) = (self.begun.clone(), self.done.clone(), self.puts.clone());
+        let look =
+            |item: Item, _: ToolContext| async move { Ok::<Value, ToolError>(json!({"item": item.item})) };
+        let put = move |item: Item, _: ToolContext| {
+            let (begun, done, puts) = (begun.clone(), done.clone(), puts.clone());
+            async move {
+                puts.fetch_add(1, Ordering::SeqCst);
+                if item.item == "lamp" {
+                    begun.open();
+                    done.passed().await;
+                }
+                Ok::<Value, ToolError>(json!({"item": item.item}))
+            }
+        };
+        Scene::builder("Shelf")
+            .description("Things on a shelf.")
+            .instructions("Look at them, or put them there.")
+            .tool(
+                SceneTool::native("Look", "Looks at a thing.", Effect::Read, look)
+                    .say("en", "The {{ item }} stands on the shelf."),
+            )
+            .tool(
+                SceneTool::native("Put", "Puts a thing there.", Effect::Write, put)
+                    .say("en", "The {{ item }} stands there now."),
+            )
+            .build()
+            .unwrap()
+    }
+}
