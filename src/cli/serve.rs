@@ -7,10 +7,10 @@ use proscenium::Engine;
 use proscenium::config::Loaded;
 use proscenium::http::Server;
 
+use super::args::Cli;
 use super::engine;
 use super::failure::{Exit, Failure};
 use super::output::Output;
-use super::args::Cli;
 use super::signals::{Reloads, Signals};
 
 /// Serves until SIGTERM or Ctrl-C; what was accepted by then is waited for.
