@@ -6,6 +6,7 @@ mod check;
 mod cli;
 mod continuation;
 mod conversations;
+mod dashboards;
 mod degradation;
 mod example;
 mod figures;
