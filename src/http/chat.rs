@@ -83,7 +83,10 @@ impl ChatBody {
             return refuse("use_planning", "this server answers by plans only; leave it out, or send true");
         }
         if self.require_approval == Some(true) {
-            return refuse("require_approval", "approval by a person is not served yet; leave it out, or send false");
+            return refuse(
+                "require_approval",
+                "approval by a person is not served yet; leave it out, or send false",
+            );
         }
         if self.mode.as_deref().is_some_and(|mode| mode != "strict") {
             return refuse("mode", "only `strict` is served yet; leave it out");
@@ -283,7 +286,11 @@ pub(crate) async fn chat(
     let asked = body.request(who, idempotency(&request)?, app.options.max_messages)?;
     let accepted = accept(&app, asked, None).await?;
     if streamed {
-        let events = app.engine.stream(&tenant, accepted.run, None).await.map_err(|fault| told(fault, accepted.run))?;
+        let events = app
+            .engine
+            .stream(&tenant, accepted.run, None)
+            .await
+            .map_err(|fault| told(fault, accepted.run))?;
         return Ok(sse::reply(accepted.run, &accepted.session, events, app.options.ping_ms));
     }
     let answer = accepted.answer.await.unwrap_or_else(|_| Err(lost(accepted.run)));

@@ -22,7 +22,8 @@ pub(crate) async fn gate(
     let size: usize = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
     let size = size.saturating_add(request.uri().path_and_query().map_or(0, |path| path.as_str().len()));
     if size > most {
-        let detail = format!("the headers have {size} bytes; at most {most} are taken (server.max_header_bytes)");
+        let detail =
+            format!("the headers have {size} bytes; at most {most} are taken (server.max_header_bytes)");
         let problem =
             Problem::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "request.headers_too_large", detail);
         return Err(super::refusal(request.request(), problem));

@@ -130,7 +130,8 @@ pub(crate) async fn events(
     request: HttpRequest,
 ) -> Result<HttpResponse, Problem> {
     let run = id(&path)?;
-    let row = app.engine.store().run(&who.tenant, run).await?.ok_or_else(|| Problem::unknown("run", &path))?;
+    let row =
+        app.engine.store().run(&who.tenant, run).await?.ok_or_else(|| Problem::unknown("run", &path))?;
     let last = match request.headers().get("last-event-id").map(|value| value.to_str().unwrap_or_default()) {
         None | Some("") => None,
         Some(text) => Some(text.parse::<EventId>().map_err(|_| {
@@ -153,7 +154,8 @@ pub(crate) async fn cancel(
     path: web::Path<String>,
 ) -> Result<HttpResponse, Problem> {
     let run = id(&path)?;
-    let row = app.engine.store().run(&who.tenant, run).await?.ok_or_else(|| Problem::unknown("run", &path))?;
+    let row =
+        app.engine.store().run(&who.tenant, run).await?.ok_or_else(|| Problem::unknown("run", &path))?;
     let stopping = app.engine.cancel(&who.tenant, run, &who.user).await;
     let view = CancelView { run_id: run, status: row.status, stopping };
     Ok(if stopping { HttpResponse::Accepted().json(view) } else { HttpResponse::Ok().json(view) })

@@ -80,7 +80,11 @@ pub(crate) async fn list(app: web::Data<App>, _: Who) -> HttpResponse {
 /// One scene.
 #[utoipa::path(get, path = "/api/scenes/{name}", operation_id = "get_scene", tag = "scenes", params(("name" = String, Path)),
     responses((status = 200, body = SceneView), (status = "default", body = Problem, content_type = "application/problem+json")))]
-pub(crate) async fn one(app: web::Data<App>, _: Who, name: web::Path<String>) -> Result<HttpResponse, Problem> {
+pub(crate) async fn one(
+    app: web::Data<App>,
+    _: Who,
+    name: web::Path<String>,
+) -> Result<HttpResponse, Problem> {
     let catalogue = app.engine.catalogue();
     let scene = catalogue.get(&name).ok_or_else(|| Problem::unknown("scene", &name))?;
     Ok(HttpResponse::Ok().json(SceneView::of(scene)))

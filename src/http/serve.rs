@@ -171,7 +171,11 @@ fn build(
             let detail = format!("the query is not understood: {error}");
             super::refusal(request, Problem::unprocessable("request.query", detail))
         });
-        Application::new().app_data(app.clone()).app_data(query).wrap(from_fn(super::gate::gate)).configure(super::routes)
+        Application::new()
+            .app_data(app.clone())
+            .app_data(query)
+            .wrap(from_fn(super::gate::gate))
+            .configure(super::routes)
     })
     .workers(workers)
     .max_connections(options.max_connections.div_ceil(workers))

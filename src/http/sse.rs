@@ -55,7 +55,11 @@ fn line(event: Result<PublicEvent, Fault>) -> Bytes {
 
 /// `lines`, and a `sign` of life whenever nothing came for a while. Nothing is read ahead: a client that
 /// takes its time holds up nobody but itself.
-pub(crate) fn alive<S: Stream<Item = Bytes>>(lines: S, every: Duration, sign: Bytes) -> impl Stream<Item = Bytes> {
+pub(crate) fn alive<S: Stream<Item = Bytes>>(
+    lines: S,
+    every: Duration,
+    sign: Bytes,
+) -> impl Stream<Item = Bytes> {
     stream::unfold((Box::pin(lines), sign), move |(mut lines, sign)| async move {
         match tokio::time::timeout(every, lines.next()).await {
             Ok(line) => line.map(|line| (line, (lines, sign))),

@@ -24,9 +24,9 @@ fn with(mut body: Value, key: &str, value: impl Into<Value>) -> Value {
 
 /// Sends with headers.
 async fn send(served: &Served, body: &Value, headers: &[(&str, &str)]) -> Reply {
-    let request = headers.iter().fold(served.request("POST", CHAT), |request, (name, value)| {
-        request.header(*name, *value)
-    });
+    let request = headers
+        .iter()
+        .fold(served.request("POST", CHAT), |request, (name, value)| request.header(*name, *value));
     Reply::of(request.json(body).send().await.unwrap()).await
 }
 
@@ -56,11 +56,15 @@ async fn a_completion_is_the_answer_with_its_usage() {
     let run = served.get(&format!("/api/runs/{}", reply.header("x-run-id"))).await.json();
     assert_eq!(body["id"], format!("chatcmpl-{}", run["run_id"].as_str().unwrap()));
     assert_eq!((&body["object"], &body["model"]), (&json!("chat.completion"), &json!("proscenium")));
-    assert_eq!(body["choices"], json!([{"index": 0, "finish_reason": "stop", "logprobs": null,
-        "message": {"role": "assistant", "content": run["answer"], "refusal": null}}]));
+    assert_eq!(
+        body["choices"],
+        json!([{"index": 0, "finish_reason": "stop", "logprobs": null,
+        "message": {"role": "assistant", "content": run["answer"], "refusal": null}}])
+    );
     assert_eq!(body["usage"]["prompt_tokens"], run["usage"]["input_tokens"]);
     assert_eq!(body["usage"]["completion_tokens"], run["usage"]["output_tokens"]);
-    let sum = body["usage"]["prompt_tokens"].as_u64().unwrap() + body["usage"]["completion_tokens"].as_u64().unwrap();
+    let sum = body["usage"]["prompt_tokens"].as_u64().unwrap()
+        + body["usage"]["completion_tokens"].as_u64().unwrap();
     assert!(sum > 0 && body["usage"]["total_tokens"] == sum, "{body:#}");
 }
 
@@ -239,7 +243,10 @@ async fn a_named_request_is_carried_out_once() {
     let named = [("idempotency-key", "k-1")];
     let first = send(&served, &ask("put at once"), &named).await;
     let again = send(&served, &ask("put at once"), &named).await;
-    assert_eq!((first.header("x-run-id"), again.header("idempotent-replayed")), (again.header("x-run-id"), "true"));
+    assert_eq!(
+        (first.header("x-run-id"), again.header("idempotent-replayed")),
+        (again.header("x-run-id"), "true")
+    );
     assert_eq!(first.json()["choices"], again.json()["choices"]);
     let streams = chunks(&send(&served, &streamed("put at once"), &named).await);
     assert_eq!(said(&streams, "content"), first.json()["choices"][0]["message"]["content"].as_str().unwrap());
@@ -296,14 +303,19 @@ async fn broken_and_sent_again(how: Break, stream: bool) {
     };
     let (reply, ()) = tokio::join!(again, open);
     assert_eq!(reply.status, 200, "{how:?}: {reply:#?}");
-    let words = if stream { said(&chunks(&reply), "content") } else {
+    let words = if stream {
+        said(&chunks(&reply), "content")
+    } else {
         reply.json()["choices"][0]["message"]["content"].as_str().unwrap().to_owned()
     };
     let runs = served.get("/api/runs").await.json();
     let runs = runs["runs"].as_array().unwrap();
     assert_eq!(runs.len(), 1, "{how:?} {stream}: {runs:#?}");
     let run = served.get(&format!("/api/runs/{}", runs[0]["run_id"].as_str().unwrap())).await.json();
-    assert_eq!((reply.header("x-run-id"), words.as_str()), (run["run_id"].as_str().unwrap(), run["answer"].as_str().unwrap()));
+    assert_eq!(
+        (reply.header("x-run-id"), words.as_str()),
+        (run["run_id"].as_str().unwrap(), run["answer"].as_str().unwrap())
+    );
     assert_eq!(shelf.puts(), 1, "{how:?}");
     // Somebody else who says the same has a run of its own.
     let other = send(&served, &ask("put"), &[]).await;
@@ -345,7 +357,8 @@ async fn a_first_try_never_gets_the_run_of_another() {
     drop(lost);
     shelf.done.open();
     let mut runs = Vec::new();
-    for headers in [vec![], vec![("x-stainless-retry-count", "0")], vec![("x-stainless-retry-count", "many")]] {
+    for headers in [vec![], vec![("x-stainless-retry-count", "0")], vec![("x-stainless-retry-count", "many")]]
+    {
         runs.push(send(&served, &ask("put"), &headers).await.header("x-run-id").to_owned());
     }
     // Neither does a further try of other words, in another conversation or under a name of its own.

@@ -148,7 +148,8 @@ impl Served {
 
     pub async fn try_start(setup: Setup) -> Result<Self, ServeError> {
         // What a failing test leaves under way is not waited for.
-        let setup = setup.unless_set("server.addr", "127.0.0.1:0").unless_set("server.drain_timeout_ms", 2000);
+        let setup =
+            setup.unless_set("server.addr", "127.0.0.1:0").unless_set("server.drain_timeout_ms", 2000);
         let house = setup.unless_set("server.workers", 2).start().await;
         let server = Server::start(house.engine.clone(), &house.config).await?;
         let addr = SocketAddr::from(([127, 0, 0, 1], server.addr().port()));

@@ -81,7 +81,9 @@ pub(crate) async fn completions(
         return Err(problem.into());
     }
     let mut response = HttpResponse::Ok();
-    response.insert_header(("x-run-id", run.to_string())).insert_header(("x-session-id", session.to_string()));
+    response
+        .insert_header(("x-run-id", run.to_string()))
+        .insert_header(("x-session-id", session.to_string()));
     if again {
         response.insert_header(("idempotent-replayed", "true"));
     }
