@@ -262,7 +262,7 @@ pub(crate) fn failure(answer: &Answer) -> Option<Problem> {
         problem = Problem::new(StatusCode::BAD_GATEWAY, &problem.code, problem.detail);
     }
     problem.run_id = Some(answer.run_id);
-    problem.document = serde_json::to_value(answer).ok();
+    problem.document = serde_json::to_value(answer).ok().map(Box::new);
     Some(problem)
 }
 

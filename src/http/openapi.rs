@@ -1,7 +1,6 @@
 //! `GET /api/openapi.json`: the addresses as OpenAPI 3.1.
 
 use actix_web::HttpResponse;
-use serde_json::Value;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa::{Modify, OpenApi};
 

@@ -357,7 +357,7 @@ async fn every_panel_shows_something_that_a_server_under_a_little_load_emits() {
     the_choice_of_a_server_offers_it(&prometheus, &load).await;
     every_alert_is_evaluated(&prometheus).await;
     assert!(load.llm.iter().all(|llm| llm.count() > 0));
-    load.served.stop().await;
+    drop(load);
 }
 
 async fn the_choice_of_a_server_offers_it(prometheus: &Prometheus, load: &Load) {
