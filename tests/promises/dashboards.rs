@@ -212,21 +212,24 @@ impl Load {
         Self { served: Served::start(setup).await, llm: [main, spare, dead], gates }
     }
 
-    async fn say(&self, session: &str, words: &str) -> Value {
+    /// A request to its end, and the code of its error, if it has one.
+    async fn say(&self, session: &str, words: &str) -> Option<String> {
         let reply = self.served.post("/api/chat", &in_session(session, words)).await;
-        assert_eq!(reply.status, 200, "{words}: {reply:#?}");
-        reply.json()
+        reply.json()["code"].as_str().map(str::to_owned)
     }
 
-    /// All of it once, up to `wait`, whose answer has then been asked for.
+    /// All of it once, until Prometheus has seen it.
     async fn round(&self, nth: usize, prometheus: &Prometheus) {
-        for (n, words) in
-            ["hello", "fail", "hello", "buy", "fail", "lose", "hello", "fail"].iter().enumerate()
-        {
-            self.say(&format!("{nth}-{n}"), words).await;
+        let mut codes = BTreeSet::new();
+        let words = ["hello", "fail", "hello", "buy", "fail", "lose", "hello", "fail"];
+        for (n, words) in words.into_iter().enumerate() {
+            codes.extend(self.say(&format!("{nth}-{n}"), words).await);
         }
         for n in 0..2 {
-            self.say("spender", &format!("spend {nth}{n}")).await;
+            codes.extend(self.say("spender", &format!("spend {nth}{n}")).await);
+        }
+        for code in ["limits.exceeded", "budget.exceeded"] {
+            assert!(codes.contains(code), "{codes:?}");
         }
         let [asked_for, go] = &self.gates[nth];
         let send = |words: String| {

@@ -15,6 +15,8 @@ pub struct Names {
 }
 
 const LISTS: [&str; 6] = ["by", "without", "on", "ignoring", "group_left", "group_right"];
+/// `rate(…)`, `sum by (…)`.
+const AFTER_A_FUNCTION: [&str; 3] = ["(", "by ", "without "];
 const WORDS: [&str; 5] = ["and", "or", "unless", "bool", "offset"];
 
 /// Reads an expression without variables.
@@ -34,7 +36,8 @@ pub fn names(expr: &str) -> Names {
                 let (matchers, after) = enclosed(rest, '{', '}');
                 names.metrics.push((word.to_owned(), read_matchers(matchers)));
                 rest = after;
-            } else if !rest.starts_with('(') && !WORDS.contains(&word) {
+            } else if !AFTER_A_FUNCTION.iter().any(|after| rest.starts_with(after)) && !WORDS.contains(&word)
+            {
                 names.metrics.push((word.to_owned(), vec![]));
             }
         } else if first == '[' {
