@@ -77,7 +77,8 @@ pub(crate) fn read(messages: Vec<Said>, max: usize) -> Result<Chat, Problem> {
         last = Some(role);
     }
     if last != Some(Role::User) {
-        let what = if count == 0 { "`messages` is empty" } else { "the last of `messages` is not the user's" };
+        let what =
+            if count == 0 { "`messages` is empty" } else { "the last of `messages` is not the user's" };
         return Err(bad(format!("{what}: end it with a message of role `user`, which is the request")));
     }
     // Several messages of the user without an answer between are one request.

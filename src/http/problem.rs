@@ -89,8 +89,14 @@ pub fn status_of(code: &str) -> StatusCode {
         "session.queue_full" | "budget.exceeded" | "limits.exceeded" | "llm.rate_limited" | "llm.quota" => {
             StatusCode::TOO_MANY_REQUESTS
         }
-        "engine.busy" | "engine.stopped" | "engine.sessions_full" | "store.busy" | "store.stopped"
-        | "store.locked" | "store.full" | "llm.breaker_open" => StatusCode::SERVICE_UNAVAILABLE,
+        "engine.busy"
+        | "engine.stopped"
+        | "engine.sessions_full"
+        | "store.busy"
+        | "store.stopped"
+        | "store.locked"
+        | "store.full"
+        | "llm.breaker_open" => StatusCode::SERVICE_UNAVAILABLE,
         "llm.timeout" | "llm.silence" | "run.deadline" => StatusCode::GATEWAY_TIMEOUT,
         code if code.starts_with("request.") || code.starts_with("session.") => {
             StatusCode::UNPROCESSABLE_ENTITY

@@ -21,6 +21,7 @@ mod process;
 mod python;
 mod readme;
 mod real_replies;
+mod reload;
 mod scenarios;
 mod scene_faults;
 mod server_api;
