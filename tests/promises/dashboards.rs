@@ -18,10 +18,10 @@ use crate::support::promql::{Emitted, family, names};
 use crate::support::served::Events;
 use crate::support::{Gate, Scripted, ScriptedCall, ScriptedLlm, Served, Setup, section};
 
-/// `$__rate_interval` for four scrapes a second: it holds the whole load.
+/// `$__rate_interval` for two scrapes a second: it holds the whole load.
 const INTERVAL: &str = "40s";
 
-/// Panels that are empty in a good hour, by title and legend: nothing of it is part of the load.
+/// Panels that show nothing but zero, each with why nothing of it is part of the load.
 const ZERO: [(&str, &str); 1] =
     [("Runs carried on after a restart", "no server was started again over runs under way")];
 
@@ -221,7 +221,7 @@ impl Load {
     /// All of it once, until Prometheus has seen it.
     async fn round(&self, nth: usize, prometheus: &Prometheus) {
         let mut codes = BTreeSet::new();
-        let words = ["hello", "fail", "hello", "buy", "fail", "lose", "hello", "fail"];
+        let words = ["hello", "fail", "buy", "lose", "hello", "fail", "buy", "hello", "fail"];
         for (n, words) in words.into_iter().enumerate() {
             codes.extend(self.say(&format!("{nth}-{n}"), words).await);
         }
