@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::server_api::ask;
-use crate::support::dashboard::Dashboard;
+use crate::support::dashboard::{Dashboard, shipped};
 use crate::support::exposition::{read, sum};
 use crate::support::planner_engine::{Asked, asked, enough, has_results, more, plan, step};
 use crate::support::prometheus::{Prometheus, is_installed, promtool};
@@ -55,7 +55,7 @@ struct Rule {
 }
 
 fn alerts() -> Vec<Rule> {
-    let alerts: Alerts = serde_norway::from_str(include_str!("../../config/alerts.yml")).unwrap();
+    let alerts: Alerts = serde_norway::from_str(&shipped("config/alerts.yml")).unwrap();
     alerts.groups.into_iter().flat_map(|group| group.rules).collect()
 }
 
@@ -104,7 +104,7 @@ fn the_dashboard_can_be_read_by_whoever_opens_it() {
 
 #[test]
 fn alerts_and_scrape_are_what_promtool_wants_and_each_alert_has_a_test_in_which_it_rings() {
-    let tests: Value = serde_norway::from_str(include_str!("../../config/alerts_test.yml")).unwrap();
+    let tests: Value = serde_norway::from_str(&shipped("config/alerts_test.yml")).unwrap();
     let cases = tests["tests"].as_array().unwrap().iter();
     let cases = cases.flat_map(|test| test["alert_rule_test"].as_array().unwrap());
     let rings = |alert: &str| {
@@ -360,7 +360,6 @@ async fn every_panel_shows_something_that_a_server_under_a_little_load_emits() {
     the_choice_of_a_server_offers_it(&prometheus, &load).await;
     every_alert_is_evaluated(&prometheus).await;
     assert!(load.llm.iter().all(|llm| llm.count() > 0));
-    load.served.stop().await;
 }
 
 async fn the_choice_of_a_server_offers_it(prometheus: &Prometheus, load: &Load) {
