@@ -53,15 +53,15 @@ pub struct Prometheus {
 }
 
 impl Prometheus {
-    /// One that scrapes `target` four times a second, otherwise as `config/prometheus.yml` says.
+    /// One that scrapes `target` twice a second, otherwise as `config/prometheus.yml` says.
     pub fn scraping(target: &str) -> Self {
         let shipped = config();
         let mut config = std::fs::read_to_string(shipped.join("prometheus.yml")).unwrap();
         for (text, by) in [
             ("\"127.0.0.1:8080\"]", format!("\"{target}\"]")),
-            ("scrape_interval: 15s", "scrape_interval: 250ms".to_owned()),
-            ("scrape_timeout: 10s", "scrape_timeout: 250ms".to_owned()),
-            ("evaluation_interval: 15s", "evaluation_interval: 250ms".to_owned()),
+            ("scrape_interval: 15s", "scrape_interval: 500ms".to_owned()),
+            ("scrape_timeout: 10s", "scrape_timeout: 500ms".to_owned()),
+            ("evaluation_interval: 15s", "evaluation_interval: 500ms".to_owned()),
         ] {
             assert_eq!(config.matches(text).count(), 1, "{text}");
             config = config.replace(text, &by);
@@ -78,7 +78,7 @@ impl Prometheus {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let (tell, told) = mpsc::channel();
+        let (tell, told) = mpsc::sync_channel(1);
         let said = Arc::new(Mutex::new(String::new()));
         let (lines, log) = (BufReader::new(child.stderr.take().unwrap()).lines(), said.clone());
         // It ends with the process.
@@ -87,7 +87,7 @@ impl Prometheus {
                 if line.contains("\"Listening on\"")
                     && let Some((_, address)) = line.rsplit_once("address=")
                 {
-                    let _ = tell.send(address.to_owned());
+                    let _ = tell.try_send(address.to_owned());
                 }
                 log.lock().unwrap().push_str(&format!("{line}\n"));
             }

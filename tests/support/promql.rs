@@ -5,16 +5,21 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::exposition::Series;
 
+/// Labels that are asked of a metric, and the values that each may have.
+pub type Asked = Vec<(String, Vec<String>)>;
+
 /// The names in an expression.
 #[derive(Debug, Default, PartialEq)]
 pub struct Names {
     /// Each metric with the labels that are asked of it, and the values that these may have.
-    pub metrics: Vec<(String, Vec<(String, Vec<String>)>)>,
+    pub metrics: Vec<(String, Asked)>,
     /// Labels that are kept, left out or matched: `by (…)` and the like.
     pub labels: BTreeSet<String>,
 }
 
 const LISTS: [&str; 6] = ["by", "without", "on", "ignoring", "group_left", "group_right"];
+/// `rate(…)`, `sum by (…)`.
+const AFTER_A_FUNCTION: [&str; 3] = ["(", "by ", "without "];
 const WORDS: [&str; 5] = ["and", "or", "unless", "bool", "offset"];
 
 /// Reads an expression without variables.
@@ -34,7 +39,8 @@ pub fn names(expr: &str) -> Names {
                 let (matchers, after) = enclosed(rest, '{', '}');
                 names.metrics.push((word.to_owned(), read_matchers(matchers)));
                 rest = after;
-            } else if !rest.starts_with('(') && !WORDS.contains(&word) {
+            } else if !AFTER_A_FUNCTION.iter().any(|after| rest.starts_with(after)) && !WORDS.contains(&word)
+            {
                 names.metrics.push((word.to_owned(), vec![]));
             }
         } else if first == '[' {
