@@ -614,8 +614,7 @@ impl System {
                 let runner = actix::System::new();
                 let started = runner.block_on(cast(&parts));
                 let failed = started.is_err();
-                let _ = tell
-                    .send(started.map(|cast| (cast, actix::System::current())));
+                let _ = tell.send(started.map(|cast| (cast, actix::System::current())));
                 if failed {
                     return;
                 }
@@ -688,12 +687,7 @@ async fn cast(parts: &Parts) -> Result<Cast, StartError> {
 }
 
 /// What runs that start now work with.
-fn shared(
-    parts: &Parts,
-    current: &Current,
-    arbiters: &[ArbiterHandle],
-    journal: &journal::Handle,
-) -> Shared {
+fn shared(parts: &Parts, current: &Current, arbiters: &[ArbiterHandle], journal: &journal::Handle) -> Shared {
     let scenes = current.catalogue.iter().zip(arbiters.iter().cycle()).map(|(scene, arbiter)| {
         let options = scene_actor::Options {
             gateway: current.gateway.clone(),

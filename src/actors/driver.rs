@@ -22,7 +22,7 @@ use crate::llm::{self, Caller, Confirm, Gateway, Sink};
 use crate::memory;
 use crate::planner::{self, Shown};
 use crate::run::{
-    Action, Context, Effect, Envelope, Event, Fault, Illegal, Outcome, RunId, RunQueued, RunStarted,
+    Action, Attempt, Context, Effect, Envelope, Event, Fault, Illegal, Outcome, RunId, RunQueued, RunStarted,
     RunState, SCHEMA, SessionId, Settings, Subject, TenantId, idempotency_key,
 };
 use crate::scene::Catalogue;
@@ -280,7 +280,8 @@ impl Driver {
                     let event = Event::ModelReplied { call, reply: done.reply, usage, millis, attempts };
                     (event, Some(done.confirm))
                 }
-                Err(scene::Failed { fault: error, usage, attempts }) => {
+                Err(scene::Failed { fault: error, attempts }) => {
+                    let usage = Attempt::sum(&attempts);
                     (Event::ModelFailed { call, error, usage, millis, attempts }, None)
                 }
             }

@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::launch;
 use crate::llm::{self, Caller, Gateway, Replied, Sink};
-use crate::run::{Attempt, Effect, Fault, Outcome, RunId, SessionId, Usage};
+use crate::run::{Attempt, Effect, Fault, Outcome, RunId, SessionId};
 use crate::scene::{Scene, SceneTool};
 use crate::telemetry::{Outside, Part, Queued};
 use crate::tools::{Principal, SceneStore, ToolContext, ToolErrorKind, bound, phrase};
@@ -70,22 +70,20 @@ pub struct Call {
 pub struct Failed {
     /// Why.
     pub fault: Fault,
-    /// Tokens and money of the attempts.
-    pub usage: Usage,
-    /// Each attempt.
+    /// Each attempt, with its tokens and money.
     pub attempts: Vec<Attempt>,
 }
 
 impl Failed {
     /// No model was asked.
     fn unasked(fault: Fault) -> Self {
-        Self { fault, usage: Usage::default(), attempts: Vec::new() }
+        Self { fault, attempts: Vec::new() }
     }
 }
 
 impl From<llm::Error> for Failed {
     fn from(error: llm::Error) -> Self {
-        Self { usage: error.usage(), attempts: error.attempts().to_vec(), fault: error.into() }
+        Self { attempts: error.attempts().to_vec(), fault: error.into() }
     }
 }
 
@@ -285,6 +283,7 @@ impl Handler<Sent> for Actor {
             self.waiting.push_back(sent);
         } else {
             self.options.outside.shed(Part::Scene);
+            drop(sent.waiting);
             sent.work.refuse(busy(&self.scene));
         }
     }

@@ -180,7 +180,8 @@ impl Handler<ToSession> for SessionRegistry {
         match awake.address.try_send(submit) {
             Ok(()) => awake.sent += 1,
             Err(error) => {
-                let submit = error.into_inner();
+                let mut submit = error.into_inner();
+                submit.waiting = None;
                 outside.shed(Part::SceneManager);
                 let fault = Fault::new("session.queue_full", "too many requests wait for this conversation");
                 let _ = submit.reply.send(Err(fault));

@@ -75,7 +75,13 @@ mod tests {
     }
 
     fn replied(call: u32) -> Event {
-        Event::ModelReplied { call, reply: crate::run::Reply::default(), usage: Usage::default(), millis: 0, attempts: Vec::new() }
+        Event::ModelReplied {
+            call,
+            reply: crate::run::Reply::default(),
+            usage: Usage::default(),
+            millis: 0,
+            attempts: Vec::new(),
+        }
     }
 
     fn at(told: impl IntoIterator<Item = (i64, Event)>) -> Vec<Envelope<Event>> {

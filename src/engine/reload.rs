@@ -64,8 +64,11 @@ impl Engine {
                 return Err(error);
             }
         }
-        let needs_restart =
-            FIXED.iter().filter(|(_, differs)| differs(&before.config, &config)).map(|(key, _)| *key).collect();
+        let needs_restart = FIXED
+            .iter()
+            .filter(|(_, differs)| differs(&before.config, &config))
+            .map(|(key, _)| *key)
+            .collect();
         let catalogue = Arc::new(Catalogue::new(loaded.scenes));
         let current = Current { config, gateway, catalogue, http };
         let shared = shared(parts, &current, &self.system.arbiters, &self.system.journal);

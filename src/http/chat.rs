@@ -83,7 +83,10 @@ impl ChatBody {
             return refuse("use_planning", "this server answers by plans only; leave it out, or send true");
         }
         if self.require_approval == Some(true) {
-            return refuse("require_approval", "approval by a person is not served yet; leave it out, or send false");
+            return refuse(
+                "require_approval",
+                "approval by a person is not served yet; leave it out, or send false",
+            );
         }
         if self.mode.as_deref().is_some_and(|mode| mode != "strict") {
             return refuse("mode", "only `strict` is served yet; leave it out");
@@ -181,7 +184,8 @@ pub(crate) async fn accept(
     let permit = app.admit()?;
     // A task of its own: a client that goes away while its request is being accepted has this function
     // dropped, and nobody would know of the run.
-    let task = actix_web::rt::spawn(submit(app.clone(), request, key, permit));
+    let delivery = key.map(|key| app.tries.begin(key));
+    let task = actix_web::rt::spawn(submit(app.clone(), request, delivery, permit));
     task.await.unwrap_or_else(|_| {
         let detail = "the request could not be taken: the server failed; its log tells why";
         Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "server.failed", detail))
@@ -191,7 +195,7 @@ pub(crate) async fn accept(
 async fn submit(
     app: web::Data<App>,
     request: ChatRequest,
-    key: Option<Key>,
+    delivery: Option<Delivery>,
     permit: OwnedSemaphorePermit,
 ) -> Result<Accepted, Problem> {
     let tenant = request.tenant.clone();
@@ -208,7 +212,10 @@ async fn submit(
         }
         Submitted::Before { run, session } => again(&app, tenant, run, session, permit),
     };
-    accepted.delivery = key.map(|key| app.tries.accepted(key, accepted.run));
+    accepted.delivery = delivery.map(|mut delivery| {
+        delivery.accepted(accepted.run);
+        delivery
+    });
     Ok(accepted)
 }
 
@@ -216,12 +223,13 @@ async fn submit(
 pub(crate) async fn join(
     app: &web::Data<App>,
     tenant: &TenantId,
+    run: RunId,
     delivery: Delivery,
 ) -> Result<Accepted, Problem> {
     let permit = app.admit()?;
-    let row = app.engine.store().run(tenant, delivery.run).await?;
-    let row = row.ok_or_else(|| Problem::unknown("run", &delivery.run.to_string()))?;
-    let accepted = again(app, tenant.clone(), delivery.run, row.session, permit);
+    let row = app.engine.store().run(tenant, run).await?;
+    let row = row.ok_or_else(|| Problem::unknown("run", &run.to_string()))?;
+    let accepted = again(app, tenant.clone(), run, row.session, permit);
     Ok(Accepted { delivery: Some(delivery), ..accepted })
 }
 
@@ -254,7 +262,7 @@ pub(crate) fn failure(answer: &Answer) -> Option<Problem> {
         problem = Problem::new(StatusCode::BAD_GATEWAY, &problem.code, problem.detail);
     }
     problem.run_id = Some(answer.run_id);
-    problem.document = serde_json::to_value(answer).ok();
+    problem.document = serde_json::to_value(answer).ok().map(Box::new);
     Some(problem)
 }
 
@@ -278,7 +286,11 @@ pub(crate) async fn chat(
     let asked = body.request(who, idempotency(&request)?, app.options.max_messages)?;
     let accepted = accept(&app, asked, None).await?;
     if streamed {
-        let events = app.engine.stream(&tenant, accepted.run, None).await.map_err(|fault| told(fault, accepted.run))?;
+        let events = app
+            .engine
+            .stream(&tenant, accepted.run, None)
+            .await
+            .map_err(|fault| told(fault, accepted.run))?;
         return Ok(sse::reply(accepted.run, &accepted.session, events, app.options.ping_ms));
     }
     let answer = accepted.answer.await.unwrap_or_else(|_| Err(lost(accepted.run)));

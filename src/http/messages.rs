@@ -77,7 +77,8 @@ pub(crate) fn read(messages: Vec<Said>, max: usize) -> Result<Chat, Problem> {
         last = Some(role);
     }
     if last != Some(Role::User) {
-        let what = if count == 0 { "`messages` is empty" } else { "the last of `messages` is not the user's" };
+        let what =
+            if count == 0 { "`messages` is empty" } else { "the last of `messages` is not the user's" };
         return Err(bad(format!("{what}: end it with a message of role `user`, which is the request")));
     }
     // Several messages of the user without an answer between are one request.
@@ -115,7 +116,7 @@ mod tests {
 
     #[test]
     fn what_is_no_request_is_refused() {
-        assert_eq!(read(vec![], 3).unwrap_err().code, "request.messages");
+        assert_eq!(read(vec![], 3).unwrap_err().code.as_ref(), "request.messages");
         assert_eq!(read(vec![said(Role::Assistant, "x")], 3).unwrap_err().status, 422);
         let many = vec![said(Role::User, "x"); 4];
         assert!(read(many, 3).unwrap_err().detail.contains("at most 3"));

@@ -7,6 +7,7 @@ mod app;
 mod body;
 mod chat;
 mod gate;
+mod line;
 mod messages;
 mod openapi;
 mod operations;
@@ -80,7 +81,8 @@ fn routes(config: &mut web::ServiceConfig) {
 /// An address with its methods.
 fn at(path: &str, methods: Vec<(Method, Route)>) -> Resource {
     let allowed = methods.iter().map(|(method, _)| method.as_str()).collect::<Vec<_>>().join(", ");
-    let resource = methods.into_iter().fold(web::resource(path), |resource, (_, route)| resource.route(route));
+    let resource =
+        methods.into_iter().fold(web::resource(path), |resource, (_, route)| resource.route(route));
     resource.default_service(web::to(move |request: HttpRequest| {
         let allowed = allowed.clone();
         async move {

@@ -36,9 +36,10 @@ pub(crate) async fn readyz(app: web::Data<App>) -> Result<HttpResponse, Problem>
         let detail = "the server is stopping";
         return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, "server.draining", detail));
     }
-    app.engine.ready().await.map_err(|fault| {
-        Problem::new(StatusCode::SERVICE_UNAVAILABLE, &fault.code, fault.message)
-    })?;
+    app.engine
+        .ready()
+        .await
+        .map_err(|fault| Problem::new(StatusCode::SERVICE_UNAVAILABLE, &fault.code, fault.message))?;
     Ok(healthz().await)
 }
 

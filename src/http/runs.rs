@@ -90,7 +90,7 @@ fn id(text: &str) -> Result<RunId, Problem> {
 }
 
 /// Runs, the newest first.
-#[utoipa::path(get, path = "/api/runs", tag = "runs", params(RunQuery),
+#[utoipa::path(get, path = "/api/runs", operation_id = "list_runs", tag = "runs", params(RunQuery),
     responses((status = 200, body = RunList), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn list(
     app: web::Data<App>,
@@ -106,7 +106,7 @@ pub(crate) async fn list(
 }
 
 /// A run's answer document, also of one that has not ended.
-#[utoipa::path(get, path = "/api/runs/{run_id}", tag = "runs", params(("run_id" = String, Path, format = "uuid")),
+#[utoipa::path(get, path = "/api/runs/{run_id}", operation_id = "get_run", tag = "runs", params(("run_id" = String, Path, format = "uuid")),
     responses((status = 200, body = Answer), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn one(
     app: web::Data<App>,
@@ -119,7 +119,7 @@ pub(crate) async fn one(
 }
 
 /// A run's events, from its beginning or from behind `Last-Event-ID`, until it ends.
-#[utoipa::path(get, path = "/api/runs/{run_id}/events", tag = "runs",
+#[utoipa::path(get, path = "/api/runs/{run_id}/events", operation_id = "run_events", tag = "runs",
     params(("run_id" = String, Path, format = "uuid"), ("Last-Event-ID" = Option<String>, Header)),
     responses((status = 200, body = sse::ServerEvent, content_type = "text/event-stream"),
         (status = "default", body = Problem, content_type = "application/problem+json")))]
@@ -130,7 +130,8 @@ pub(crate) async fn events(
     request: HttpRequest,
 ) -> Result<HttpResponse, Problem> {
     let run = id(&path)?;
-    let row = app.engine.store().run(&who.tenant, run).await?.ok_or_else(|| Problem::unknown("run", &path))?;
+    let row =
+        app.engine.store().run(&who.tenant, run).await?.ok_or_else(|| Problem::unknown("run", &path))?;
     let last = match request.headers().get("last-event-id").map(|value| value.to_str().unwrap_or_default()) {
         None | Some("") => None,
         Some(text) => Some(text.parse::<EventId>().map_err(|_| {
@@ -144,7 +145,7 @@ pub(crate) async fn events(
 }
 
 /// Stops a run at its next safe point.
-#[utoipa::path(post, path = "/api/runs/{run_id}/cancel", tag = "runs", params(("run_id" = String, Path, format = "uuid")),
+#[utoipa::path(post, path = "/api/runs/{run_id}/cancel", operation_id = "cancel_run", tag = "runs", params(("run_id" = String, Path, format = "uuid")),
     responses((status = 200, description = "it had ended", body = CancelView), (status = 202, description = "it will stop", body = CancelView),
         (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn cancel(
@@ -153,7 +154,8 @@ pub(crate) async fn cancel(
     path: web::Path<String>,
 ) -> Result<HttpResponse, Problem> {
     let run = id(&path)?;
-    let row = app.engine.store().run(&who.tenant, run).await?.ok_or_else(|| Problem::unknown("run", &path))?;
+    let row =
+        app.engine.store().run(&who.tenant, run).await?.ok_or_else(|| Problem::unknown("run", &path))?;
     let stopping = app.engine.cancel(&who.tenant, run, &who.user).await;
     let view = CancelView { run_id: run, status: row.status, stopping };
     Ok(if stopping { HttpResponse::Accepted().json(view) } else { HttpResponse::Ok().json(view) })

@@ -17,7 +17,6 @@ pub(crate) const MEDIA_TYPE: &str = "text/event-stream";
 
 /// One event of a stream, for the document: a stream is described by what each of its events is.
 #[derive(Debug, Serialize, ToSchema)]
-#[expect(dead_code, reason = "only the document speaks of it")]
 pub(crate) struct ServerEvent {
     /// To resume after it; on `/v1` there is none.
     pub(crate) id: Option<String>,
@@ -56,7 +55,11 @@ fn line(event: Result<PublicEvent, Fault>) -> Bytes {
 
 /// `lines`, and a `sign` of life whenever nothing came for a while. Nothing is read ahead: a client that
 /// takes its time holds up nobody but itself.
-pub(crate) fn alive<S: Stream<Item = Bytes>>(lines: S, every: Duration, sign: Bytes) -> impl Stream<Item = Bytes> {
+pub(crate) fn alive<S: Stream<Item = Bytes>>(
+    lines: S,
+    every: Duration,
+    sign: Bytes,
+) -> impl Stream<Item = Bytes> {
     stream::unfold((Box::pin(lines), sign), move |(mut lines, sign)| async move {
         match tokio::time::timeout(every, lines.next()).await {
             Ok(line) => line.map(|line| (line, (lines, sign))),

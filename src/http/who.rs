@@ -32,7 +32,11 @@ impl FromRequest for Who {
 /// Who sends this request.
 pub(crate) async fn who(request: &HttpRequest) -> Result<Who, Problem> {
     let Some(app) = request.app_data::<web::Data<App>>() else {
-        return Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "server.state", "the server has no state"));
+        return Err(Problem::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "server.state",
+            "the server has no state",
+        ));
     };
     match presented(request)? {
         Some(key) => match app.keys.find(&key).await? {
@@ -54,7 +58,8 @@ pub(crate) async fn who(request: &HttpRequest) -> Result<Who, Problem> {
 /// The key that a request carries: `Authorization: Bearer …`, or `X-API-Key`.
 fn presented(request: &HttpRequest) -> Result<Option<String>, Problem> {
     let headers = request.headers();
-    let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or_default().trim().to_owned());
+    let text =
+        |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or_default().trim().to_owned());
     if let Some(value) = text(header::AUTHORIZATION.as_str()) {
         return match value.split_once(' ') {
             Some((scheme, key)) if scheme.eq_ignore_ascii_case("bearer") => Ok(ours(key.trim())),

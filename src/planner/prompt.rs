@@ -27,8 +27,7 @@ CreateExecutionPlan exactly once.
 - If no scene serves the request (small talk, general knowledge, a question about this conversation itself), set \
 needs_execution to false and give no steps. A scene serves only what its description says.
 - A step is one task for one scene from <scenes>. Use scene and tool names exactly as listed; never invent one.
-- Make one step for each thing the user asks for, and no step for anything the user does not ask for. \
-Who the user says to be is such a thing where a scene can look that up.
+- Make one step for each thing the user asks for, and no step for anything the user does not ask for.
 - purpose: what the scene is to do, in the user's language, complete in itself: repeat every name, place, date and \
 number the user gave, resolve what the request refers to from <conversation>, and add nothing the user did not say.
 - expected_tools: the tools of that scene which the step needs. Name a tool with effect \"write\" only if the user asks \

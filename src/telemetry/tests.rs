@@ -77,7 +77,13 @@ impl Book {
 
 fn queued() -> Event {
     let (request, user) = (CANARY.to_owned(), CANARY.to_owned());
-    Event::RunQueued(RunQueued { request, user, task: TaskId(Uuid::nil()), plan_only: false, idempotency: None })
+    Event::RunQueued(RunQueued {
+        request,
+        user,
+        task: TaskId(Uuid::nil()),
+        plan_only: false,
+        idempotency: None,
+    })
 }
 
 fn started() -> Event {
@@ -224,7 +230,14 @@ fn whatever_names_events_invent_the_series_are_those_of_the_lists() {
         book.tell(Event::StepStarted { step: 1 }).tell(asked(1, Subject::Scene { step: 1 }));
         book.tell(replied(1, 1, vec![attempt(&invented, &invented, &invented)]));
         let calls = vec![requested(1, &invented, Effect::Write)];
-        book.tell(Event::SceneReplied { step: 1, call: 1, text: String::new(), calls, question: None, next: None });
+        book.tell(Event::SceneReplied {
+            step: 1,
+            call: 1,
+            text: String::new(),
+            calls,
+            question: None,
+            next: None,
+        });
         book.tell(Event::ToolStarted { call: 1, attempt: 1 });
         let error = Fault::new(&invented, &*invented);
         book.tell(Event::ToolCompleted {

@@ -28,14 +28,17 @@ async fn the_document_lists_every_address_and_no_other() {
     assert_eq!(documented, registered);
     // The server itself says the same: what it allows at each address is what is documented.
     for (path, methods) in &documented {
-        let address = path.replace('{', "").replace('}', "");
+        let address = path.replace(['{', '}'], "");
         let reply = Reply::of(served.request("PROPFIND", &address).send().await.unwrap()).await;
         assert_eq!(reply.status, 405, "{path}: {reply:#?}");
         let allowed: BTreeSet<String> = reply.header("allow").split(", ").map(str::to_owned).collect();
         assert_eq!(&allowed, methods, "{path}");
         for method in methods {
             let reply = Reply::of(served.request(method, &address).send().await.unwrap()).await;
-            assert!(reply.status != 405 && !reply.body.contains("request.address"), "{method} {path}: {reply:#?}");
+            assert!(
+                reply.status != 405 && !reply.body.contains("request.address"),
+                "{method} {path}: {reply:#?}"
+            );
         }
     }
 }
@@ -53,7 +56,9 @@ async fn every_name_in_the_document_leads_somewhere() {
         assert!(document.pointer(place).is_some(), "{name} is nowhere");
     }
     let mut ids = BTreeSet::new();
-    for operation in document["paths"].as_object().unwrap().values().flat_map(|p| p.as_object().unwrap().values()) {
+    for operation in
+        document["paths"].as_object().unwrap().values().flat_map(|p| p.as_object().unwrap().values())
+    {
         let id = operation["operationId"].as_str().unwrap();
         assert!(ids.insert(id), "{id} twice");
     }

@@ -85,7 +85,8 @@ async fn a_conversation_with_a_full_queue_is_told_to_come_again() {
 async fn a_burst_is_answered_whole() {
     let shelf = Shelf::new();
     let served = Served::start(shelf.setup().set("server.max_in_flight", 4)).await;
-    let replies = join_all((0..40).map(|_| async { served.post("/api/chat", &ask("put at once")).await })).await;
+    let replies =
+        join_all((0..40).map(|_| async { served.post("/api/chat", &ask("put at once")).await })).await;
     let answered = replies.iter().filter(|reply| reply.status == 200).count();
     assert!(answered >= 4, "{answered}");
     for reply in replies.iter().filter(|reply| reply.status != 200) {
@@ -182,7 +183,7 @@ mod process {
     }
 
     #[tokio::test]
-    async fn a_second_signal_leaves_at_once_and_the_next_server_carries_the_run_on() {
+    async fn a_second_signal_leaves_at_once_and_the_run_is_shown_as_unfinished() {
         let serving = serve();
         let reply = send(&serving).await;
         serving.held.signal("TERM");

@@ -25,7 +25,8 @@ fn is_refused(reply: &Reply, status: u16, code: &str) {
 async fn what_is_too_much_is_refused_before_any_model_is_asked() {
     let shelf = Shelf::new();
     let setup = shelf.setup().set("server.max_body_bytes", 4096).set("server.max_messages", 3);
-    let served = Served::start(setup.set("server.max_json_depth", 6).set("server.max_header_bytes", 2048)).await;
+    let served =
+        Served::start(setup.set("server.max_json_depth", 6).set("server.max_header_bytes", 2048)).await;
     let message = |words: &str| json!({"role": "user", "content": words});
     let long = ask(&"x".repeat(4096));
     let many = json!({"messages": vec![message("look"); 4]});
@@ -62,14 +63,15 @@ async fn what_is_too_much_is_refused_before_any_model_is_asked() {
     assert_eq!(shelf.llm.count(), 0);
     assert_eq!(served.get("/api/runs").await.json()["runs"], json!([]));
     // What is just within is taken.
-    let many = json!({"messages": [message("hello"), {"role": "assistant", "content": "Hi."}, message("look")]});
+    let many =
+        json!({"messages": [message("hello"), {"role": "assistant", "content": "Hi."}, message("look")]});
     assert_eq!(served.post("/api/chat", &many).await.status, 200);
 }
 
 #[tokio::test]
 async fn a_client_that_drips_its_request_is_cut() {
     let shelf = Shelf::new();
-    let setup = shelf.setup().set("server.header_timeout_ms", 200).set("server.body_timeout_ms", 200);
+    let setup = shelf.setup().set("server.header_timeout_ms", 1500).set("server.body_timeout_ms", 200);
     let served = Served::start(setup).await;
     let whole = wire("/api/chat", "", &ask("look"));
     let body = whole.find("\r\n\r\n").unwrap() + 4;
@@ -101,6 +103,33 @@ async fn a_client_that_drips_its_request_is_cut() {
 }
 
 #[tokio::test]
+async fn a_client_that_drips_its_second_request_is_cut() {
+    let setup = Setup::offline().set("server.header_timeout_ms", 300).set("server.keep_alive_ms", 300);
+    let served = Served::start(setup).await;
+    for second in ["", "G", "GET /healthz HTTP/1.1\r\n"] {
+        let whole = format!("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n{second}");
+        let mut stream = served.raw(whole.as_bytes()).await;
+        let said = read_to_end(&mut stream).await;
+        assert!(said.starts_with("HTTP/1.1 200"), "{said}");
+    }
+    // A request under way is no silence, however long it takes.
+    let shelf = Shelf::new();
+    let setup = shelf.setup().set("server.header_timeout_ms", 100).set("server.keep_alive_ms", 100);
+    let served = Served::start(setup).await;
+    let mut held = served.raw(wire("/api/chat", "Connection: close\r\n", &ask("wait")).as_bytes()).await;
+    shelf.asked.passed().await;
+    // Another connection is cut meanwhile, and later than this one would be.
+    assert_eq!(
+        read_to_end(&mut served.raw(b"G").await).await.lines().next(),
+        Some("HTTP/1.1 408 Request Timeout")
+    );
+    tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    shelf.go.open();
+    let said = read_to_end(&mut held).await;
+    assert!(said.starts_with("HTTP/1.1 200"), "{said}");
+}
+
+#[tokio::test]
 async fn a_client_that_goes_away_does_not_stop_its_run() {
     for (words, reached) in [("wait", true), ("put", false)] {
         for (path, body) in chats(&ask(words)) {
@@ -120,7 +149,8 @@ async fn a_client_that_goes_away_does_not_stop_its_run() {
                 }
                 on.open();
                 let run = served.get("/api/runs").await.json()["runs"][0]["run_id"].clone();
-                let events = served.get(&format!("/api/runs/{}/events", run.as_str().unwrap())).await.events();
+                let events =
+                    served.get(&format!("/api/runs/{}/events", run.as_str().unwrap())).await.events();
                 assert_eq!(events.last().unwrap().name, "run_completed", "{path} {words} {stream}");
                 assert_eq!(shelf.puts(), usize::from(words == "put"));
             }
@@ -132,11 +162,15 @@ async fn a_client_that_goes_away_does_not_stop_its_run() {
 async fn a_page_that_a_browser_shows_does_not_reach_a_server_without_keys() {
     let served = Served::start(Setup::offline()).await;
     let port = served.addr().port();
-    for host in ["localhost".to_owned(), format!("localhost:{port}"), "127.0.0.1".to_owned(), "[::1]:80".to_owned()] {
+    for host in
+        ["localhost".to_owned(), format!("localhost:{port}"), "127.0.0.1".to_owned(), "[::1]:80".to_owned()]
+    {
         let request = served.request("GET", "/api/scenes").header("host", host);
         assert_eq!(request.send().await.unwrap().status(), 200);
     }
-    for (host, more) in [("evil.example", ""), ("evil.example:80", "localhost"), ("127.0.0.1.evil.example", "")] {
+    for (host, more) in
+        [("evil.example", ""), ("evil.example:80", "localhost"), ("127.0.0.1.evil.example", "")]
+    {
         let mut request = served.request("GET", "/api/scenes").header("host", host);
         if !more.is_empty() {
             request = request.header("x-forwarded-host", more).header("forwarded", format!("host={more}"));

@@ -96,7 +96,8 @@ async fn nobody_reaches_anything_of_another_tenant() {
         if named {
             assert_eq!(theirs.status, 404, "{method} {address}: {theirs:#?}");
             // As if it had never been there.
-            let nowhere = address.replace(&run, "01976c8e-0000-7000-8000-000000000001").replace(events, "never");
+            let nowhere =
+                address.replace(&run, "01976c8e-0000-7000-8000-000000000001").replace(events, "never");
             let nobody = tenants.send(&tenants.theirs, &method, &nowhere, None).await;
             let unnamed = |reply: &Reply, name: &str| reply.body.replace(name, "");
             let (name, never) = if address.contains(&run) {
@@ -121,7 +122,10 @@ async fn nobody_reaches_anything_of_another_tenant() {
     // Paging behind another's run or conversation tells nothing of it.
     for query in [format!("/api/runs?after={run}"), format!("/api/sessions?after={events}")] {
         let theirs = tenants.send(&tenants.theirs, "GET", &query, None).await;
-        assert!(!theirs.body.contains(SECRET) && !theirs.body.contains("the-first\""), "{query}: {theirs:#?}");
+        assert!(
+            !theirs.body.contains(SECRET) && !theirs.body.contains("the-first\""),
+            "{query}: {theirs:#?}"
+        );
     }
     // The same name is another conversation of theirs.
     let mut what = ask("what did I say?");
@@ -185,7 +189,8 @@ async fn without_a_valid_key_every_address_says_so() {
     let count = tenants.shelf.llm.count();
     for (method, path) in operations(served).await {
         let address = path.replace("{run_id}", "01976c8e-0000-7000-8000-000000000001");
-        let address = address.replace("{session_id}", "s").replace("{name}", "Shelf").replace("{model}", "proscenium");
+        let address =
+            address.replace("{session_id}", "s").replace("{name}", "Shelf").replace("{model}", "proscenium");
         if OPEN.contains(&address.as_str()) {
             assert_eq!(served.get(&address).await.status, 200);
             continue;

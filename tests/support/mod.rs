@@ -16,12 +16,15 @@
 
 mod backend;
 pub mod corruption;
+pub mod dashboard;
 pub mod exposition;
 mod gate;
 pub mod house;
 pub mod journal;
 pub mod mind;
 pub mod planner_engine;
+pub mod prometheus;
+pub mod promql;
 mod request;
 pub mod scenario;
 mod scripted;
@@ -37,10 +40,10 @@ pub use backend::{Backend, Reached};
 pub use gate::Gate;
 pub use house::{House, Setup, Told};
 pub use request::{forced_tool, is_repair, last_message, section, tool_names, tool_results};
-pub use served::{Reply, Served, Sse};
-pub use shelf::Shelf;
 pub use scripted::{Counted, End, Scripted, ScriptedCall, arguments, chunk, finish, words};
+pub use served::{Reply, Served, Sse};
 pub use server::ScriptedLlm;
+pub use shelf::Shelf;
 
 /// Stands where the embedded rules would, and fails every call: for tests of what comes before them.
 pub struct NoModel;

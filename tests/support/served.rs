@@ -148,7 +148,8 @@ impl Served {
 
     pub async fn try_start(setup: Setup) -> Result<Self, ServeError> {
         // What a failing test leaves under way is not waited for.
-        let setup = setup.unless_set("server.addr", "127.0.0.1:0").unless_set("server.drain_timeout_ms", 2000);
+        let setup =
+            setup.unless_set("server.addr", "127.0.0.1:0").unless_set("server.drain_timeout_ms", 2000);
         let house = setup.unless_set("server.workers", 2).start().await;
         let server = Server::start(house.engine.clone(), &house.config).await?;
         let addr = SocketAddr::from(([127, 0, 0, 1], server.addr().port()));
@@ -182,11 +183,6 @@ impl Served {
         let mut stream = TcpStream::connect(self.addr).await.unwrap();
         stream.write_all(bytes).await.unwrap();
         stream
-    }
-
-    /// Drains and stops the server; whether everything had ended.
-    pub async fn stop(mut self) -> bool {
-        self.server.take().unwrap().stop().await
     }
 
     /// The server, to be stopped while requests are under way.

@@ -107,7 +107,13 @@ fn what_turns_out_not_to_be_the_answer_is_taken_back() {
     let error = Fault::new("x", "y");
     for event in [
         asked(),
-        Event::ModelFailed { call: 1, error: error.clone(), usage: Usage::default(), millis: 1, attempts: Vec::new() },
+        Event::ModelFailed {
+            call: 1,
+            error: error.clone(),
+            usage: Usage::default(),
+            millis: 1,
+            attempts: Vec::new(),
+        },
         Event::ReplyRejected { call: 1, problems: Vec::new() },
         Event::Continuation { round: 1, verdict: Verdict::default(), degraded: false },
         Event::RunFailed { error },

@@ -138,15 +138,20 @@ impl CompletionRequest {
                 return Err(Error::unsupported(name, tools));
             }
         }
-        if self.tool_choice.as_ref().is_some_and(|choice| {
-            !choice.is_null() && !matches!(choice.as_str(), Some("none" | "auto"))
-        }) {
+        if self
+            .tool_choice
+            .as_ref()
+            .is_some_and(|choice| !choice.is_null() && !matches!(choice.as_str(), Some("none" | "auto")))
+        {
             return Err(Error::unsupported("tool_choice", tools));
         }
         if let Some(format) = self.response_format.as_ref().filter(|format| !format.is_null())
             && format.get("type").and_then(Value::as_str) != Some("text")
         {
-            return Err(Error::unsupported("response_format", "answers are text; only {\"type\": \"text\"} is served"));
+            return Err(Error::unsupported(
+                "response_format",
+                "answers are text; only {\"type\": \"text\"} is served",
+            ));
         }
         if self.n.is_some_and(|n| n != 1) {
             return Err(Error::unsupported("n", "one answer is given; leave it out, or send 1"));
@@ -155,7 +160,10 @@ impl CompletionRequest {
             return Err(Error::unsupported("stop", "an answer is always whole; leave it out"));
         }
         if self.logprobs == Some(true) {
-            return Err(Error::unsupported("logprobs", "there are none of an answer that scenes made; leave it out"));
+            return Err(Error::unsupported(
+                "logprobs",
+                "there are none of an answer that scenes made; leave it out",
+            ));
         }
         if self.modalities.as_ref().is_some_and(|kinds| kinds.iter().any(|kind| kind != "text")) {
             return Err(Error::unsupported("modalities", "only text is served"));
@@ -200,11 +208,15 @@ impl InputMessage {
                     match (part.kind.as_str(), part.text) {
                         ("text", Some(text)) => texts.push(text),
                         ("text", None) => {
-                            return Err(Error::unsupported(&place("content"), "a part of type `text` needs `text`"));
+                            return Err(Error::unsupported(
+                                &place("content"),
+                                "a part of type `text` needs `text`",
+                            ));
                         }
                         (kind, _) => {
                             let kind: String = kind.chars().take(40).collect();
-                            let why = format!("parts of type `{kind}` are not served: only text is understood");
+                            let why =
+                                format!("parts of type `{kind}` are not served: only text is understood");
                             return Err(Error::unsupported(&place("content"), &why));
                         }
                     }

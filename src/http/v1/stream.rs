@@ -38,16 +38,10 @@ pub(super) fn reply(
     let head = json!({
         "id": completion::id(run), "object": "chat.completion.chunk", "created": completion::now(), "model": MODEL,
     });
-    let chunks = Chunks {
-        events,
-        accepted,
-        head,
-        with_usage,
-        progress: options.progress,
-        said: false,
-        opened: false,
-    };
-    let lines = alive(chunks.lines(), Duration::from_millis(options.ping_ms), Bytes::from_static(b": ping\n\n"));
+    let chunks =
+        Chunks { events, accepted, head, with_usage, progress: options.progress, said: false, opened: false };
+    let lines =
+        alive(chunks.lines(), Duration::from_millis(options.ping_ms), Bytes::from_static(b": ping\n\n"));
     HttpResponse::Ok()
         .content_type(sse::MEDIA_TYPE)
         .insert_header(("cache-control", "no-store"))
