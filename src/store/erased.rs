@@ -87,7 +87,7 @@ mod tests {
                 error: Fault::new("x", "y"),
                 usage,
                 millis: 0,
-                attempts: Vec::new(),
+                attempts: vec![attempt("plan")],
             };
             let end = Event::RunCompleted { status: RunStatus::Completed };
             let summary = SessionEvent::SummaryFailed {

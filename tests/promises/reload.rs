@@ -16,7 +16,7 @@ fn names(scenes: &Value) -> Vec<String> {
 async fn sighup_brings_new_scenes_into_force_and_faulty_ones_change_nothing() {
     use crate::process::Desk;
 
-    let desk = Desk::new();
+    let desk = Desk::new().with("PROSCENIUM__SCENES__ALLOW_HOSTS", "[\"127.0.0.1:9\"]");
     desk.write("prod.toml", "[planning]\nmax_steps = 5\n");
     fs::create_dir(desk.path().join("more")).unwrap();
     let mut held =
