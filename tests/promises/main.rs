@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test's helpers fail as tests do")]
 
+mod canary;
 mod check;
 mod cli;
 mod continuation;
@@ -25,6 +26,7 @@ mod reload;
 mod scenarios;
 mod scene_faults;
 mod server_api;
+mod server_faults;
 mod server_limits;
 mod server_v1;
 mod sessions;

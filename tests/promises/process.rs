@@ -60,7 +60,8 @@ impl Desk {
         std::fs::write(path, text).unwrap();
     }
 
-    fn command(&self, arguments: &[&str]) -> Command {
+    /// A process that has yet to be started.
+    pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_proscenium"));
         command.args(arguments).current_dir(self.path()).env_clear();
         command.envs(self.env.iter().map(|(name, value)| (name, value)));
