@@ -361,12 +361,14 @@ impl Engine {
                 format!("the message has {length} characters; at most {MAX_REQUEST_CHARS} are taken");
             return Err(Fault::new("request.too_long", message));
         }
+        let is_first = request.session.is_none();
         let session = match request.session {
             Some(session) => session,
             None => new_session()?,
         };
         let (reply, accepted) = oneshot::channel();
         let submit = Submit {
+            is_first,
             message: request.message,
             user: request.user,
             plan_only: request.plan_only,

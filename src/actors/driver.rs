@@ -22,7 +22,7 @@ use crate::llm::{self, Caller, Confirm, Gateway, Sink};
 use crate::memory;
 use crate::planner::{self, Shown};
 use crate::run::{
-    Action, Context, Effect, Envelope, Event, Fault, Illegal, Outcome, RunId, RunQueued, RunStarted,
+    Action, Attempt, Context, Effect, Envelope, Event, Fault, Illegal, Outcome, RunId, RunQueued, RunStarted,
     RunState, SCHEMA, SessionId, Settings, Subject, TenantId, idempotency_key,
 };
 use crate::scene::Catalogue;
@@ -269,7 +269,7 @@ impl Driver {
             let result = match scene {
                 Some(scene) => scene.ask(caller, request, fallback, stop).await,
                 None => gateway
-                    .complete_telling(&caller, &request, fallback, &stop, sink)
+                    .complete_telling(caller, request, fallback, &stop, sink)
                     .await
                     .map_err(scene::Failed::from),
             };
@@ -280,7 +280,8 @@ impl Driver {
                     let event = Event::ModelReplied { call, reply: done.reply, usage, millis, attempts };
                     (event, Some(done.confirm))
                 }
-                Err(scene::Failed { fault: error, usage, attempts }) => {
+                Err(scene::Failed { fault: error, attempts }) => {
+                    let usage = Attempt::sum(&attempts);
                     (Event::ModelFailed { call, error, usage, millis, attempts }, None)
                 }
             }
@@ -332,7 +333,7 @@ impl Driver {
         let mut records = vec![Record::Run(envelope.clone())];
         records.extend(self.turn(&envelope));
         self.shared.journal.append(records, durable).await.map_err(|error| store_fault(&error))?;
-        self.state.apply(&envelope.body).map_err(illegal)?;
+        self.state.apply_checked(&envelope.body);
         self.live.feed.journalled(envelope.seq, &envelope.body);
         // Nobody may be listening.
         let _ = self.live.listeners.send(Arc::new(envelope));
@@ -341,10 +342,11 @@ impl Driver {
 
     /// With a run's end the conversation remembers it, in the same commit.
     fn turn(&self, last: &Envelope<Event>) -> Option<Record> {
-        let mut ended = self.state.clone();
-        if !last.body.is_terminal() || ended.apply(&last.body).is_err() {
+        if !last.body.is_terminal() {
             return None;
         }
+        let mut ended = self.state.clone();
+        ended.apply(&last.body).ok()?;
         let body = memory::turn_ended(&ended)?;
         Some(Record::Session(Envelope {
             seq: self.session_seq + 1,

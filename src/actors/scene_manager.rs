@@ -26,8 +26,8 @@ use crate::llm::{Caller, Purpose};
 use crate::memory::{self, Memory};
 use crate::plan::TaskId;
 use crate::run::{
-    Context as Remembered, Envelope, Event, Fault, Idempotency, RunId, RunQueued, SCHEMA, SessionEvent,
-    SessionId, TenantId, Turn, Usage,
+    Attempt, Context as Remembered, Envelope, Event, Fault, Idempotency, RunId, RunQueued, SCHEMA,
+    SessionEvent, SessionId, TenantId, Turn, Usage,
 };
 use crate::store::{self, Record, Store};
 use crate::telemetry::{Outside, Part, Queued};
@@ -53,6 +53,8 @@ pub(crate) struct Options {
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(crate) struct Submit {
+    /// The conversation was named just now: nothing of it can be in the store.
+    pub(crate) is_first: bool,
     pub(crate) message: String,
     pub(crate) user: String,
     pub(crate) plan_only: bool,
@@ -127,8 +129,9 @@ impl SceneManager {
         options: Options,
         registry: session_registry::Address,
         life: usize,
+        is_new: bool,
     ) -> Addr<Self> {
-        let manager = Self {
+        let mut manager = Self {
             tenant,
             session,
             options,
@@ -145,6 +148,11 @@ impl SceneManager {
             timer: None,
             account: None,
         };
+        if is_new {
+            let budget = manager.options.shared.load().gateway.guards().budget.clone();
+            manager.account = Some(budget.hold_session(&manager.tenant, &manager.session, 0));
+            manager.memory = Some(Memory::new(manager.options.memory.clone()));
+        }
         launch::start(arbiter, manager.options.max_queued.max(1), manager)
     }
 
@@ -201,12 +209,13 @@ impl SceneManager {
         let mut appends = Vec::new();
         let mut places = Vec::new();
         let journal = &self.options.shared.load().journal;
-        for submit in submits {
+        for mut submit in submits {
             if self.queue.len() + places.len() >= self.options.max_queued {
                 let message = format!(
                     "{} requests of this conversation are waiting already; wait for an answer before sending more",
                     self.options.max_queued
                 );
+                submit.waiting = None;
                 self.options.outside.shed(Part::SceneManager);
                 let _ = submit.reply.send(Err(Fault::new("session.queue_full", message)));
                 continue;
@@ -389,7 +398,7 @@ impl SceneManager {
                         }
                         Err(error) => {
                             let failure = super::scene::Failed::from(error);
-                            (failure.fault, failure.usage, failure.attempts)
+                            (failure.fault, Attempt::sum(&failure.attempts), failure.attempts)
                         }
                     };
                     events.push(SessionEvent::SummaryFailed { error, usage, attempts });
@@ -472,20 +481,23 @@ impl Actor for SceneManager {
     type Context = Context<Self>;
 
     fn started(&mut self, ctx: &mut Context<Self>) {
-        self.wake(ctx);
+        if self.memory.is_none() {
+            self.wake(ctx);
+        }
     }
 }
 
 impl Handler<Submit> for SceneManager {
     type Result = ();
 
-    fn handle(&mut self, submit: Submit, ctx: &mut Context<Self>) {
+    fn handle(&mut self, mut submit: Submit, ctx: &mut Context<Self>) {
         self.received += 1;
         if self.memory.is_some() {
             self.accept([submit], ctx);
         } else if self.early.len() < self.options.max_queued {
             self.early.push_back(submit);
         } else {
+            submit.waiting = None;
             self.options.outside.shed(Part::SceneManager);
             let _ = submit
                 .reply

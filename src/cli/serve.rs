@@ -42,6 +42,7 @@ pub async fn serve<W: Write, E: Write>(
         }
     };
     writeln!(errors, "{name}: finishing what was accepted; once more leaves at once")?;
+    errors.flush()?;
     let drained = tokio::select! {
         drained = server.stop() => drained,
         _ = signals.next() => false,
@@ -59,7 +60,7 @@ async fn reload<E: Write>(engine: &Engine, cli: &Cli, errors: &mut Output<E>) ->
     let (loaded, faults) = super::read(cli);
     if !faults.0.is_empty() {
         writeln!(errors, "{faults}\nSIGHUP: the configuration has faults; the one before stays in force")?;
-        return Ok(());
+        return Ok(errors.flush()?);
     }
     match engine.reload(loaded.config).await {
         Ok(restart) => {
@@ -74,7 +75,7 @@ async fn reload<E: Write>(engine: &Engine, cli: &Cli, errors: &mut Output<E>) ->
             writeln!(errors, "SIGHUP: the configuration before stays in force")?;
         }
     }
-    Ok(())
+    Ok(errors.flush()?)
 }
 
 async fn stop(engine: Arc<Engine>) -> Result<(), Failure> {

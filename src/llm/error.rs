@@ -9,7 +9,7 @@ use crate::run::{Attempt, Fault, Usage};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("model {model:?}: {kind}")]
 pub struct Error {
-    model: String,
+    model: Box<str>,
     kind: Kind,
     usage: Usage,
     attempts: Box<[Attempt]>,
@@ -204,7 +204,7 @@ impl Kind {
 impl Error {
     /// An error of `model` (its configured name) that cost nothing.
     pub fn new(model: &str, kind: Kind) -> Self {
-        Self { model: model.to_owned(), kind, usage: Usage::default(), attempts: Box::default() }
+        Self { model: model.into(), kind, usage: Usage::default(), attempts: Box::default() }
     }
 
     /// The same error, having cost `usage`.

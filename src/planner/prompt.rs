@@ -3,6 +3,9 @@
 //! Instructions are in the system message; data is in named sections of the first user message
 //! (`llm::sections`), so that a model can tell one from the other.
 
+use std::borrow::Cow;
+use std::fmt::Write;
+
 use serde_json::{Value, json};
 
 use super::executed::{earlier, executed};
@@ -103,7 +106,12 @@ pub fn prompt_hash(request: &Request) -> String {
     use sha2::{Digest, Sha256};
     // A request is plain data and can always be written.
     let bytes = serde_json::to_vec(request).unwrap_or_default();
-    Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    let mut hex = String::with_capacity(64);
+    for byte in Sha256::digest(&bytes) {
+        // Writing into a String cannot fail.
+        let _ = write!(hex, "{byte:02x}");
+    }
+    hex
 }
 
 /// The tools of `scene` that a step's model is offered: reads, and those writes that the plan
@@ -117,7 +125,7 @@ pub fn offered<'a>(scene: &'a Scene, step: &'a StepState) -> impl Iterator<Item 
 
 fn plan(state: &RunState, catalogue: &Catalogue, version: u32) -> Request {
     let mut data = common(state);
-    sections::push(&mut data, "scenes", &scenes(catalogue));
+    data.push_str(catalogue.told(scenes));
     let context = context(state);
     sections::push(&mut data, "conversation", &conversation(&context, context.turns.iter()));
     pending(&mut data, &context);
@@ -393,8 +401,8 @@ fn common(state: &RunState) -> String {
     data
 }
 
-fn context(state: &RunState) -> Context {
-    state.started.as_ref().map(|s| s.context.clone()).unwrap_or_default()
+fn context(state: &RunState) -> Cow<'_, Context> {
+    state.started.as_ref().map(|started| Cow::Borrowed(&started.context)).unwrap_or_default()
 }
 
 fn pending(data: &mut String, context: &Context) {
@@ -403,7 +411,7 @@ fn pending(data: &mut String, context: &Context) {
     }
 }
 
-/// A line a scene. Examples stand with the tool that serves them, and arguments are told in one line:
+/// The section with a line a scene. Examples stand with the tool that serves them, and arguments are told in one line:
 /// the whole schemas would double the prompt and change no plan.
 fn scenes(catalogue: &Catalogue) -> String {
     let says = |scene: &Scene, tool: Option<&str>| -> Vec<String> {
@@ -430,7 +438,9 @@ fn scenes(catalogue: &Catalogue) -> String {
         // Plain data, which can always be written.
         .map(|line| serde_json::to_string(&line).unwrap_or_default())
         .collect();
-    lines.join("\n")
+    let mut section = String::new();
+    sections::push(&mut section, "scenes", &lines.join("\n"));
+    section
 }
 
 fn conversation<'a>(context: &Context, turns: impl Iterator<Item = &'a Turn>) -> String {

@@ -10,7 +10,6 @@ use super::event::{Fault, Usage};
 /// absent), and its memory is a fold over these.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-#[expect(clippy::large_enum_variant, reason = "events are few and live briefly; TurnEnded is the big one")]
 pub enum SessionEvent {
     /// The first request of the conversation has come.
     SessionStarted {},

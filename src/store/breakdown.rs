@@ -39,6 +39,12 @@ pub struct UsageRow {
     pub cost_nano_usd: u64,
 }
 
+/// The columns that [`read`] reads. Not the whole event: a reply can be long.
+pub(super) const TOLD: &str = "\
+at, json_extract(body, '$.reply.model') AS model, body GLOB '{\"type\":\"summar*' AS summary, \
+json_object('usage', json_extract(body, '$.usage'), \
+'attempts', json(coalesce(json_extract(body, '$.attempts'), '[]'))) AS told";
+
 /// The part of an event that a report needs.
 #[derive(Deserialize)]
 struct Told {
@@ -63,13 +69,7 @@ impl Store {
         zone: &TimeZone,
     ) -> Result<Vec<UsageRow>, Error> {
         let failed = |e| Error::database(self.path(), "break down what models cost", &e);
-        // Not the whole event: a reply can be long.
-        let sql = format!(
-            "SELECT at, json_extract(body, '$.reply.model') AS model, body GLOB '{{\"type\":\"summar*' AS summary, \
-             json_object('usage', json_extract(body, '$.usage'), \
-             'attempts', json(coalesce(json_extract(body, '$.attempts'), '[]'))) AS told \
-             FROM journal WHERE tenant = ?1 AND at >= ?2 AND at < ?3 AND {TELL}"
-        );
+        let sql = format!("SELECT {TOLD} FROM journal WHERE tenant = ?1 AND at >= ?2 AND at < ?3 AND {TELL}");
         let mut rows = sqlx::query(sqlx::AssertSqlSafe(sql))
             .bind(tenant.as_str())
             .bind(bound(since, i64::MIN))
@@ -77,23 +77,58 @@ impl Store {
             .fetch(self.pool());
         let mut sums: BTreeMap<(Date, String, String), UsageRow> = BTreeMap::new();
         while let Some(row) = rows.try_next().await.map_err(failed)? {
-            let (day, told) = read(&row, zone).map_err(failed)?;
-            for attempt in told {
+            let day = day(&row, zone).map_err(failed)?;
+            for attempt in read(&row).map_err(failed)? {
                 let key = (day, attempt.model.clone(), attempt.purpose.clone());
                 let sum = sums.entry(key).or_insert_with(|| UsageRow::new(day, &attempt));
                 sum.add(attempt.usage);
             }
         }
+        let erased = sqlx::query("SELECT * FROM erased_usage WHERE tenant = ?1 AND at >= ?2 AND at < ?3")
+            .bind(tenant.as_str())
+            .bind(bound(since, i64::MIN))
+            .bind(bound(until, i64::MAX))
+            .fetch_all(self.pool())
+            .await
+            .map_err(failed)?;
+        for row in &erased {
+            let day = day(row, zone).map_err(failed)?;
+            let attempt = kept(row).map_err(failed)?;
+            let key = (day, attempt.model.clone(), attempt.purpose.clone());
+            sums.entry(key).or_insert_with(|| UsageRow::new(day, &attempt)).add(attempt.usage);
+        }
         Ok(sums.into_values().collect())
     }
 }
 
-/// The day of an event, and its attempts that reached a model or cost anything.
-fn read(row: &SqliteRow, zone: &TimeZone) -> Result<(Date, Vec<Attempt>), sqlx::Error> {
-    let decode = |e: Box<dyn std::error::Error + Send + Sync>| sqlx::Error::Decode(e);
+fn day(row: &SqliteRow, zone: &TimeZone) -> Result<Date, sqlx::Error> {
     let at: i64 = row.try_get("at")?;
-    let at = Timestamp::from_nanosecond(i128::from(at)).map_err(|e| decode(e.into()))?;
-    let told: Told = serde_json::from_str(row.try_get::<&str, _>("told")?).map_err(|e| decode(e.into()))?;
+    let at = Timestamp::from_nanosecond(i128::from(at)).map_err(|e| sqlx::Error::Decode(e.into()))?;
+    Ok(at.to_zoned(zone.clone()).date())
+}
+
+/// What erased conversations had cost in a quarter of an hour.
+fn kept(row: &SqliteRow) -> Result<Attempt, sqlx::Error> {
+    let figure = |column: &str| Ok::<_, sqlx::Error>(row.try_get::<i64, _>(column)?.unsigned_abs());
+    let usage = Usage {
+        calls: u32::try_from(figure("calls")?).unwrap_or(u32::MAX),
+        input_tokens: figure("input_tokens")?,
+        cached_input_tokens: figure("cached_input_tokens")?,
+        output_tokens: figure("output_tokens")?,
+        cost_nano_usd: figure("cost_nano_usd")?,
+    };
+    Ok(Attempt {
+        model: row.try_get("model")?,
+        purpose: row.try_get("purpose")?,
+        usage,
+        ..Attempt::default()
+    })
+}
+
+/// The attempts of an event that reached a model or cost anything.
+pub(super) fn read(row: &SqliteRow) -> Result<Vec<Attempt>, sqlx::Error> {
+    let told: Told =
+        serde_json::from_str(row.try_get::<&str, _>("told")?).map_err(|e| sqlx::Error::Decode(e.into()))?;
     let mut attempts = told.attempts;
     if attempts.is_empty() {
         let model: Option<String> = row.try_get("model")?;
@@ -106,7 +141,7 @@ fn read(row: &SqliteRow, zone: &TimeZone) -> Result<(Date, Vec<Attempt>), sqlx::
         });
     }
     attempts.retain(|attempt| attempt.usage != Usage::default());
-    Ok((at.to_zoned(zone.clone()).date(), attempts))
+    Ok(attempts)
 }
 
 impl UsageRow {

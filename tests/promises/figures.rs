@@ -171,11 +171,17 @@ async fn journal_answers_usage_report_and_figures_name_the_same_cost() {
         rows.iter().all(|row| row.model == "scripted" && (today.duration_since(row.day)).as_hours() <= 24)
     );
     let purposes: Vec<&str> = rows.iter().map(|row| row.purpose.as_str()).collect();
-    assert_eq!(purposes, ["continuation", "plan", "scene"]);
+    assert_eq!(purposes, ["answer", "continuation", "plan", "scene"]);
     let none = store.usage_breakdown(&tenant, Some(jiff::Timestamp::MAX), None, &zone).await.unwrap();
     assert_eq!(none, []);
     let stranger = TenantId::new("stranger").unwrap();
     assert_eq!(store.usage_breakdown(&stranger, None, None, &zone).await.unwrap(), []);
+
+    // Each of the conversations is of one request; the first is erased.
+    let session = store.sessions(&tenant, &Page::default()).await.unwrap()[0].session.clone();
+    assert!(town.engine.erase(&tenant, &session).await.unwrap());
+    // What it has cost is told as before.
+    assert_eq!(store.usage_breakdown(&tenant, None, None, &zone).await.unwrap(), rows);
 
     let live = figures(&town.engine).await;
     for row in &rows {
@@ -260,7 +266,7 @@ async fn a_thousand_invented_models_tools_and_sessions_make_no_series() {
         let session = Some(SessionId::new(&format!("invented-session-{n}")).unwrap());
         let mut request: ChatRequest = town.engine.request("Find Dune", session);
         // A tenth of them to the end, the rest as far as the plan.
-        request.plan_only = n % 10 != 0;
+        request.plan_only = !n.is_multiple_of(10);
         town.engine.chat(request)
     };
     for n in 0..20 {

@@ -2,10 +2,12 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test's helpers fail as tests do")]
 
+mod canary;
 mod check;
 mod cli;
 mod continuation;
 mod conversations;
+mod dashboards;
 mod degradation;
 mod example;
 mod figures;
@@ -20,9 +22,11 @@ mod process;
 mod python;
 mod readme;
 mod real_replies;
+mod reload;
 mod scenarios;
 mod scene_faults;
 mod server_api;
+mod server_faults;
 mod server_limits;
 mod server_v1;
 mod sessions;

@@ -4,15 +4,15 @@
 use std::path::Path;
 use std::process::Command;
 
+/// What `tests/python/run` ends with where the Python packages cannot be had.
+const NO_ENVIRONMENT: i32 = 75;
+
 #[test]
 fn the_official_client_and_a_fuzzer_find_what_they_expect() {
     let has_python = Command::new("python3").arg("--version").output().is_ok_and(|ran| ran.status.success());
     if !has_python {
         // `cargo test -- --nocapture` shows it, and so does a failure beside it.
-        #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
-        {
-            eprintln!("skipped: there is no python3 here; the official client and schemathesis were not run");
-        }
+        eprintln!("skipped: there is no python3 here; the official client and schemathesis were not run");
         return;
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -22,5 +22,10 @@ fn the_official_client_and_a_fuzzer_find_what_they_expect() {
         .output()
         .unwrap();
     let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    // Where it has to run, it runs or fails; elsewhere the network may be away.
+    if ran.status.code() == Some(NO_ENVIRONMENT) && std::env::var_os("CI").is_none() {
+        eprintln!("skipped: {}", said(&ran.stderr));
+        return;
+    }
     assert!(ran.status.success(), "{}\n{}", said(&ran.stdout), said(&ran.stderr));
 }

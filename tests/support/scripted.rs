@@ -24,6 +24,8 @@ pub enum Scripted {
     Stream(Vec<String>, End),
     /// Events of a stream, then no more until the gate is open, then the events of another stream.
     Paused(Vec<String>, Gate, Box<Scripted>),
+    /// Status 200 and this line, again and again without an end, with a little time in between.
+    Drip(String),
     /// The request is taken, and nothing is ever answered.
     Silence,
     /// Status 200 and JSON's content type around this text.

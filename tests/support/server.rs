@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use actix_web::dev::ServerHandle;
 use actix_web::http::StatusCode;
@@ -143,6 +144,7 @@ async fn answer(script: Data<Script>, request: HttpRequest, body: Bytes) -> Http
         Scripted::Malformed(text) => json(text),
         Scripted::Stream(lines, end) => events(lines, end),
         Scripted::Paused(before, gate, after) => paused(before, gate, *after),
+        Scripted::Drip(line) => drip(Bytes::from(format!("{line}\n\n")), wants_stream),
         Scripted::Silence => std::future::pending().await,
         Scripted::WrongContentType => {
             HttpResponse::Ok().content_type("text/html").body("<html><body>It works!</body></html>")
@@ -164,6 +166,16 @@ fn json(body: String) -> HttpResponse {
 
 fn events(lines: Vec<String>, end: End) -> HttpResponse {
     HttpResponse::Ok().content_type("text/event-stream").streaming(pieces(lines, end))
+}
+
+/// The time in between is only there so that the loop leaves room for others.
+fn drip(line: Bytes, stream: bool) -> HttpResponse {
+    let media = if stream { "text/event-stream" } else { "application/json" };
+    let body = stream::unfold(line, |line| async {
+        actix_web::rt::time::sleep(Duration::from_millis(10)).await;
+        Some((Ok::<_, std::io::Error>(line.clone()), line))
+    });
+    HttpResponse::Ok().content_type(media).streaming(body)
 }
 
 fn paused(before: Vec<String>, gate: Gate, after: Scripted) -> HttpResponse {

@@ -10,6 +10,7 @@ mod reply;
 mod stream;
 mod transport;
 
+use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -28,10 +29,9 @@ use super::options::{Forcing, ModelOptions, Options};
 use super::prices::Price;
 use super::provider::{CallControl, Provider};
 use super::{Completion, Request, Sink, tokens};
-use crate::run::Usage;
-use ordered::Ordered;
+use crate::run::{Reply, Usage};
 use reply::Read;
-use transport::{Bounds, Once, Watch};
+use transport::{Bounds, Once, Watch, struck};
 
 /// A model behind a server of the OpenAI protocol.
 #[derive(Clone)]
@@ -93,12 +93,15 @@ impl OpenAi {
         let asked = Instant::now();
         let first = asked + Duration::from_millis(self.bounds.first_ms);
         let failed = Arc::new(Mutex::new(None));
+        let whole = Arc::new(Mutex::new(None));
         let once = Once {
             http: self.http.clone(),
+            key: access.key.clone(),
             bounds: self.bounds,
             first,
             stream: self.model.stream,
             watch: watch.clone(),
+            whole: whole.clone(),
             failed: failed.clone(),
         };
         // The service's own error beats the client's rendering of it.
@@ -108,11 +111,12 @@ impl OpenAi {
         };
         let client = Client::build(self.http.clone(), access).with_http_service(once);
         if !self.model.stream {
-            let body: Value = client.chat().create_byot(Ordered(&body)).await.map_err(|e| (told(e), 0))?;
+            let body: Value = client.chat().create_byot(body).await.map_err(|e| (told(e), 0))?;
+            let body = whole.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or(body);
             return reply::whole(&body).map_err(|kind| (kind, 0));
         }
         let mut chunks =
-            client.chat().create_stream_byot::<_, Value>(Ordered(&body)).await.map_err(|e| (told(e), 0))?;
+            client.chat().create_stream_byot::<_, Value>(body).await.map_err(|e| (told(e), 0))?;
         let mut so_far = stream::Accumulator::default();
         let mut began = None;
         loop {
@@ -156,6 +160,7 @@ impl Provider for OpenAi {
         match self.exchange(request, access, &ctl.sink).await {
             Ok(Read { mut reply, usage, first_token }) => {
                 reply.model.clone_from(name);
+                strike(&mut reply, &key);
                 let usage = match usage {
                     Some(said) => self.price.usage(said.input, said.cached, said.output),
                     None => self.unknown(request, tokens::reply(&reply)),
@@ -171,9 +176,9 @@ impl Provider for OpenAi {
     }
 }
 
-/// The same reason, with the key struck out of whatever the server said.
+/// The same reason, with the key struck out of whatever the server said: events of a stream are only
+/// known one by one.
 fn without(mut kind: Kind, key: &SecretString) -> Kind {
-    let key = key.expose_secret();
     match &mut kind {
         Kind::Connect { detail }
         | Kind::RateLimited { detail, .. }
@@ -182,13 +187,30 @@ fn without(mut kind: Kind, key: &SecretString) -> Kind {
         | Kind::Status { detail, .. }
         | Kind::ContextOverflow { detail }
         | Kind::Malformed { detail }
-            if !key.is_empty() && detail.contains(key) =>
-        {
-            *detail = detail.replace(key, "[key]");
-        }
+        | Kind::Internal { detail } => *detail = struck_end(struck(detail, key).into_owned(), key),
         _ => {}
     }
     kind
+}
+
+/// The text without a beginning of the key that a cut left at its end.
+fn struck_end(mut text: String, key: &SecretString) -> String {
+    let key = key.expose_secret();
+    let begun = (4..key.len()).rev().filter_map(|length| key.get(..length)).find(|part| text.ends_with(part));
+    if let Some(part) = begun {
+        text.truncate(text.len() - part.len());
+    }
+    text
+}
+
+/// A reply whose words say the key back says it no further.
+fn strike(reply: &mut Reply, key: &SecretString) {
+    let calls = reply.calls.iter_mut().flat_map(|call| [&mut call.id, &mut call.name, &mut call.arguments]);
+    for text in calls.chain([&mut reply.text]).chain(reply.finish_reason.as_mut()) {
+        if let Cow::Owned(other) = struck(text, key) {
+            *text = other;
+        }
+    }
 }
 
 fn is_loopback(address: &str) -> bool {

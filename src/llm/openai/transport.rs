@@ -1,5 +1,6 @@
 //! Sends one request once, and keeps what the client crate drops: status, headers, bounds.
 
+use std::borrow::Cow;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,6 +13,7 @@ use futures::{Stream, StreamExt};
 use jiff::Timestamp;
 use reqwest::header::{CONTENT_TYPE, DATE, HeaderMap, RETRY_AFTER};
 use reqwest::{Body, Response};
+use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -58,12 +60,16 @@ impl Watch {
 #[derive(Clone)]
 pub(super) struct Once {
     pub(super) http: reqwest::Client,
+    /// What must not be told again, however a server says it back.
+    pub(super) key: SecretString,
     pub(super) bounds: Bounds,
     /// When the head of the reply must be here.
     pub(super) first: Instant,
     /// Whether a stream was asked for.
     pub(super) stream: bool,
     pub(super) watch: Watch,
+    /// Where a whole reply goes, since the client would read its text once more; it gets a `null`.
+    pub(super) whole: Arc<Mutex<Option<Value>>>,
     /// Where the reason goes, since the client would turn it into text.
     pub(super) failed: Arc<Mutex<Option<Kind>>>,
 }
@@ -103,7 +109,7 @@ impl Once {
             return Err(refusal(status.as_u16(), &headers, &body));
         }
         let kind = response.headers().get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
-        let kind: String = kind.chars().take(60).collect::<String>().to_ascii_lowercase();
+        let kind = struck(kind, &self.key).chars().take(60).collect::<String>().to_ascii_lowercase();
         // Some servers forget to say that it is a stream, so only what surely is none is taken for none.
         if self.stream && !kind.contains("json") && !kind.contains("html") {
             return Ok(self.bounded(response));
@@ -117,15 +123,26 @@ impl Once {
         let value: Value = serde_json::from_slice(&body).map_err(|error| Kind::Malformed {
             detail: format!("{error}; content type {kind:?}; it begins {:?}", shown(&body, 80)),
         })?;
-        let body = if self.stream { format!("data: {value}\n\ndata: [DONE]\n\n") } else { value.to_string() };
         if self.stream {
             self.watch.0.store(true, Ordering::Release);
+            let body = format!("data: {value}\n\ndata: [DONE]\n\n");
+            return Ok(Response::from(http::Response::new(body)));
         }
-        Ok(Response::from(http::Response::new(body)))
+        *self.whole.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
+        Ok(Response::from(http::Response::new("null")))
     }
 
-    /// A body of at most `limit` bytes; a longer one is an error, or cut if `partly`.
-    async fn read(&self, mut response: Response, limit: usize, partly: bool) -> Result<Vec<u8>, Kind> {
+    /// A body of at most `limit` bytes, without the key; a longer one is an error, or cut if `partly`.
+    async fn read(&self, response: Response, limit: usize, partly: bool) -> Result<Vec<u8>, Kind> {
+        let body = self.read_all(response, limit, partly).await?;
+        // Here and not where it is told: a text is cut by then, and half a key would not be known again.
+        Ok(match struck(&String::from_utf8_lossy(&body), &self.key) {
+            Cow::Owned(text) => text.into_bytes(),
+            Cow::Borrowed(_) => body,
+        })
+    }
+
+    async fn read_all(&self, mut response: Response, limit: usize, partly: bool) -> Result<Vec<u8>, Kind> {
         let mut body = Vec::new();
         let between = Duration::from_millis(self.bounds.between_ms);
         loop {
@@ -201,6 +218,13 @@ impl Done {
             }
         }
     }
+}
+
+/// The text with the key struck out; what is shorter than four characters is none, and would strike out
+/// half of every text.
+pub(super) fn struck<'t>(text: &'t str, key: &SecretString) -> Cow<'t, str> {
+    let key = key.expose_secret();
+    if key.len() > 3 && text.contains(key) { text.replace(key, "[key]").into() } else { text.into() }
 }
 
 /// The reason behind an error of the network.

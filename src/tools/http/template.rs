@@ -13,10 +13,18 @@ impl Secret {
         Self(value)
     }
 
-    /// The text with the secret blotted out. Three characters or fewer are no secret, and would blot
-    /// out half of every text.
-    pub(super) fn redact(&self, text: String) -> String {
-        if self.0.len() > 3 && text.contains(&self.0) { text.replace(&self.0, "***") } else { text }
+    /// The text with the secret blotted out, also as it is written in an address. Three characters or
+    /// fewer are no secret, and would blot out half of every text.
+    pub(super) fn redact(&self, mut text: String) -> String {
+        if self.0.len() <= 3 {
+            return text;
+        }
+        for written in [&self.0, &percent_encode(&self.0)] {
+            if text.contains(written) {
+                text = text.replace(written, "***");
+            }
+        }
+        text
     }
 
     /// The text without a beginning of the secret that stands at its end.

@@ -1,0 +1,314 @@
+//! Secrets stay where they belong: a real server that logs everything, a provider and a backend that say
+//! back whatever they are sent, and a search of everything that is written or told.
+
+#![cfg(unix)]
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+
+use serde_json::{Value, json};
+
+use super::process::Desk;
+use crate::support::mind::Mind;
+use crate::support::{Reply, Scripted, ScriptedLlm, section};
+
+/// In lower case, so that a text in lower case shows it, too.
+const MODEL: &str = "sk-canary-of-the-model-4f1c8e2b7a90d356";
+const HEADER: &str = "canary-of-the-backend-91b7d3e5c2a84f60";
+/// It stands in an address, where some of its characters are written as others.
+const QUERY: &str = "canary/of+the=address-7c5e1a9f3b82d640";
+const QUERY_WRITTEN: &str = "canary%2Fof%2Bthe%3Daddress-7c5e1a9f3b82d640";
+const WRONG: &str = "c0ffee00canary00c0ffee00canary00c0ffee00canary00c0ffee00canary00";
+const BASIC: &str = "canary-of-another-scheme-2d6a";
+/// How much of a secret is too much: a part of one may be all that a cut leaves.
+const PART: usize = 16;
+
+const MIND: &str = r#"
+"get": {steps: [{scene: Echo, rounds: [[{Get: {}}]]}]}
+"text": {steps: [{scene: Echo, rounds: [[{Text: {}}]]}]}
+"fail": {steps: [{scene: Echo, rounds: [[{Fail: {}}]]}]}
+"put": {steps: [{scene: Echo, rounds: [[{Put: {}}]]}]}
+"hello": {says: "Good day."}
+"#;
+
+/// Says back the head of every request, as JSON or as it came, with the status that the path names.
+fn backend() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    // It ends with the test's process.
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let _ = say_back(stream.unwrap());
+        }
+    });
+    address
+}
+
+fn say_back(mut stream: TcpStream) -> std::io::Result<()> {
+    let mut head = String::new();
+    let mut lines = BufReader::new(stream.try_clone()?);
+    while !head.ends_with("\r\n\r\n") && lines.read_line(&mut head)? > 0 {}
+    let path = head.split(' ').nth(1).unwrap_or_default();
+    let status = path.trim_start_matches('/').split(['/', '?']).next().unwrap_or_default();
+    let json = path.contains("json");
+    let (media, body) = if json {
+        ("application/json", json!({"said": head}).to_string())
+    } else {
+        ("text/plain", head.clone())
+    };
+    let length = body.len();
+    write!(
+        stream,
+        "HTTP/1.1 {status} Said\r\nContent-Type: {media}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
+    )
+}
+
+fn scene(backend: &str) -> String {
+    let mut scene = String::from(
+        "name = \"Echo\"\ndescription = \"Says back what it is told.\"\ninstructions = \"Call the tool.\"\n\
+         examples = [{ say = \"Get it\", tool = \"Get\" }]\n",
+    );
+    for (name, method, path) in [
+        ("Get", "GET", "200/json"),
+        ("Text", "GET", "200/text"),
+        ("Fail", "GET", "500/json"),
+        ("Put", "POST", "400/text"),
+    ] {
+        let effect = if method == "GET" { "read" } else { "write" };
+        scene.push_str(&format!(
+            "[[tools]]\nname = \"{name}\"\ndescription = \"Says it back.\"\neffect = \"{effect}\"\n\
+             parameters = {{ type = \"object\", properties = {{}} }}\n\
+             [tools.http]\nmethod = \"{method}\"\nurl = \"{backend}/{path}?key=${{env:CANARY_QUERY}}\"\n\
+             headers = {{ Authorization = \"Bearer ${{env:CANARY_HEADER}}\", X-Secret = \"${{env:CANARY_HEADER}}\" }}\n"
+        ));
+    }
+    scene
+}
+
+/// What a provider can say of the key that it got.
+fn told_by_the_provider(words: &str) -> Option<Scripted> {
+    let said = format!("authorization: Bearer {MODEL}");
+    let error = |message: &str| json!({"error": {"message": message, "type": "said"}}).to_string();
+    let status = |code: u16, body: String| Some(Scripted::Status { code, headers: vec![], body });
+    match words {
+        "refused" => status(401, error(&format!("Incorrect API key provided: {MODEL}."))),
+        "headers" => status(500, said),
+        // A text is cut at some length; half a key is too much.
+        "cut" => status(400, error(&format!("{}{MODEL}", "x".repeat(280)))),
+        "cut page" => status(400, format!("{}{MODEL}", "x".repeat(275))),
+        "malformed" => Some(Scripted::Malformed(format!("{{{said}"))),
+        "cut malformed" => Some(Scripted::Malformed(format!("{{{}{MODEL}", "x".repeat(50)))),
+        "no choice" => Some(Scripted::Json(json!({"said": said, "error": {"message": said, "code": 418}}))),
+        "media" => Some(Scripted::Status {
+            code: 200,
+            headers: vec![("content-type".into(), format!("text/html; charset={MODEL}"))],
+            body: "<p>".into(),
+        }),
+        "words" => Some(Scripted::Text(said)),
+        _ => None,
+    }
+}
+
+const TOLD: [&str; 9] =
+    ["refused", "headers", "cut", "cut page", "malformed", "cut malformed", "no choice", "media", "words"];
+
+/// Everything that was written or told, each with its name.
+#[derive(Default)]
+struct Heap(Vec<(String, Vec<u8>)>);
+
+impl Heap {
+    fn add(&mut self, name: impl Into<String>, bytes: impl Into<Vec<u8>>) {
+        self.0.push((name.into(), bytes.into()));
+    }
+
+    fn reply(&mut self, name: &str, reply: &Reply) {
+        self.add(name, format!("{:?}\n{}", reply.headers, reply.body));
+    }
+
+    /// None of the secrets is anywhere, and neither is their beginning.
+    fn has_none_of(&self, secrets: &[(&str, &str)]) {
+        let mut found = Vec::new();
+        for (of, secret) in secrets {
+            let part = &secret.as_bytes()[..PART];
+            for (place, bytes) in &self.0 {
+                if let Some(at) = bytes.windows(part.len()).position(|window| window == part) {
+                    let around = &bytes[at.saturating_sub(160)..bytes.len().min(at + 80)];
+                    found.push(format!("{of} in {place}: …{}…", String::from_utf8_lossy(around)));
+                }
+            }
+        }
+        assert!(found.is_empty(), "{}", found.join("\n\n"));
+    }
+}
+
+/// A server in a process of its own, whose standard error goes to a file: it is long.
+struct Process(Child);
+
+impl Process {
+    /// Gives its address, too.
+    fn start(mut command: Command, desk: &Desk) -> (Self, String, BufReader<std::process::ChildStdout>) {
+        let log = File::create(desk.path().join("log")).unwrap();
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
+        let mut out = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        while !line.contains("http://") {
+            line.clear();
+            let read = out.read_line(&mut line).unwrap();
+            assert_ne!(read, 0, "{}", std::fs::read_to_string(desk.path().join("log")).unwrap());
+        }
+        let address = format!("http://{}", line.rsplit("http://").next().unwrap().trim());
+        (Self(child), address, out)
+    }
+
+    fn end(&mut self) {
+        let line = format!("kill -TERM {}", self.0.id());
+        assert!(Command::new("sh").args(["-c", &line]).status().unwrap().success());
+        assert!(self.0.wait().unwrap().success());
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn chat(words: &str, stream: bool) -> [(&'static str, Value); 2] {
+    let body = json!({"messages": [{"role": "user", "content": words}], "stream": stream});
+    let mut v1 = body.clone();
+    v1["model"] = "proscenium".into();
+    [("/api/chat", body), ("/v1/chat/completions", v1)]
+}
+
+#[tokio::test]
+async fn no_secret_is_in_a_log_the_journal_a_figure_an_error_or_a_reply() {
+    for (format, streamed) in [("text", false), ("json", true)] {
+        nothing_is_told(format, streamed).await;
+    }
+}
+
+async fn nothing_is_told(format: &str, streamed: bool) {
+    let mind = Mind::read(MIND);
+    let llm = ScriptedLlm::start(move |request, _| {
+        let words = section(request, "request").unwrap_or_default();
+        told_by_the_provider(&words).unwrap_or_else(|| mind.reply(request))
+    });
+    let desk = Desk::new()
+        .with("CANARY_MODEL", MODEL)
+        .with("CANARY_HEADER", HEADER)
+        .with("CANARY_QUERY", QUERY)
+        .with("RUST_BACKTRACE", "1");
+    desk.write("scenes/echo/scene.toml", &scene(&backend()));
+    desk.write(
+        "prod.toml",
+        &format!(
+            "[telemetry]\nlog = \"trace\"\nlog_format = \"{format}\"\n[planning]\nfallback_enabled = false\n\
+             [scenes]\nallow_private_addresses = true\n\
+             [llm]\nbackoff_ms = 1\nmax_attempts = 2\n[llm.breaker]\nfailures = 0\n\
+             [[llm.models]]\nname = \"scripted\"\nbase_url = \"{}\"\napi_key_env = \"CANARY_MODEL\"\nstream = {streamed}\n",
+            llm.base_url()
+        ),
+    );
+    let mut heap = Heap::default();
+    let made = desk.run(&["keys", "create", "--json"]);
+    let made: Value = serde_json::from_str(&made.out).unwrap();
+    let (key, id) = (made["key"].as_str().unwrap(), made["id"].as_str().unwrap());
+    let secret = key.rsplit('_').next().unwrap();
+    let shared = ["--config", "prod.toml", "--scenes", "scenes"];
+    let line = [&["serve", "--addr", "127.0.0.1:0"], &shared[..]].concat();
+    let (mut process, base, mut out) = Process::start(desk.command(&line), &desk);
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+
+    let mut runs = Vec::new();
+    for words in ["get", "text", "fail", "put", "hello"].iter().chain(&TOLD) {
+        for told in [false, true] {
+            for (path, body) in chat(words, told) {
+                let request = client.post(format!("{base}{path}")).bearer_auth(key).json(&body);
+                let reply = Reply::of(request.send().await.unwrap()).await;
+                assert!(![401, 403, 404, 422].contains(&reply.status), "{words}: {reply:#?}");
+                if !reply.header("x-run-id").is_empty() {
+                    runs.push(reply.header("x-run-id").to_owned());
+                }
+                heap.reply(&format!("POST {path} {words:?}, stream {told}"), &reply);
+            }
+        }
+    }
+    assert!(runs.len() >= 14, "{runs:?}");
+    // Secrets of whoever asks, in requests that are refused and in one that is none.
+    let wrong = format!("psk_{id}_{WRONG}");
+    let given = [format!("Bearer {wrong}"), format!("Bearer psk_{WRONG}"), format!("Basic {BASIC}")];
+    for (path, body) in chat("hello", false) {
+        for header in &given {
+            let request = client.post(format!("{base}{path}")).header("authorization", header).json(&body);
+            let reply = Reply::of(request.send().await.unwrap()).await;
+            assert_eq!(reply.status, 401, "{reply:#?}");
+            heap.reply("a refused request", &reply);
+        }
+        for (body, status) in [("{", 400), ("{\"messages\": 1}", 422)] {
+            let request = client.post(format!("{base}{path}")).header("x-api-key", key).body(body);
+            let reply =
+                Reply::of(request.header("content-type", "application/json").send().await.unwrap()).await;
+            assert!(reply.status == status || reply.status == 400 || reply.status == 422, "{reply:#?}");
+            heap.reply("a malformed request", &reply);
+        }
+    }
+    for head in [
+        format!(
+            "POST /api/chat HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\nbad header\r\n\r\n"
+        ),
+        format!("GET /{key} HTTP/9.9\r\nX-API-Key: {key}\r\n\r\n"),
+        format!(
+            "POST /api/chat HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\nContent-Length: x\r\n\r\n"
+        ),
+    ] {
+        let mut stream = TcpStream::connect(base.trim_start_matches("http://")).unwrap();
+        stream.write_all(head.as_bytes()).unwrap();
+        let _ = stream.shutdown(std::net::Shutdown::Write);
+        let mut said = Vec::new();
+        let _ = stream.read_to_end(&mut said);
+        heap.add("a reply to what is no request", said);
+    }
+    for run in &runs {
+        for place in ["", "/events"] {
+            let request = client.get(format!("{base}/api/runs/{run}{place}")).bearer_auth(key);
+            let reply = Reply::of(request.send().await.unwrap()).await;
+            assert_eq!(reply.status, 200, "{reply:#?}");
+            heap.reply(&format!("GET /api/runs/…{place}"), &reply);
+        }
+    }
+    for path in ["/metrics", "/api/scenes", "/api/usage", "/readyz", "/healthz", "/openapi.json"] {
+        let request = client.get(format!("{base}{path}")).bearer_auth(key);
+        heap.reply(path, &Reply::of(request.send().await.unwrap()).await);
+    }
+    heap.add("the data directory of a running server", desk.stored());
+    process.end();
+    let mut said = Vec::new();
+    out.read_to_end(&mut said).unwrap();
+    heap.add("standard output", said);
+    let log = std::fs::read(desk.path().join("log")).unwrap();
+    assert!(log.windows(5).any(|window| window == b"TRACE"), "everything is logged");
+    heap.add("the log", log);
+    heap.add("the data directory", desk.stored());
+    for run in &runs {
+        let ran = desk.run(&["runs", "show", run, "--events"]);
+        assert_eq!(ran.status, 0, "{ran:?}");
+        heap.add("runs show --events", ran.out + &ran.err);
+    }
+    for line in [&["keys", "list"][..], &["keys", "list", "--json"], &[&["check"], &shared[..]].concat()] {
+        let ran = desk.run(line);
+        heap.add(line.join(" "), ran.out + &ran.err);
+    }
+    heap.has_none_of(&[
+        ("the model's key", MODEL),
+        ("the backend's secret", HEADER),
+        ("the secret in an address", QUERY),
+        ("the secret in an address, as it is written there", QUERY_WRITTEN),
+        ("the caller's key", secret),
+        ("a wrong key", WRONG),
+        ("another scheme's secret", BASIC),
+    ]);
+}
