@@ -100,9 +100,13 @@ impl Store {
     }
 }
 
-/// A bound in the database's numbers. A time that 64 bits cannot hold is far outside any journal.
+/// A bound in the database's numbers. A time that 64 bits cannot hold is far outside any journal, on
+/// its own side of it.
 pub(super) fn bound(at: Option<Timestamp>, none: i64) -> i64 {
-    at.map_or(none, |at| i64::try_from(at.as_nanosecond()).unwrap_or(none))
+    at.map_or(none, |at| {
+        let nanos = at.as_nanosecond();
+        i64::try_from(nanos).unwrap_or(if nanos < 0 { i64::MIN } else { i64::MAX })
+    })
 }
 
 fn sums(row: &SqliteRow) -> Result<Usage, sqlx::Error> {
