@@ -31,10 +31,12 @@ CREATE INDEX idempotency_of_run ON idempotency (run);
 CREATE TABLE erased_usage (
     tenant              TEXT    NOT NULL,
     at                  INTEGER NOT NULL,
+    model               TEXT    NOT NULL,
+    purpose             TEXT    NOT NULL,
     calls               INTEGER NOT NULL,
     input_tokens        INTEGER NOT NULL,
     cached_input_tokens INTEGER NOT NULL,
     output_tokens       INTEGER NOT NULL,
     cost_nano_usd       INTEGER NOT NULL,
-    PRIMARY KEY (tenant, at)
+    PRIMARY KEY (tenant, at, model, purpose)
 ) STRICT, WITHOUT ROWID;

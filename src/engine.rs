@@ -4,13 +4,14 @@
 
 mod once;
 mod past;
+mod reload;
 mod sessions;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use actix::{Arbiter, ArbiterHandle};
+use arc_swap::ArcSwap;
 use jiff::Zoned;
 use tokio::sync::oneshot;
 use uuid::Uuid;
@@ -46,31 +47,46 @@ const IDLE: Duration = Duration::from_secs(60);
 /// What an engine is made of.
 pub struct Builder {
     config: Config,
+    sources: Sources,
+    idle: Duration,
+}
+
+/// Where scenes come from, beside the configuration.
+#[derive(Clone, Default)]
+struct Sources {
     native: NativeTools,
     builtin: Option<&'static include_dir::Dir<'static>>,
     scenes: Vec<Scene>,
-    idle: Duration,
+}
+
+impl Sources {
+    fn load(&self, config: &Config) -> scene::Loaded {
+        let folders = self.builtin.map(|dir| Folder::embedded("scenes", dir)).unwrap_or_default();
+        let mut loaded = scene::load(&config.scenes, folders, &self.native);
+        loaded.scenes.extend(self.scenes.iter().cloned());
+        loaded
+    }
 }
 
 impl Builder {
     /// Tools written in Rust, by the names that `scene.toml` files use.
     #[must_use]
     pub fn native_tools(mut self, tools: NativeTools) -> Self {
-        self.native = tools;
+        self.sources.native = tools;
         self
     }
 
     /// Scene folders that are part of the program; used unless `scenes.builtin` is false.
     #[must_use]
     pub fn builtin_scenes(mut self, folders: &'static include_dir::Dir<'static>) -> Self {
-        self.builtin = Some(folders);
+        self.sources.builtin = Some(folders);
         self
     }
 
     /// A scene made in Rust.
     #[must_use]
     pub fn scene(mut self, scene: Scene) -> Self {
-        self.scenes.push(scene);
+        self.sources.scenes.push(scene);
         self
     }
 
@@ -84,13 +100,7 @@ impl Builder {
 
     /// Reads the scenes without starting anything: what `check` reports.
     pub fn load_scenes(&self) -> scene::Loaded {
-        let mut loaded = scene::load(
-            &self.config.scenes,
-            self.builtin.map(|dir| Folder::embedded("scenes", dir)).unwrap_or_default(),
-            &self.native,
-        );
-        loaded.scenes.extend(self.scenes.iter().cloned());
-        loaded
+        self.sources.load(&self.config)
     }
 
     /// Opens the data directory, reads the scenes and starts the actors.
@@ -109,8 +119,7 @@ impl Builder {
             .zone()
             .map_err(|error| start_fault("config.time_zone", format!("execution.time_zone: {error}")))?;
         let clock = Clock::new(zone, config.execution.fixed_now);
-        let http = crate::tools::guard::http_client(&config.scenes.network())
-            .map_err(|error| start_fault("http.client", format!("no HTTP client for tools: {error}")))?;
+        let http = http_client(&config)?;
         let guards = Guards {
             cache: Cache::new(&config.cache),
             budget: Budget::new(&config.budget, clock.zone()),
@@ -122,11 +131,7 @@ impl Builder {
         let dir = DataDir::open(&config.store.data_dir)?;
         let store = Store::open(dir).await?;
         seed(&gateway.guards().budget, &store, &clock).await?;
-        for scene in &loaded.scenes {
-            if let Some(sql) = &scene.schema_sql {
-                store.apply_scene_schema(&scene.name, sql).await?;
-            }
-        }
+        make_tables(&store, &loaded.scenes).await?;
         let workers = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(threads())
             .thread_name("tools")
@@ -141,12 +146,10 @@ impl Builder {
         let workers_handle = workers.handle().clone();
         let parts = Parts {
             store,
-            gateway,
-            catalogue,
             clock,
-            http,
             workers: workers_handle,
-            config,
+            sources: self.sources,
+            current: Arc::new(ArcSwap::from_pointee(Current { config, gateway, catalogue, http })),
             idle: self.idle,
             live: Live::default(),
             names: names.into(),
@@ -186,17 +189,38 @@ fn start_fault(code: &str, message: impl Into<String>) -> StartError {
 #[derive(Clone)]
 struct Parts {
     store: Store,
-    gateway: Gateway,
-    catalogue: Arc<Catalogue>,
     clock: Clock,
-    http: reqwest::Client,
     workers: tokio::runtime::Handle,
-    config: Config,
+    sources: Sources,
+    current: Arc<ArcSwap<Current>>,
     idle: Duration,
     live: Live,
     names: Arc<Names>,
     kpis: Option<Arc<Kpis>>,
     outside: Outside,
+}
+
+/// What a configuration makes, and a changed one makes anew.
+struct Current {
+    config: Config,
+    gateway: Gateway,
+    catalogue: Arc<Catalogue>,
+    /// For tools.
+    http: reqwest::Client,
+}
+
+fn http_client(config: &Config) -> Result<reqwest::Client, StartError> {
+    crate::tools::guard::http_client(&config.scenes.network())
+        .map_err(|error| start_fault("http.client", format!("no HTTP client for tools: {error}")))
+}
+
+async fn make_tables(store: &Store, scenes: &[Scene]) -> Result<(), StartError> {
+    for scene in scenes {
+        if let Some(sql) = &scene.schema_sql {
+            store.apply_scene_schema(&scene.name, sql).await?;
+        }
+    }
+    Ok(())
 }
 
 /// A request to the engine.
@@ -304,7 +328,7 @@ pub struct Engine {
 impl Engine {
     /// An engine to be configured further.
     pub fn builder(config: Config) -> Builder {
-        Builder { config, native: NativeTools::new(), builtin: None, scenes: Vec::new(), idle: IDLE }
+        Builder { config, sources: Sources::default(), idle: IDLE }
     }
 
     /// Submits a request: when this returns, it is in the journal.
@@ -337,12 +361,14 @@ impl Engine {
                 format!("the message has {length} characters; at most {MAX_REQUEST_CHARS} are taken");
             return Err(Fault::new("request.too_long", message));
         }
+        let is_first = request.session.is_none();
         let session = match request.session {
             Some(session) => session,
             None => new_session()?,
         };
         let (reply, accepted) = oneshot::channel();
         let submit = Submit {
+            is_first,
             message: request.message,
             user: request.user,
             plan_only: request.plan_only,
@@ -442,11 +468,12 @@ impl Engine {
 
     /// A request of the configured default user, as a terminal or a library user makes it.
     pub fn request(&self, message: &str, session: Option<SessionId>) -> ChatRequest {
+        let (tenant, user) = self.default_principal();
         ChatRequest {
             message: message.to_owned(),
             session,
-            tenant: self.parts.config.auth.default_tenant.clone(),
-            user: self.parts.config.auth.default_user.clone(),
+            tenant,
+            user,
             history: None,
             instructions: None,
             plan_only: false,
@@ -456,7 +483,8 @@ impl Engine {
 
     /// Who asks and who pays, where nobody has to say it.
     pub fn default_principal(&self) -> (TenantId, String) {
-        let auth = &self.parts.config.auth;
+        let current = self.parts.current.load();
+        let auth = &current.config.auth;
         (auth.default_tenant.clone(), auth.default_user.clone())
     }
 
@@ -481,8 +509,8 @@ impl Engine {
     }
 
     /// The scenes there are.
-    pub fn catalogue(&self) -> &Catalogue {
-        &self.parts.catalogue
+    pub fn catalogue(&self) -> Arc<Catalogue> {
+        self.parts.current.load().catalogue.clone()
     }
 
     /// Everything that operations see in figures, in Prometheus' text format (version 0.0.4); `None`
@@ -491,7 +519,7 @@ impl Engine {
     pub async fn metrics(&self) -> Option<String> {
         let outside = &self.parts.outside;
         let mut text = Exposition::new(self.parts.kpis.as_ref()?, outside);
-        telemetry::gateway(&mut text, &self.parts.gateway).await;
+        telemetry::gateway(&mut text, &self.gateway()).await;
         telemetry::journal(&mut text, outside, self.system.journal.stats().pending);
         let stored = self.parts.store.count_sessions().await;
         telemetry::sessions(&mut text, outside, stored.ok());
@@ -509,8 +537,8 @@ impl Engine {
     }
 
     /// The way to models.
-    pub fn gateway(&self) -> &Gateway {
-        &self.parts.gateway
+    pub fn gateway(&self) -> Gateway {
+        self.parts.current.load().gateway.clone()
     }
 
     /// A run as the fold of its stored events.
@@ -573,6 +601,8 @@ struct System {
     registry: session_registry::Address,
     journal: journal::Handle,
     actix: actix::System,
+    arbiters: Arc<[ArbiterHandle]>,
+    shared: Arc<ArcSwap<Shared>>,
 }
 
 impl System {
@@ -584,8 +614,7 @@ impl System {
                 let runner = actix::System::new();
                 let started = runner.block_on(cast(&parts));
                 let failed = started.is_err();
-                let _ = tell
-                    .send(started.map(|(registry, journal)| (registry, journal, actix::System::current())));
+                let _ = tell.send(started.map(|cast| (cast, actix::System::current())));
                 if failed {
                     return;
                 }
@@ -594,10 +623,11 @@ impl System {
                 }
             })
             .map_err(|error| start_fault("engine.threads", format!("no thread for the actors: {error}")))?;
-        let (registry, journal, actix) = told
+        let (cast, actix) = told
             .await
             .map_err(|_| start_fault("engine.start", "the actors' thread ended before they had started"))??;
-        Ok(Self { registry, journal, actix })
+        let Cast { registry, journal, arbiters, shared } = cast;
+        Ok(Self { registry, journal, actix, arbiters, shared })
     }
 
     /// Begins work that goes on whoever waits for it, as a task of the actors' thread. Where that has
@@ -612,11 +642,21 @@ impl System {
     }
 }
 
+/// The actors that others speak to, and what a changed configuration needs of them.
+struct Cast {
+    registry: session_registry::Address,
+    journal: journal::Handle,
+    arbiters: Arc<[ArbiterHandle]>,
+    shared: Arc<ArcSwap<Shared>>,
+}
+
 /// Starts the whole cast.
-async fn cast(parts: &Parts) -> Result<(session_registry::Address, journal::Handle), StartError> {
+async fn cast(parts: &Parts) -> Result<Cast, StartError> {
     let subscriber = Subscriber::new(parts.names.clone(), parts.kpis.clone());
     let watch = telemetry::Watch { subscriber: Some(subscriber), outside: parts.outside.clone() };
-    let journal = Journal::watched(parts.store.clone(), &parts.config.store, watch).await?;
+    let current = parts.current.load_full();
+    let config = &current.config;
+    let journal = Journal::watched(parts.store.clone(), &config.store, watch).await?;
     let mut handles = Vec::new();
     for _ in 0..threads() {
         let arbiter = Arbiter::try_new()
@@ -624,37 +664,12 @@ async fn cast(parts: &Parts) -> Result<(session_registry::Address, journal::Hand
         handles.push(arbiter.handle());
     }
     let arbiters: Arc<[ArbiterHandle]> = handles.into();
-    let scenes: BTreeMap<String, scene_actor::Handle> = parts
-        .catalogue
-        .iter()
-        .enumerate()
-        .map(|(i, scene)| {
-            let options = scene_actor::Options {
-                gateway: parts.gateway.clone(),
-                store: SceneStore::new(parts.store.pool().clone()),
-                http: parts.http.clone(),
-                workers: parts.workers.clone(),
-                arbiter: arbiters[i % arbiters.len()].clone(),
-                outside: parts.outside.clone(),
-            };
-            (scene.name.clone(), scene_actor::Handle::start(scene.clone(), options))
-        })
-        .collect();
-    let shared = Shared {
-        gateway: parts.gateway.clone(),
-        journal: journal.clone(),
-        catalogue: parts.catalogue.clone(),
-        catalogue_hash: parts.catalogue.hash().into(),
-        scenes: Arc::new(scenes),
-        clock: parts.clock.clone(),
-        settings: parts.config.run_settings(),
-        live: parts.live.clone(),
-    };
+    let shared = Arc::new(ArcSwap::from_pointee(shared(parts, &current, &arbiters, &journal)));
     let options = scene_manager::Options {
-        shared,
+        shared: shared.clone(),
         store: parts.store.clone(),
-        memory: parts.config.memory.clone(),
-        max_queued: parts.config.execution.max_queued_requests as usize,
+        memory: config.memory.clone(),
+        max_queued: config.execution.max_queued_requests as usize,
         idle: parts.idle,
         outside: parts.outside.clone(),
     };
@@ -665,10 +680,35 @@ async fn cast(parts: &Parts) -> Result<(session_registry::Address, journal::Hand
         MAX_AWAKE,
         REGISTRY_MAILBOX,
     );
-    let days = parts.config.store.keep_sessions_days;
+    let days = config.store.keep_sessions_days;
     let janitor = sessions::Janitor { store: parts.store.clone(), registry: registry.clone(), days };
     tokio::spawn(janitor.work());
-    Ok((registry, journal))
+    Ok(Cast { registry, journal, arbiters, shared })
+}
+
+/// What runs that start now work with.
+fn shared(parts: &Parts, current: &Current, arbiters: &[ArbiterHandle], journal: &journal::Handle) -> Shared {
+    let scenes = current.catalogue.iter().zip(arbiters.iter().cycle()).map(|(scene, arbiter)| {
+        let options = scene_actor::Options {
+            gateway: current.gateway.clone(),
+            store: SceneStore::new(parts.store.pool().clone()),
+            http: current.http.clone(),
+            workers: parts.workers.clone(),
+            arbiter: arbiter.clone(),
+            outside: parts.outside.clone(),
+        };
+        (scene.name.clone(), scene_actor::Handle::start(scene.clone(), options))
+    });
+    Shared {
+        gateway: current.gateway.clone(),
+        journal: journal.clone(),
+        catalogue: current.catalogue.clone(),
+        catalogue_hash: current.catalogue.hash().into(),
+        scenes: Arc::new(scenes.collect()),
+        clock: parts.clock.clone(),
+        settings: current.config.run_settings(),
+        live: parts.live.clone(),
+    }
 }
 
 /// Tells the budget what was spent before, as the journal has it. What is not limited is not added up.

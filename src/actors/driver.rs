@@ -269,7 +269,7 @@ impl Driver {
             let result = match scene {
                 Some(scene) => scene.ask(caller, request, fallback, stop).await,
                 None => gateway
-                    .complete_telling(&caller, &request, fallback, &stop, sink)
+                    .complete_telling(caller, request, fallback, &stop, sink)
                     .await
                     .map_err(scene::Failed::from),
             };
@@ -333,7 +333,7 @@ impl Driver {
         let mut records = vec![Record::Run(envelope.clone())];
         records.extend(self.turn(&envelope));
         self.shared.journal.append(records, durable).await.map_err(|error| store_fault(&error))?;
-        self.state.apply(&envelope.body).map_err(illegal)?;
+        self.state.apply_checked(&envelope.body);
         self.live.feed.journalled(envelope.seq, &envelope.body);
         // Nobody may be listening.
         let _ = self.live.listeners.send(Arc::new(envelope));
@@ -342,10 +342,11 @@ impl Driver {
 
     /// With a run's end the conversation remembers it, in the same commit.
     fn turn(&self, last: &Envelope<Event>) -> Option<Record> {
-        let mut ended = self.state.clone();
-        if !last.body.is_terminal() || ended.apply(&last.body).is_err() {
+        if !last.body.is_terminal() {
             return None;
         }
+        let mut ended = self.state.clone();
+        ended.apply(&last.body).ok()?;
         let body = memory::turn_ended(&ended)?;
         Some(Record::Session(Envelope {
             seq: self.session_seq + 1,

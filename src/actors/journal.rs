@@ -3,6 +3,9 @@
 //! Appends queue up while a commit is on its way and go into the next one together, so that many
 //! callers share one wait for the disk. The queue is bounded by permits that a caller takes before its
 //! append is accepted and that the commit gives back.
+//!
+//! A commit begins when somebody waits for it. What nobody waits for goes with it, or on its own a moment
+//! later: a commit of its own would only have whoever comes next wait for two.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,6 +25,9 @@ mod tests;
 
 /// Room in the mailbox beside the appends, which the permits bound: flushes and reopenings.
 const SPARE: usize = 64;
+
+/// How long appends that nobody waits for may wait for one that somebody does.
+const LINGER: std::time::Duration = std::time::Duration::from_millis(10);
 
 /// How long the end waits before it looks again for appends that are on their way.
 const BREATH: std::time::Duration = std::time::Duration::from_millis(1);
@@ -46,6 +52,12 @@ pub struct Journal {
     shared: Arc<Shared>,
     max_batch: usize,
     queue: VecDeque<Item>,
+    /// How many of the queue somebody waits for.
+    awaited: usize,
+    /// Fires when what nobody waits for has waited long enough.
+    linger: Option<SpawnHandle>,
+    /// It has fired.
+    due: bool,
     committing: bool,
     /// The first whole commit that failed since a flush last told of one.
     failed: Option<Error>,
@@ -65,6 +77,12 @@ enum Item {
     Flush(Done),
     Reopen(Stream, Done),
     Stop(Done),
+}
+
+impl Item {
+    fn is_awaited(&self) -> bool {
+        !matches!(self, Item::Append { done: None, .. })
+    }
 }
 
 /// What one commit has to carry.
@@ -104,6 +122,9 @@ impl Journal {
             shared: Arc::clone(&shared),
             max_batch: options.max_batch.max(1),
             queue: VecDeque::new(),
+            awaited: 0,
+            linger: None,
+            due: false,
             committing: false,
             failed: None,
             subscriber,
@@ -126,7 +147,9 @@ impl Journal {
         let mut batch = Batch::default();
         let mut size = 0;
         while size < self.max_batch {
-            match self.queue.pop_front() {
+            let item = self.queue.pop_front();
+            self.awaited -= usize::from(item.as_ref().is_some_and(Item::is_awaited));
+            match item {
                 None => break,
                 Some(Item::Append { mut records, mut rows, permit, done }) => {
                     let stuck = rows.iter().find_map(|row| self.shared.stuck(&row.stream));
@@ -152,6 +175,7 @@ impl Journal {
                 Some(Item::Flush(done)) => batch.flushes.push(done),
                 // Only what was queued behind it may see the stream open again.
                 Some(item @ Item::Reopen(..)) if !batch.groups.is_empty() => {
+                    self.awaited += 1;
                     self.queue.push_front(item);
                     break;
                 }
@@ -169,6 +193,20 @@ impl Journal {
     /// asked to stop.
     fn work(&mut self, context: &mut Context<Self>) {
         while !self.committing {
+            if self.may_linger() {
+                self.linger.get_or_insert_with(|| {
+                    context.run_later(LINGER, |journal, context| {
+                        journal.linger = None;
+                        journal.due = true;
+                        journal.work(context);
+                    })
+                });
+                return;
+            }
+            self.due = false;
+            if let Some(timer) = self.linger.take() {
+                context.cancel_future(timer);
+            }
             let batch = self.next();
             if batch.groups.is_empty() {
                 self.flushed(batch.flushes);
@@ -198,6 +236,13 @@ impl Journal {
                 journal.work(context);
             }));
         }
+    }
+
+    /// Whether everything in the queue can wait a little longer: there is something, nobody waits for
+    /// it, its time is not up, and there is room for more.
+    fn may_linger(&self) -> bool {
+        let roomy = || self.queue.len() < self.max_batch && self.shared.is_roomy();
+        !self.queue.is_empty() && self.awaited == 0 && self.stopping.is_empty() && !self.due && roomy()
     }
 
     fn committed(
@@ -303,6 +348,7 @@ impl Handler<Item> for Journal {
     type Result = ();
 
     fn handle(&mut self, item: Item, context: &mut Self::Context) {
+        self.awaited += usize::from(item.is_awaited());
         self.queue.push_back(item);
         self.work(context);
     }

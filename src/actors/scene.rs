@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::launch;
-use crate::llm::{self, Caller, Gateway, Replied};
+use crate::llm::{self, Caller, Gateway, Replied, Sink};
 use crate::run::{Attempt, Effect, Fault, Outcome, RunId, SessionId};
 use crate::scene::{Scene, SceneTool};
 use crate::telemetry::{Outside, Part, Queued};
@@ -232,17 +232,19 @@ impl Actor {
         let options = self.options.clone();
         let is_call = matches!(work, Work::Call { .. });
         *self.count(is_call) += 1;
-        let task = self.options.workers.spawn(async move {
-            match work {
-                Work::Ask { caller, request, fallback, cancelled, reply } => {
-                    let result = options.gateway.complete(&caller, &request, fallback, &cancelled).await;
-                    let _ = reply.send(result.map_err(Failed::from));
-                }
-                Work::Call { call, reply } => {
-                    let _ = reply.send(carry_out(&scene, &options, *call).await);
-                }
-            }
-        });
+        // A task of its own in both cases: it outlives this actor.
+        let task = match work {
+            // The gateway asks on threads of its own; here is only waited.
+            Work::Ask { caller, request, fallback, cancelled, reply } => actix::spawn(async move {
+                let asked =
+                    options.gateway.complete_telling(caller, *request, fallback, &cancelled, Sink::default());
+                let result = asked.await;
+                let _ = reply.send(result.map_err(Failed::from));
+            }),
+            Work::Call { call, reply } => self.options.workers.spawn(async move {
+                let _ = reply.send(carry_out(&scene, &options, *call).await);
+            }),
+        };
         let ended = async move {
             if let Err(error) = task.await {
                 tracing::error!(%error, "a piece of a scene's work panicked");

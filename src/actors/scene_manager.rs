@@ -4,9 +4,11 @@
 mod erase;
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use actix::prelude::*;
+use arc_swap::ArcSwap;
 use futures::future::join_all;
 use jiff::Timestamp;
 use tokio::sync::oneshot;
@@ -35,7 +37,8 @@ pub(crate) use erase::{Erase, session_busy};
 /// What every conversation works with.
 #[derive(Clone)]
 pub(crate) struct Options {
-    pub(crate) shared: Shared,
+    /// What runs that start now work with; another after the configuration was read anew.
+    pub(crate) shared: Arc<ArcSwap<Shared>>,
     pub(crate) store: Store,
     pub(crate) memory: memory::Options,
     /// Most requests of one conversation that wait.
@@ -50,6 +53,8 @@ pub(crate) struct Options {
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(crate) struct Submit {
+    /// The conversation was named just now: nothing of it can be in the store.
+    pub(crate) is_first: bool,
     pub(crate) message: String,
     pub(crate) user: String,
     pub(crate) plan_only: bool,
@@ -124,8 +129,9 @@ impl SceneManager {
         options: Options,
         registry: session_registry::Address,
         life: usize,
+        is_new: bool,
     ) -> Addr<Self> {
-        let manager = Self {
+        let mut manager = Self {
             tenant,
             session,
             options,
@@ -142,13 +148,18 @@ impl SceneManager {
             timer: None,
             account: None,
         };
+        if is_new {
+            let budget = manager.options.shared.load().gateway.guards().budget.clone();
+            manager.account = Some(budget.hold_session(&manager.tenant, &manager.session, 0));
+            manager.memory = Some(Memory::new(manager.options.memory.clone()));
+        }
         launch::start(arbiter, manager.options.max_queued.max(1), manager)
     }
 
     fn wake(&mut self, ctx: &mut Context<Self>) {
         let (store, tenant, session) =
             (self.options.store.clone(), self.tenant.clone(), self.session.clone());
-        let budget = self.options.shared.gateway.guards().budget.clone();
+        let budget = self.options.shared.load().gateway.guards().budget.clone();
         let read = aside(async move {
             let events = store.session_events(&tenant, &session).await?;
             // What is not limited need not be added up.
@@ -197,7 +208,7 @@ impl SceneManager {
     fn accept(&mut self, submits: impl IntoIterator<Item = Submit>, ctx: &mut Context<Self>) {
         let mut appends = Vec::new();
         let mut places = Vec::new();
-        let journal = &self.options.shared.journal;
+        let journal = &self.options.shared.load().journal;
         for mut submit in submits {
             if self.queue.len() + places.len() >= self.options.max_queued {
                 let message = format!(
@@ -258,7 +269,7 @@ impl SceneManager {
             body: Event::RunQueued(queued.clone()),
         };
         let (live, watch, wishes) =
-            self.options.shared.live.enter(run, queued.task, &self.tenant, &self.session);
+            self.options.shared.load().live.enter(run, queued.task, &self.tenant, &self.session);
         let (answer, answered) = oneshot::channel();
         let place = Place {
             waiting: Waiting {
@@ -284,7 +295,7 @@ impl SceneManager {
             return;
         }
         let Some(memory) = &self.memory else { return };
-        let window = self.options.shared.gateway.context_window(Purpose::Plan) as usize;
+        let window = self.options.shared.load().gateway.context_window(Purpose::Plan) as usize;
         if let Some(job) = memory.needs_summary(window) {
             self.busy = true;
             self.summarise(job, ctx);
@@ -301,7 +312,7 @@ impl SceneManager {
         drop(queued);
         let remembered = self.remembered(history, instructions.as_deref());
         let driver = Driver::new(
-            self.options.shared.clone(),
+            Shared::clone(&self.options.shared.load()),
             self.session.clone(),
             self.tenant.clone(),
             run,
@@ -328,7 +339,7 @@ impl SceneManager {
     }
 
     fn remembered(&self, history: Option<Vec<Turn>>, instructions: Option<&str>) -> Remembered {
-        let window = self.options.shared.gateway.context_window(Purpose::Plan) as usize;
+        let window = self.options.shared.load().gateway.context_window(Purpose::Plan) as usize;
         let budget = self.options.memory.budget(window);
         let remembered = match history {
             Some(turns) => {
@@ -361,8 +372,8 @@ impl SceneManager {
     fn summarise(&mut self, job: memory::SummaryJob, ctx: &mut Context<Self>) {
         let language = job.turns.last().and_then(|turn| crate::llm::language::detect(&turn.request));
         let request = memory::prompt::summary_request(&job, language);
-        let gateway = self.options.shared.gateway.clone();
-        let journal = self.options.shared.journal.clone();
+        let gateway = self.options.shared.load().gateway.clone();
+        let journal = self.options.shared.load().journal.clone();
         let (session, tenant, seq) = (self.session.clone(), self.tenant.clone(), self.seq);
         let caller = Caller { tenant: tenant.clone(), session: session.clone(), run: None, cache: None };
         let stop = CancellationToken::new();
@@ -470,7 +481,9 @@ impl Actor for SceneManager {
     type Context = Context<Self>;
 
     fn started(&mut self, ctx: &mut Context<Self>) {
-        self.wake(ctx);
+        if self.memory.is_none() {
+            self.wake(ctx);
+        }
     }
 }
 

@@ -123,8 +123,14 @@ impl Actor for SessionRegistry {
 }
 
 impl SessionRegistry {
-    /// The conversation's actor, started if need be.
-    fn awake(&mut self, key: (TenantId, SessionId), ctx: &Context<Self>) -> Result<&mut Awake, Fault> {
+    /// The conversation's actor, started if need be. Where the conversation is new, nothing of it is in
+    /// the store.
+    fn awake(
+        &mut self,
+        key: (TenantId, SessionId),
+        is_new: bool,
+        ctx: &Context<Self>,
+    ) -> Result<&mut Awake, Fault> {
         // An actor that died (its work panicked) is replaced; it wakes from the store.
         if self.awake.get(&key).is_some_and(|a| !a.address.connected()) {
             self.awake.remove(&key);
@@ -149,6 +155,7 @@ impl SessionRegistry {
                 self.options.clone(),
                 Address { registry: ctx.address(), outside: self.options.outside.clone() },
                 life,
+                is_new,
             );
             Awake { address, life, sent: 0 }
         }))
@@ -162,7 +169,7 @@ impl Handler<ToSession> for SessionRegistry {
         let ToSession { tenant, session, mut submit, waiting } = message;
         drop(waiting);
         let outside = self.options.outside.clone();
-        let awake = match self.awake((tenant, session), ctx) {
+        let awake = match self.awake((tenant, session), submit.is_first, ctx) {
             Ok(awake) => awake,
             Err(fault) => {
                 let _ = submit.reply.send(Err(fault));
@@ -190,7 +197,7 @@ impl Handler<ToErase> for SessionRegistry {
     /// By way of the conversation's own actor, so that a request comes either before or after it.
     fn handle(&mut self, message: ToErase, ctx: &mut Context<Self>) {
         let ToErase { tenant, session, erase } = message;
-        let awake = match self.awake((tenant, session.clone()), ctx) {
+        let awake = match self.awake((tenant, session.clone()), false, ctx) {
             Ok(awake) => awake,
             Err(fault) => {
                 let _ = erase.reply.send(Err(fault));

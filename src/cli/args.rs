@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 
 /// Answers requests over several scenes: plans them, carries the plan out once, and answers.
-#[derive(Debug, Parser)]
+#[derive(Debug, Clone, Parser)]
 #[command(name = "proscenium", version, about, after_help = EXIT_STATUS, disable_help_subcommand = true)]
 pub struct Cli {
     /// What holds for every command.
@@ -36,7 +36,7 @@ pub struct Global {
 }
 
 /// The commands.
-#[derive(Debug, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 pub enum Command {
     /// Answers a message; without one, an interactive prompt, or each line of a pipe
     Chat(Chat),

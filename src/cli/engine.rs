@@ -25,15 +25,19 @@ pub async fn start(loaded: Loaded) -> Result<Box<dyn Assistant>, Failure> {
 
 /// Starts an engine.
 pub async fn engine(loaded: Loaded) -> Result<Engine, Failure> {
-    match builder(&loaded).start().await {
-        Ok(engine) => Ok(engine),
-        Err(StartError::Scenes(faults)) => {
+    builder(&loaded).start().await.map_err(failed)
+}
+
+/// Why an engine did not start, or did not take another configuration.
+pub fn failed(error: StartError) -> Failure {
+    match error {
+        StartError::Scenes(faults) => {
             let list: Vec<String> = faults.iter().map(ToString::to_string).collect();
-            Err(Failure::usage("scene.faults", list.join("\n"))
-                .help("`proscenium check` shows every fault with its remedy"))
+            Failure::usage("scene.faults", list.join("\n"))
+                .help("`proscenium check` shows every fault with its remedy")
         }
-        Err(StartError::Store(error)) => Err(Failure::new(error.code(), error.to_string())),
-        Err(StartError::Other(fault)) => Err(failure(fault)),
+        StartError::Store(error) => Failure::new(error.code(), error.to_string()),
+        StartError::Other(fault) => failure(fault),
     }
 }
 

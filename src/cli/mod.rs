@@ -80,9 +80,9 @@ async fn run<W: Write, E: Write>(
             _ => tracing::warn!(code, %origin, "{message}"),
         }
     }
-    match cli.command {
+    match cli.command.clone() {
         Command::Chat(chat) => self::chat(chat, loaded, out, errors).await,
-        Command::Serve(_) => serve::serve(loaded, out, errors).await,
+        Command::Serve(_) => serve::serve(cli, loaded, out, errors).await,
         Command::Plan(plan) => self::plan(plan, loaded, out).await,
         Command::Runs(runs) => self::runs(runs, loaded, out).await,
         Command::Keys(keys) => self::keys::run(keys.what, &loaded, out).await,

@@ -85,6 +85,9 @@ impl Narrator {
             ),
             Event::PlanCreated(made) | Event::Replanned(made) => self.plan(made),
             Event::StepStarted { step } => line(Mark::Begun, format!("{}: started", self.step(*step))),
+            Event::SceneReplied { step, next: Some(tool), .. } => {
+                line(Mark::Note, format!("{}: decides for {}", self.step(*step), one_line(tool)))
+            }
             Event::SceneReplied { step, calls, question, .. } => self.reply(*step, calls, question.as_ref()),
             Event::ToolStarted { call, attempt } if *attempt > 1 => {
                 line(Mark::Note, format!("{}: try {attempt}", self.called(*call)))

@@ -7,19 +7,23 @@ use proscenium::Engine;
 use proscenium::config::Loaded;
 use proscenium::http::Server;
 
+use super::args::Cli;
 use super::engine;
 use super::failure::{Exit, Failure};
 use super::output::Output;
-use super::signals::Signals;
+use super::signals::{Reloads, Signals};
 
 /// Serves until SIGTERM or Ctrl-C; what was accepted by then is waited for.
 pub async fn serve<W: Write, E: Write>(
+    cli: Cli,
     loaded: Loaded,
     out: &mut Output<W>,
     errors: &mut Output<E>,
 ) -> Result<Exit, Failure> {
     let mut signals = Signals::listen()
         .map_err(|error| Failure::new("serve.signals", format!("SIGTERM cannot be listened to: {error}")))?;
+    let mut reloads = Reloads::listen()
+        .map_err(|error| Failure::new("serve.signals", format!("SIGHUP cannot be listened to: {error}")))?;
     let engine = Arc::new(engine::engine(loaded.clone()).await?);
     let server = match Server::start(engine.clone(), &loaded.config).await {
         Ok(server) => server,
@@ -31,8 +35,14 @@ pub async fn serve<W: Write, E: Write>(
     };
     writeln!(out, "proscenium serves at http://{}", server.addr())?;
     out.flush()?;
-    let name = signals.next().await;
+    let name = loop {
+        tokio::select! {
+            name = signals.next() => break name,
+            () = reloads.next() => reload(&engine, &cli, errors).await?,
+        }
+    };
     writeln!(errors, "{name}: finishing what was accepted; once more leaves at once")?;
+    errors.flush()?;
     let drained = tokio::select! {
         drained = server.stop() => drained,
         _ = signals.next() => false,
@@ -43,6 +53,29 @@ pub async fn serve<W: Write, E: Write>(
     }
     writeln!(errors, "some runs had not ended; what they did is in the journal")?;
     Ok(Exit::Failed)
+}
+
+/// Reads the configuration and the scenes again; faulty ones leave everything as it was.
+async fn reload<E: Write>(engine: &Engine, cli: &Cli, errors: &mut Output<E>) -> Result<(), Failure> {
+    let (loaded, faults) = super::read(cli);
+    if !faults.0.is_empty() {
+        writeln!(errors, "{faults}\nSIGHUP: the configuration has faults; the one before stays in force")?;
+        return Ok(errors.flush()?);
+    }
+    match engine.reload(loaded.config).await {
+        Ok(restart) => {
+            writeln!(errors, "SIGHUP: configuration and scenes were read again")?;
+            for key in restart {
+                writeln!(errors, "SIGHUP: {key} has changed; a restart puts that into force")?;
+            }
+        }
+        Err(error) => {
+            let failure = engine::failed(error);
+            failure.write(errors)?;
+            writeln!(errors, "SIGHUP: the configuration before stays in force")?;
+        }
+    }
+    Ok(errors.flush()?)
 }
 
 async fn stop(engine: Arc<Engine>) -> Result<(), Failure> {

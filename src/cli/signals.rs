@@ -34,6 +34,29 @@ impl Signals {
     }
 }
 
+/// SIGHUPs: wishes to read the configuration again. Several that come at once are one.
+#[derive(Debug)]
+pub struct Reloads(#[cfg(unix)] tokio::signal::unix::Signal);
+
+impl Reloads {
+    /// Listens from now on; the signal no longer ends the process.
+    pub fn listen() -> io::Result<Self> {
+        #[cfg(unix)]
+        return Ok(Self(tokio::signal::unix::signal(tokio::signal::unix::SignalKind::hangup())?));
+        #[cfg(not(unix))]
+        return Ok(Self());
+    }
+
+    /// Returns with the next one; never where there are none.
+    pub async fn next(&mut self) {
+        #[cfg(unix)]
+        if self.0.recv().await.is_some() {
+            return;
+        }
+        std::future::pending().await
+    }
+}
+
 #[cfg(unix)]
 fn listen(tell: mpsc::Sender<&'static str>) -> io::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};

@@ -42,7 +42,7 @@ impl Engine {
         let janitor = Janitor {
             store: self.parts.store.clone(),
             registry: self.system.registry.clone(),
-            days: self.parts.config.store.keep_sessions_days,
+            days: self.parts.current.load().config.store.keep_sessions_days,
         };
         janitor.pass(now).await
     }

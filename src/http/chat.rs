@@ -184,7 +184,8 @@ pub(crate) async fn accept(
     let permit = app.admit()?;
     // A task of its own: a client that goes away while its request is being accepted has this function
     // dropped, and nobody would know of the run.
-    let task = actix_web::rt::spawn(submit(app.clone(), request, key, permit));
+    let delivery = key.map(|key| app.tries.begin(key));
+    let task = actix_web::rt::spawn(submit(app.clone(), request, delivery, permit));
     task.await.unwrap_or_else(|_| {
         let detail = "the request could not be taken: the server failed; its log tells why";
         Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "server.failed", detail))
@@ -194,7 +195,7 @@ pub(crate) async fn accept(
 async fn submit(
     app: web::Data<App>,
     request: ChatRequest,
-    key: Option<Key>,
+    delivery: Option<Delivery>,
     permit: OwnedSemaphorePermit,
 ) -> Result<Accepted, Problem> {
     let tenant = request.tenant.clone();
@@ -211,7 +212,10 @@ async fn submit(
         }
         Submitted::Before { run, session } => again(&app, tenant, run, session, permit),
     };
-    accepted.delivery = key.map(|key| app.tries.accepted(key, accepted.run));
+    accepted.delivery = delivery.map(|mut delivery| {
+        delivery.accepted(accepted.run);
+        delivery
+    });
     Ok(accepted)
 }
 
@@ -219,12 +223,13 @@ async fn submit(
 pub(crate) async fn join(
     app: &web::Data<App>,
     tenant: &TenantId,
+    run: RunId,
     delivery: Delivery,
 ) -> Result<Accepted, Problem> {
     let permit = app.admit()?;
-    let row = app.engine.store().run(tenant, delivery.run).await?;
-    let row = row.ok_or_else(|| Problem::unknown("run", &delivery.run.to_string()))?;
-    let accepted = again(app, tenant.clone(), delivery.run, row.session, permit);
+    let row = app.engine.store().run(tenant, run).await?;
+    let row = row.ok_or_else(|| Problem::unknown("run", &run.to_string()))?;
+    let accepted = again(app, tenant.clone(), run, row.session, permit);
     Ok(Accepted { delivery: Some(delivery), ..accepted })
 }
 
@@ -257,7 +262,7 @@ pub(crate) fn failure(answer: &Answer) -> Option<Problem> {
         problem = Problem::new(StatusCode::BAD_GATEWAY, &problem.code, problem.detail);
     }
     problem.run_id = Some(answer.run_id);
-    problem.document = serde_json::to_value(answer).ok();
+    problem.document = serde_json::to_value(answer).ok().map(Box::new);
     Some(problem)
 }
 

@@ -1,4 +1,4 @@
-//! What is looked at before any handler: the size of the headers.
+//! What is looked at before any handler: the size of the headers. And how long a connection is answered.
 
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
@@ -7,6 +7,7 @@ use actix_web::middleware::Next;
 use actix_web::{Error, web};
 
 use super::app::App;
+use super::line::Busy;
 use super::problem::Problem;
 
 /// Refuses headers that are larger than configured.
@@ -27,5 +28,10 @@ pub(crate) async fn gate(
             Problem::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "request.headers_too_large", detail);
         return Err(super::refusal(request.request(), problem));
     }
-    next.call(request).await
+    let busy = Busy::begin(request.request());
+    let response = next.call(request).await?;
+    Ok(match busy {
+        Some(busy) => response.map_body(|_, body| busy.until(body).boxed()),
+        None => response.map_into_boxed_body(),
+    })
 }

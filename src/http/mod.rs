@@ -7,6 +7,7 @@ mod app;
 mod body;
 mod chat;
 mod gate;
+mod line;
 mod messages;
 mod openapi;
 mod operations;

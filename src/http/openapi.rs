@@ -52,7 +52,8 @@ pub fn document() -> utoipa::openapi::OpenApi {
 }
 
 /// This document.
-#[utoipa::path(get, path = "/api/openapi.json", tag = "operations", responses((status = 200, description = "OpenAPI 3.1")))]
+#[utoipa::path(get, path = "/api/openapi.json", operation_id = "openapi", tag = "operations", 
+    responses((status = 200, description = "OpenAPI 3.1", body = Value, content_type = "application/json")))]
 pub(crate) async fn serve() -> HttpResponse {
     HttpResponse::Ok().json(document())
 }

@@ -20,16 +20,19 @@ const SOON: u64 = 1;
 pub struct Problem {
     /// The kind of problem, as a URI: `urn:proscenium:problem:` and the code.
     #[serde(rename = "type")]
-    #[schema(rename = "type")]
-    pub kind: String,
+    #[schema(rename = "type", value_type = String)]
+    pub kind: Box<str>,
     /// The kind in words: those of the status.
-    pub title: String,
+    #[schema(value_type = String)]
+    pub title: Box<str>,
     /// The HTTP status.
     pub status: u16,
     /// What is wrong, where, and what to do.
-    pub detail: String,
+    #[schema(value_type = String)]
+    pub detail: Box<str>,
     /// Stable, such as `request.too_deep`.
-    pub code: String,
+    #[schema(value_type = String)]
+    pub code: Box<str>,
     /// The run, where the request had been accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = "uuid")]
@@ -37,7 +40,7 @@ pub struct Problem {
     /// What the run did before it failed: the answer document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
-    pub document: Option<Value>,
+    pub document: Option<Box<Value>>,
     /// Seconds after which to try again; also the header `Retry-After`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<u64>,
@@ -49,11 +52,11 @@ impl Problem {
         let retry_after =
             matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE).then_some(SOON);
         Self {
-            kind: format!("urn:proscenium:problem:{code}"),
-            title: status.canonical_reason().unwrap_or("Error").to_owned(),
+            kind: format!("urn:proscenium:problem:{code}").into(),
+            title: status.canonical_reason().unwrap_or("Error").into(),
             status: status.as_u16(),
-            detail: detail.into(),
-            code: code.to_owned(),
+            detail: detail.into().into(),
+            code: code.into(),
             run_id: None,
             document: None,
             retry_after,

@@ -90,7 +90,7 @@ fn id(text: &str) -> Result<RunId, Problem> {
 }
 
 /// Runs, the newest first.
-#[utoipa::path(get, path = "/api/runs", tag = "runs", params(RunQuery),
+#[utoipa::path(get, path = "/api/runs", operation_id = "list_runs", tag = "runs", params(RunQuery),
     responses((status = 200, body = RunList), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn list(
     app: web::Data<App>,
@@ -106,7 +106,7 @@ pub(crate) async fn list(
 }
 
 /// A run's answer document, also of one that has not ended.
-#[utoipa::path(get, path = "/api/runs/{run_id}", tag = "runs", params(("run_id" = String, Path, format = "uuid")),
+#[utoipa::path(get, path = "/api/runs/{run_id}", operation_id = "get_run", tag = "runs", params(("run_id" = String, Path, format = "uuid")),
     responses((status = 200, body = Answer), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn one(
     app: web::Data<App>,
@@ -119,7 +119,7 @@ pub(crate) async fn one(
 }
 
 /// A run's events, from its beginning or from behind `Last-Event-ID`, until it ends.
-#[utoipa::path(get, path = "/api/runs/{run_id}/events", tag = "runs",
+#[utoipa::path(get, path = "/api/runs/{run_id}/events", operation_id = "run_events", tag = "runs",
     params(("run_id" = String, Path, format = "uuid"), ("Last-Event-ID" = Option<String>, Header)),
     responses((status = 200, body = sse::ServerEvent, content_type = "text/event-stream"),
         (status = "default", body = Problem, content_type = "application/problem+json")))]
@@ -145,7 +145,7 @@ pub(crate) async fn events(
 }
 
 /// Stops a run at its next safe point.
-#[utoipa::path(post, path = "/api/runs/{run_id}/cancel", tag = "runs", params(("run_id" = String, Path, format = "uuid")),
+#[utoipa::path(post, path = "/api/runs/{run_id}/cancel", operation_id = "cancel_run", tag = "runs", params(("run_id" = String, Path, format = "uuid")),
     responses((status = 200, description = "it had ended", body = CancelView), (status = 202, description = "it will stop", body = CancelView),
         (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn cancel(

@@ -70,7 +70,7 @@ impl SceneView {
 }
 
 /// The scenes and their tools.
-#[utoipa::path(get, path = "/api/scenes", tag = "scenes",
+#[utoipa::path(get, path = "/api/scenes", operation_id = "list_scenes", tag = "scenes",
     responses((status = 200, body = SceneList), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn list(app: web::Data<App>, _: Who) -> HttpResponse {
     let scenes = app.engine.catalogue().iter().map(|scene| SceneView::of(scene)).collect();
@@ -78,7 +78,7 @@ pub(crate) async fn list(app: web::Data<App>, _: Who) -> HttpResponse {
 }
 
 /// One scene.
-#[utoipa::path(get, path = "/api/scenes/{name}", tag = "scenes", params(("name" = String, Path)),
+#[utoipa::path(get, path = "/api/scenes/{name}", operation_id = "get_scene", tag = "scenes", params(("name" = String, Path)),
     responses((status = 200, body = SceneView), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn one(
     app: web::Data<App>,

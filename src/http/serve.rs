@@ -1,23 +1,24 @@
 //! The server's life: it listens, serves, drains and ends.
 
-use std::any::Any;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::dev::ServerHandle;
-use actix_web::http::{KeepAlive, StatusCode};
+use actix_web::http::KeepAlive;
 use actix_web::middleware::from_fn;
+use actix_web::rt::net::TcpStream;
 use actix_web::{App as Application, HttpServer, web};
 use tokio::sync::oneshot;
 
 use super::app::{Anonymous, App};
+use super::line::Lines;
 use super::problem::Problem;
 use crate::Engine;
 use crate::config::Config;
 
 /// Connections that wait to be accepted by the system.
-const BACKLOG: u32 = 2048;
+const BACKLOG: i32 = 2048;
 
 /// How often a draining server looks whether everything has ended.
 const LOOK: Duration = Duration::from_millis(20);
@@ -88,6 +89,8 @@ impl Server {
             Some(_) => Anonymous::Never,
         };
         let listener = std::net::TcpListener::bind(addresses.as_slice()).map_err(address)?;
+        // The standard library lets 128 connections wait; asking again lets more.
+        socket2::SockRef::from(&listener).listen(BACKLOG).map_err(address)?;
         let addr = listener.local_addr().map_err(address)?;
         let app = web::Data::new(App::new(engine, options.clone(), anonymous));
         let (tell, told) = oneshot::channel();
@@ -159,32 +162,37 @@ fn build(
         workers => workers,
     };
     let patience = Duration::from_millis(options.write_timeout_ms);
+    let lines = Lines::default();
+    // A request's head has its time beyond that of a connection without one.
+    let quiet = Duration::from_millis(options.keep_alive_ms.saturating_add(options.header_timeout_ms));
+    actix_web::rt::spawn(lines.clone().watch(quiet));
     let server = HttpServer::new(move || {
         let query = web::QueryConfig::default().error_handler(|error, request| {
             let detail = format!("the query is not understood: {error}");
             super::refusal(request, Problem::unprocessable("request.query", detail))
         });
-        let path = web::PathConfig::default().error_handler(|_, request| {
-            let detail = "the address is not understood: what it names must be UTF-8, percent-encoded";
-            super::refusal(request, Problem::new(StatusCode::NOT_FOUND, "request.address", detail))
-        });
         Application::new()
             .app_data(app.clone())
             .app_data(query)
-            .app_data(path)
             .wrap(from_fn(super::gate::gate))
             .configure(super::routes)
     })
     .workers(workers)
     .max_connections(options.max_connections.div_ceil(workers))
-    .backlog(BACKLOG)
     .keep_alive(KeepAlive::Timeout(Duration::from_millis(options.keep_alive_ms)))
     .client_request_timeout(Duration::from_millis(options.header_timeout_ms))
     .client_disconnect_timeout(Duration::from_secs(1))
     // A client that closes its side has gone: only so a handler that waits for an answer learns of it,
     // and with it which runs wait for a further try (`v1::retry`).
     .h1_allow_half_closed(false)
-    .on_connect(move |connection, _| bound(connection, patience))
+    .on_connect(move |connection, data| {
+        if let Some(stream) = connection.downcast_ref::<TcpStream>() {
+            bound(stream, patience);
+            if let Some(line) = lines.add(stream) {
+                data.insert(line);
+            }
+        }
+    })
     .shutdown_timeout(options.drain_timeout_ms.div_ceil(1000))
     .disable_signals();
     listener.set_nonblocking(true)?;
@@ -193,13 +201,11 @@ fn build(
 
 /// Has the system cut a connection whose other side takes nothing for a while (RFC 5482): a reply that
 /// nobody reads would stay for ever.
-fn bound(connection: &dyn Any, patience: Duration) {
+fn bound(stream: &TcpStream, patience: Duration) {
+    // Without it the connection is only less well guarded.
     #[cfg(target_os = "linux")]
-    if let Some(stream) = connection.downcast_ref::<actix_web::rt::net::TcpStream>() {
-        // Without it the connection is only less well guarded.
-        let _ = socket2::SockRef::from(stream).set_tcp_user_timeout(Some(patience));
-        let _ = stream.set_nodelay(true);
-    }
+    let _ = socket2::SockRef::from(stream).set_tcp_user_timeout(Some(patience));
     #[cfg(not(target_os = "linux"))]
-    let _ = (connection, patience);
+    let _ = patience;
+    let _ = stream.set_nodelay(true);
 }

@@ -68,7 +68,7 @@ fn name(text: &str) -> Result<SessionId, Problem> {
 }
 
 /// Conversations, the one that changed last first.
-#[utoipa::path(get, path = "/api/sessions", tag = "sessions", params(SessionQuery),
+#[utoipa::path(get, path = "/api/sessions", operation_id = "list_sessions", tag = "sessions", params(SessionQuery),
     responses((status = 200, body = SessionList), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn list(
     app: web::Data<App>,
@@ -82,7 +82,7 @@ pub(crate) async fn list(
 }
 
 /// One conversation and its last runs.
-#[utoipa::path(get, path = "/api/sessions/{session_id}", tag = "sessions", params(("session_id" = String, Path)),
+#[utoipa::path(get, path = "/api/sessions/{session_id}", operation_id = "get_session", tag = "sessions", params(("session_id" = String, Path)),
     responses((status = 200, body = SessionDetail), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn one(
     app: web::Data<App>,
@@ -99,7 +99,7 @@ pub(crate) async fn one(
 }
 
 /// Erases a conversation with all that hangs on it. What its tools stored is the company's and stays.
-#[utoipa::path(delete, path = "/api/sessions/{session_id}", tag = "sessions", params(("session_id" = String, Path)),
+#[utoipa::path(delete, path = "/api/sessions/{session_id}", operation_id = "erase_session", tag = "sessions", params(("session_id" = String, Path)),
     responses((status = 204, description = "erased"), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn erase(
     app: web::Data<App>,

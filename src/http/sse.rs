@@ -17,7 +17,6 @@ pub(crate) const MEDIA_TYPE: &str = "text/event-stream";
 
 /// One event of a stream, for the document: a stream is described by what each of its events is.
 #[derive(Debug, Serialize, ToSchema)]
-#[expect(dead_code, reason = "only the document speaks of it")]
 pub(crate) struct ServerEvent {
     /// To resume after it; on `/v1` there is none.
     pub(crate) id: Option<String>,

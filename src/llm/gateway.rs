@@ -23,7 +23,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::breaker::{self, Said};
-use super::cache::{Found, Key};
+use super::cache::{Found, Key, Mode};
 use super::error::{Error, Kind};
 use super::openai::OpenAi;
 use super::options::{OFFLINE, Options};
@@ -172,6 +172,7 @@ impl Gateway {
         fallback: bool,
         cancelled: &CancellationToken,
     ) -> Result<Replied, Error> {
+        let (caller, request) = (caller.clone(), request.clone());
         self.complete_telling(caller, request, fallback, cancelled, Sink::default()).await
     }
 
@@ -181,14 +182,13 @@ impl Gateway {
     /// Errors: as there; the sink then was told to forget what it heard.
     pub async fn complete_telling(
         &self,
-        caller: &Caller,
-        request: &Request,
+        caller: Caller,
+        request: Request,
         fallback: bool,
         cancelled: &CancellationToken,
         sink: Sink,
     ) -> Result<Replied, Error> {
-        let core = self.core.clone();
-        let (request, caller, guards) = (request.clone(), caller.clone(), self.guards.clone());
+        let (core, guards) = (self.core.clone(), self.guards.clone());
         let ctl = CallControl::new(cancelled.clone(), self.core.options.deadline_ms).telling(sink);
         let ask = async move {
             let prompt = tokens::request(&request);
@@ -302,8 +302,11 @@ impl Core {
         call: &Call<'_>,
         tried: &mut Vec<Attempt>,
     ) -> Result<Found, Error> {
+        let Call { request, caller, ctl, guards, .. } = call;
+        let mode = guards.cache.mode(caller, request.purpose);
         let ask = self.try_model(model, another, call, tried);
-        let Some(identity) = &model.identity else {
+        // What is not looked up needs no key, which takes a hash of the whole request.
+        let Some(identity) = model.identity.as_ref().filter(|_| mode != Mode::Off) else {
             return ask.await.map(|completion| Found {
                 completion,
                 cached: false,
@@ -311,8 +314,6 @@ impl Core {
                 confirm: Confirm::default(),
             });
         };
-        let Call { request, caller, ctl, guards, .. } = call;
-        let mode = guards.cache.mode(caller, request.purpose);
         let key = Key::new(&caller.tenant, identity, request);
         let asked = Instant::now();
         let found = guards.cache.through(key, mode, call.max_output(model), ctl, ask).await?;

@@ -14,7 +14,11 @@ const FRAME: u64 = 4;
 
 /// Tokens of a text.
 pub fn text(text: &str) -> u64 {
-    (text.len() as u64).saturating_mul(2).div_ceil(7)
+    bytes(text.len() as u64)
+}
+
+fn bytes(count: u64) -> u64 {
+    count.saturating_mul(2).div_ceil(7)
 }
 
 /// Tokens of a whole request: messages, calls in them, and tools with their schemas.
@@ -47,8 +51,25 @@ pub fn reply(reply: &Reply) -> u64 {
     text(&reply.text) + calls
 }
 
+/// Tokens of a value's text, which is measured and not made.
 fn json(value: &Value) -> u64 {
-    text(&value.to_string())
+    let mut length = Length(0);
+    // Neither a value nor a counter can fail.
+    let _ = serde_json::to_writer(&mut length, value);
+    bytes(length.0)
+}
+
+struct Length(u64);
+
+impl std::io::Write for Length {
+    fn write(&mut self, piece: &[u8]) -> std::io::Result<usize> {
+        self.0 += piece.len() as u64;
+        Ok(piece.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }
 
 #[cfg(test)]

@@ -3,6 +3,9 @@
 //! Instructions are in the system message; data is in named sections of the first user message
 //! (`llm::sections`), so that a model can tell one from the other.
 
+use std::borrow::Cow;
+use std::fmt::Write;
+
 use serde_json::{Value, json};
 
 use super::tools::{
@@ -24,8 +27,7 @@ CreateExecutionPlan exactly once.
 - If no scene serves the request (small talk, general knowledge, a question about this conversation itself), set \
 needs_execution to false and give no steps. A scene serves only what its description says.
 - A step is one task for one scene from <scenes>. Use scene and tool names exactly as listed; never invent one.
-- Make one step for each thing the user asks for, and no step for anything the user does not ask for. \
-Who the user says to be is such a thing where a scene can look that up.
+- Make one step for each thing the user asks for, and no step for anything the user does not ask for.
 - purpose: what the scene is to do, in the user's language, complete in itself: repeat every name, place, date and \
 number the user gave, resolve what the request refers to from <conversation>, and add nothing the user did not say.
 - expected_tools: the tools of that scene which the step needs. Name a tool with effect \"write\" only if the user asks \
@@ -107,7 +109,12 @@ pub fn prompt_hash(request: &Request) -> String {
     use sha2::{Digest, Sha256};
     // A request is plain data and can always be written.
     let bytes = serde_json::to_vec(request).unwrap_or_default();
-    Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    let mut hex = String::with_capacity(64);
+    for byte in Sha256::digest(&bytes) {
+        // Writing into a String cannot fail.
+        let _ = write!(hex, "{byte:02x}");
+    }
+    hex
 }
 
 /// The tools of `scene` that a step's model is offered: reads, and those writes that the plan
@@ -121,7 +128,7 @@ pub fn offered<'a>(scene: &'a Scene, step: &'a StepState) -> impl Iterator<Item 
 
 fn plan(state: &RunState, catalogue: &Catalogue, version: u32) -> Request {
     let mut data = common(state);
-    sections::push(&mut data, "scenes", &scenes(catalogue));
+    data.push_str(catalogue.told(scenes));
     let context = context(state);
     sections::push(&mut data, "conversation", &conversation(&context, context.turns.iter()));
     pending(&mut data, &context);
@@ -397,8 +404,8 @@ fn common(state: &RunState) -> String {
     data
 }
 
-fn context(state: &RunState) -> Context {
-    state.started.as_ref().map(|s| s.context.clone()).unwrap_or_default()
+fn context(state: &RunState) -> Cow<'_, Context> {
+    state.started.as_ref().map(|started| Cow::Borrowed(&started.context)).unwrap_or_default()
 }
 
 fn pending(data: &mut String, context: &Context) {
@@ -407,7 +414,7 @@ fn pending(data: &mut String, context: &Context) {
     }
 }
 
-/// A line a scene. Examples stand with the tool that serves them, and arguments are told in one line:
+/// The section with a line a scene. Examples stand with the tool that serves them, and arguments are told in one line:
 /// the whole schemas would double the prompt and change no plan.
 fn scenes(catalogue: &Catalogue) -> String {
     let says = |scene: &Scene, tool: Option<&str>| -> Vec<String> {
@@ -434,7 +441,9 @@ fn scenes(catalogue: &Catalogue) -> String {
         // Plain data, which can always be written.
         .map(|line| serde_json::to_string(&line).unwrap_or_default())
         .collect();
-    lines.join("\n")
+    let mut section = String::new();
+    sections::push(&mut section, "scenes", &lines.join("\n"));
+    section
 }
 
 fn conversation<'a>(context: &Context, turns: impl Iterator<Item = &'a Turn>) -> String {

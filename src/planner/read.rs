@@ -97,9 +97,9 @@ fn read_plan(
     let mut plan: Plan = forced(state, reply, CREATE_PLAN)?;
     let known = catalogue.known();
     let last = state.last_step();
-    plan::normalise(&mut plan, &known, last);
+    plan::normalise(&mut plan, known, last);
     let limits = plan::Limits { max_steps: state.settings().max_steps };
-    let problems = plan::validate(&plan, &known, limits, &state.finished_steps(), last);
+    let problems = plan::validate(&plan, known, limits, &state.finished_steps(), last);
     if !problems.is_empty() {
         return Err(problems);
     }
@@ -192,18 +192,15 @@ fn read_scene(
     }
     // A model that calls a tool at once, whatever it was asked for, has decided too.
     let direct = |call: &ReplyCall| names.iter().any(|name| name.eq_ignore_ascii_case(&call.name));
-    if wanted == Wanted::Decision && !written.iter().any(direct) {
-        match read_next(reply, &names)? {
-            Some(next) if next == NOTHING => {
-                // What it said before stands, then.
-                (written, text) = (Vec::new(), last_words(state, step));
-            }
-            Some(next) => {
-                let (text, calls, question, next) = (String::new(), Vec::new(), None, Some(next));
-                return Ok(Event::SceneReplied { step: number, call, text, calls, question, next });
-            }
-            None => {}
-        }
+    if wanted == Wanted::Decision
+        && !written.iter().any(direct)
+        && let Some(decided) = read_next(reply, &names)?
+    {
+        let nothing = decided == NOTHING;
+        // What it said before stands, then.
+        let text = if nothing { last_words(state, step) } else { String::new() };
+        let (calls, question, next) = (Vec::new(), None, Some(decided).filter(|_| !nothing));
+        return Ok(Event::SceneReplied { step: number, call, text, calls, question, next });
     }
     let mut question = None;
     let mut calls: Vec<RequestedCall> = Vec::new();

@@ -164,8 +164,9 @@ proptest! {
         match &event {
             Event::PlanCreated(made) => {
                 let limits = plan::Limits { max_steps: 10 };
-                let known = catalogue().known();
-                prop_assert!(plan::validate(&made.plan, &known, limits, &Default::default(), 0).is_empty());
+                let catalogue = catalogue();
+                let known = catalogue.known();
+                prop_assert!(plan::validate(&made.plan, known, limits, &Default::default(), 0).is_empty());
                 prop_assert_eq!(made.maker, Maker::Deterministic);
             }
             Event::ReplyRejected { problems, .. } => prop_assert!(!problems.is_empty()),

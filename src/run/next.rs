@@ -272,7 +272,9 @@ impl RunState {
         let undone = |(_, call): (u32, &super::state::CallState)| {
             call.requested.effect == Effect::Write && !done(&call.requested.tool)
         };
-        nothing || calls().any(undone)
+        // It was asked what comes next because a write was expected, and chose something else.
+        let evaded = step.decided && !calls().any(|(_, call)| call.requested.effect == Effect::Write);
+        nothing || evaded || calls().any(undone)
     }
 
     /// Whether steps were to be carried out and none brought a result, a write or a question.

@@ -14,7 +14,7 @@ mod parameters;
 mod read;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -97,6 +97,8 @@ pub struct SceneTool {
 #[derive(Clone, Default)]
 pub struct Catalogue {
     scenes: Vec<Arc<Scene>>,
+    known: Arc<OnceLock<Known>>,
+    told: Arc<OnceLock<String>>,
 }
 
 impl Catalogue {
@@ -104,7 +106,7 @@ impl Catalogue {
     pub fn new(scenes: impl IntoIterator<Item = Scene>) -> Self {
         let by_name: BTreeMap<String, Arc<Scene>> =
             scenes.into_iter().map(|scene| (scene.name.clone(), Arc::new(scene))).collect();
-        Self { scenes: by_name.into_values().collect() }
+        Self { scenes: by_name.into_values().collect(), ..Self::default() }
     }
 
     /// All scenes, by name.
@@ -118,14 +120,19 @@ impl Catalogue {
     }
 
     /// What plans may speak of.
-    pub fn known(&self) -> Known {
-        Known {
+    pub fn known(&self) -> &Known {
+        self.known.get_or_init(|| Known {
             scenes: self
                 .scenes
                 .iter()
                 .map(|scene| (scene.name.clone(), scene.tools.iter().map(|t| t.name.clone()).collect()))
                 .collect(),
-        }
+        })
+    }
+
+    /// The whole catalogue as a planner is told it. A catalogue never changes, so `tell` is asked once.
+    pub(crate) fn told(&self, tell: impl FnOnce(&Self) -> String) -> &str {
+        self.told.get_or_init(|| tell(self))
     }
 
     /// SHA-256 over everything that models and tools see of it, in hex.

@@ -15,8 +15,7 @@ use super::error::Error;
 use super::usage::{TELL, bound};
 use crate::run::{Attempt, TenantId, Usage};
 
-/// What stands for a model or a purpose that is not known: of an event of an older version, or of what
-/// was erased.
+/// What stands for a model or a purpose that an event of an older version does not tell.
 const OTHER: &str = "other";
 
 /// One line of a report: what a tenant's questions to one model, for one purpose, cost on one day.
@@ -40,9 +39,11 @@ pub struct UsageRow {
     pub cost_nano_usd: u64,
 }
 
-/// What erased conversations had cost, of which models and purposes are not known any more.
-const ERASED: &str = "SELECT at, calls, input_tokens, cached_input_tokens, output_tokens, cost_nano_usd \
-     FROM erased_usage WHERE tenant = ?1 AND at >= ?2 AND at < ?3";
+/// The columns that [`read`] reads. Not the whole event: a reply can be long.
+pub(super) const TOLD: &str = "\
+at, json_extract(body, '$.reply.model') AS model, body GLOB '{\"type\":\"summar*' AS summary, \
+json_object('usage', json_extract(body, '$.usage'), \
+'attempts', json(coalesce(json_extract(body, '$.attempts'), '[]'))) AS told";
 
 /// The part of an event that a report needs.
 #[derive(Deserialize)]
@@ -68,13 +69,7 @@ impl Store {
         zone: &TimeZone,
     ) -> Result<Vec<UsageRow>, Error> {
         let failed = |e| Error::database(self.path(), "break down what models cost", &e);
-        // Not the whole event: a reply can be long.
-        let sql = format!(
-            "SELECT at, json_extract(body, '$.reply.model') AS model, body GLOB '{{\"type\":\"summar*' AS summary, \
-             json_object('usage', json_extract(body, '$.usage'), \
-             'attempts', json(coalesce(json_extract(body, '$.attempts'), '[]'))) AS told \
-             FROM journal WHERE tenant = ?1 AND at >= ?2 AND at < ?3 AND {TELL}"
-        );
+        let sql = format!("SELECT {TOLD} FROM journal WHERE tenant = ?1 AND at >= ?2 AND at < ?3 AND {TELL}");
         let mut rows = sqlx::query(sqlx::AssertSqlSafe(sql))
             .bind(tenant.as_str())
             .bind(bound(since, i64::MIN))
@@ -82,14 +77,14 @@ impl Store {
             .fetch(self.pool());
         let mut sums: BTreeMap<(Date, String, String), UsageRow> = BTreeMap::new();
         while let Some(row) = rows.try_next().await.map_err(failed)? {
-            let (day, told) = read(&row, zone).map_err(failed)?;
-            for attempt in told {
+            let day = day(&row, zone).map_err(failed)?;
+            for attempt in read(&row).map_err(failed)? {
                 let key = (day, attempt.model.clone(), attempt.purpose.clone());
                 let sum = sums.entry(key).or_insert_with(|| UsageRow::new(day, &attempt));
                 sum.add(attempt.usage);
             }
         }
-        let erased = sqlx::query(ERASED)
+        let erased = sqlx::query("SELECT * FROM erased_usage WHERE tenant = ?1 AND at >= ?2 AND at < ?3")
             .bind(tenant.as_str())
             .bind(bound(since, i64::MIN))
             .bind(bound(until, i64::MAX))
@@ -98,7 +93,7 @@ impl Store {
             .map_err(failed)?;
         for row in &erased {
             let day = day(row, zone).map_err(failed)?;
-            let attempt = unknown(erased_usage(row).map_err(failed)?);
+            let attempt = kept(row).map_err(failed)?;
             let key = (day, attempt.model.clone(), attempt.purpose.clone());
             sums.entry(key).or_insert_with(|| UsageRow::new(day, &attempt)).add(attempt.usage);
         }
@@ -106,48 +101,47 @@ impl Store {
     }
 }
 
-/// An attempt of which only the cost is known.
-fn unknown(usage: Usage) -> Attempt {
-    Attempt { model: OTHER.to_owned(), purpose: OTHER.to_owned(), usage, ..Attempt::default() }
-}
-
-fn erased_usage(row: &SqliteRow) -> Result<Usage, sqlx::Error> {
-    let number = |column: &str| {
-        let number: i64 = row.try_get(column)?;
-        Ok::<_, sqlx::Error>(u64::try_from(number).unwrap_or_default())
-    };
-    Ok(Usage {
-        calls: u32::try_from(number("calls")?).unwrap_or(u32::MAX),
-        input_tokens: number("input_tokens")?,
-        cached_input_tokens: number("cached_input_tokens")?,
-        output_tokens: number("output_tokens")?,
-        cost_nano_usd: number("cost_nano_usd")?,
-    })
-}
-
-fn decode(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> sqlx::Error {
-    sqlx::Error::Decode(error.into())
-}
-
-/// The day of a row's time.
 fn day(row: &SqliteRow, zone: &TimeZone) -> Result<Date, sqlx::Error> {
     let at: i64 = row.try_get("at")?;
-    let at = Timestamp::from_nanosecond(i128::from(at)).map_err(decode)?;
+    let at = Timestamp::from_nanosecond(i128::from(at)).map_err(|e| sqlx::Error::Decode(e.into()))?;
     Ok(at.to_zoned(zone.clone()).date())
 }
 
-/// The day of an event, and its attempts that reached a model or cost anything.
-fn read(row: &SqliteRow, zone: &TimeZone) -> Result<(Date, Vec<Attempt>), sqlx::Error> {
-    let told: Told = serde_json::from_str(row.try_get::<&str, _>("told")?).map_err(decode)?;
+/// What erased conversations had cost in a quarter of an hour.
+fn kept(row: &SqliteRow) -> Result<Attempt, sqlx::Error> {
+    let figure = |column: &str| Ok::<_, sqlx::Error>(row.try_get::<i64, _>(column)?.unsigned_abs());
+    let usage = Usage {
+        calls: u32::try_from(figure("calls")?).unwrap_or(u32::MAX),
+        input_tokens: figure("input_tokens")?,
+        cached_input_tokens: figure("cached_input_tokens")?,
+        output_tokens: figure("output_tokens")?,
+        cost_nano_usd: figure("cost_nano_usd")?,
+    };
+    Ok(Attempt {
+        model: row.try_get("model")?,
+        purpose: row.try_get("purpose")?,
+        usage,
+        ..Attempt::default()
+    })
+}
+
+/// The attempts of an event that reached a model or cost anything.
+pub(super) fn read(row: &SqliteRow) -> Result<Vec<Attempt>, sqlx::Error> {
+    let told: Told =
+        serde_json::from_str(row.try_get::<&str, _>("told")?).map_err(|e| sqlx::Error::Decode(e.into()))?;
     let mut attempts = told.attempts;
     if attempts.is_empty() {
         let model: Option<String> = row.try_get("model")?;
         let purpose = if row.try_get("summary")? { "summary" } else { OTHER };
-        let model = model.filter(|model| !model.is_empty()).unwrap_or_else(|| OTHER.to_owned());
-        attempts.push(Attempt { model, purpose: purpose.to_owned(), ..unknown(told.usage) });
+        attempts.push(Attempt {
+            model: model.filter(|model| !model.is_empty()).unwrap_or_else(|| OTHER.to_owned()),
+            purpose: purpose.to_owned(),
+            usage: told.usage,
+            ..Attempt::default()
+        });
     }
     attempts.retain(|attempt| attempt.usage != Usage::default());
-    Ok((day(row, zone)?, attempts))
+    Ok(attempts)
 }
 
 impl UsageRow {

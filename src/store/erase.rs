@@ -5,9 +5,9 @@ use sqlx::sqlite::SqliteRow;
 use sqlx::{AssertSqlSafe, Row as _};
 
 use super::Store;
+use super::erased::keep_usage;
 use super::error::{Code, Error};
 use super::record::Stream;
-use super::usage::keep_usage;
 use crate::run::{InvalidId, SessionId, TenantId};
 
 impl Store {

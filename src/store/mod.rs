@@ -8,6 +8,7 @@ mod breakdown;
 mod claims;
 mod dir;
 mod erase;
+mod erased;
 mod error;
 mod keyring;
 mod keys;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
-use sqlx::{Row as _, SqliteConnection};
 
 use super::Store;
 use super::error::Error;
@@ -24,34 +24,12 @@ pub(super) const TELL: &str = "\
 body GLOB '{\"type\":\"summarised\"*' OR body GLOB '{\"type\":\"summary_failed\"*')";
 
 // The streams of conversation ?2 of tenant ?1.
-const OF_SESSION: &str = "stream IN (SELECT 'run:' || run FROM runs \
+pub(super) const OF_SESSION: &str = "stream IN (SELECT 'run:' || run FROM runs \
 WHERE tenant = ?1 AND session = ?2 UNION ALL SELECT 'session:' || ?1 || '/' || ?2)";
-/// A quarter of an hour, in nanoseconds.
-const QUARTER: i64 = 900_000_000_000;
-
-/// Keeps the figures of a conversation that is about to be erased.
-pub(super) async fn keep_usage(
-    tx: &mut SqliteConnection,
-    tenant: &TenantId,
-    session: &SessionId,
-) -> Result<(), sqlx::Error> {
-    let sql = format!(
-        "INSERT INTO erased_usage (tenant, at, calls, input_tokens, cached_input_tokens, output_tokens, \
-         cost_nano_usd) SELECT ?1, at - at % {QUARTER} AS quarter, {SUMS} FROM journal \
-         WHERE {TELL} AND {OF_SESSION} GROUP BY quarter HAVING calls > 0 OR cost_nano_usd > 0 \
-         ON CONFLICT (tenant, at) DO UPDATE SET calls = calls + excluded.calls, \
-         input_tokens = input_tokens + excluded.input_tokens, \
-         cached_input_tokens = cached_input_tokens + excluded.cached_input_tokens, \
-         output_tokens = output_tokens + excluded.output_tokens, \
-         cost_nano_usd = cost_nano_usd + excluded.cost_nano_usd"
-    );
-    sqlx::query(sqlx::AssertSqlSafe(sql)).bind(tenant.as_str()).bind(session.as_str()).execute(tx).await?;
-    Ok(())
-}
-
 impl Store {
     /// What models cost each tenant with events appended from `from` until before `to`; without bounds,
-    /// ever. What was erased counts to the quarter of an hour. Reads the whole journal: for the start and for reports.
+    /// ever. What was erased counts by quarters of an hour. Reads the whole journal: for the start and for
+    /// reports.
     ///
     /// # Errors
     /// Those of the database.
@@ -121,51 +99,4 @@ fn sums(row: &SqliteRow) -> Result<Usage, sqlx::Error> {
         output_tokens: sum("output_tokens")?,
         cost_nano_usd: sum("cost_nano_usd")?,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::Record;
-    use super::super::tests::{envelope, event, open, run_id, session, tenant};
-    use super::*;
-    use crate::run::{Event, Fault, RunStatus, SessionEvent};
-
-    #[tokio::test]
-    async fn what_an_erased_conversation_has_cost_still_counts() {
-        let tmp = tempfile::tempdir().unwrap();
-        let store = open(tmp.path()).await;
-        let usage = Usage { calls: 1, input_tokens: 10, cost_nano_usd: 7, ..Usage::default() };
-        let mut expected = Usage::default();
-        for n in 1..=3 {
-            let failed = Event::ModelFailed {
-                call: 1,
-                error: Fault::new("x", "y"),
-                usage,
-                millis: 0,
-                attempts: Vec::new(),
-            };
-            let end = Event::RunCompleted { status: RunStatus::Completed };
-            let summary =
-                SessionEvent::SummaryFailed { error: Fault::new("x", "y"), usage, attempts: Vec::new() };
-            let group = [
-                Record::Run(event(n, 1)),
-                Record::Run(envelope(Some(run_id(n)), "s1", 2, failed)),
-                Record::Run(envelope(Some(run_id(n)), "s1", 3, end)),
-                Record::Session(envelope(None, "s1", 1, summary)),
-            ];
-            store.write(&[group.map(|record| record.row().unwrap()).into()]).await.unwrap();
-            expected += usage;
-            expected += usage;
-            let before = store.usage(None, None).await.unwrap();
-            assert_eq!(before[&tenant()], expected);
-            assert!(store.erase_session(&tenant(), &session("s1")).await.unwrap());
-            assert_eq!(store.usage(None, None).await.unwrap(), before);
-            assert_eq!(store.session_usage(&tenant(), &session("s1")).await.unwrap(), Usage::default());
-        }
-        let at = event(1, 2).at;
-        let day = jiff::SignedDuration::from_hours(24);
-        assert_eq!(store.usage(Some(at - day), Some(at)).await.unwrap()[&tenant()], expected);
-        assert!(store.usage(Some(at + day), None).await.unwrap().is_empty());
-        assert!(store.usage(None, Some(at - day)).await.unwrap().is_empty());
-    }
 }

@@ -1,6 +1,6 @@
 //! Writing: one transaction for the appends of many streams, each stream checked on its own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use sqlx::{AssertSqlSafe, Row as _, SqliteConnection};
 
@@ -10,8 +10,9 @@ use super::error::{Code, Error};
 use super::record::{Row, Stream, status_named, status_text};
 use crate::run::{RunStatus, SessionId, TenantId};
 
-/// Rows of one `INSERT`, largest first: few statements, few different texts to prepare.
-const CHUNKS: [usize; 3] = [64, 8, 1];
+/// Rows of one `INSERT`, largest first: few statements, since each is a message to the database's
+/// thread and back, and few different texts to prepare.
+const CHUNKS: [usize; 4] = [64, 16, 4, 1];
 
 /// Where a stream stands, and its row in the lists.
 #[derive(Debug, Clone)]
@@ -70,13 +71,10 @@ impl Store {
         }
         if !accepted.is_empty() {
             insert(&mut tx, &accepted).await.map_err(failed)?;
-            let touched: std::collections::BTreeSet<&Stream> =
-                accepted.iter().map(|row| &row.stream).collect();
-            for stream in touched {
-                if let Some(head) = heads.get(stream) {
-                    list(&mut tx, stream, head).await.map_err(failed)?;
-                }
-            }
+            let touched: BTreeSet<&Stream> = accepted.iter().map(|row| &row.stream).collect();
+            let touched: Vec<(&Stream, &Head)> =
+                touched.into_iter().filter_map(|stream| Some((stream, heads.get(stream)?))).collect();
+            list(&mut tx, &touched).await.map_err(failed)?;
             claims.write(&mut tx).await.map_err(failed)?;
         }
         tx.commit().await.map_err(failed)?;
@@ -179,27 +177,34 @@ async fn heads(
             heads.insert(given.stream.clone(), head);
         }
     }
-    for (stream, given) in sessions {
-        let row = sqlx::query(
-            "SELECT last_seq, epoch, created, updated, turns FROM sessions WHERE tenant = ? AND session = ?",
+    if !sessions.is_empty() {
+        let ids: Vec<(&str, &str)> =
+            sessions.values().map(|row| (row.tenant.as_str(), row.session.as_str())).collect();
+        let rows = sqlx::query(
+            // CROSS: one look into the list for each that is given, never the other way round.
+            "SELECT s.tenant, s.session, last_seq, epoch, created, updated, turns FROM json_each(?) AS given \
+             CROSS JOIN sessions AS s \
+             ON s.tenant = json_extract(given.value, '$[0]') AND s.session = json_extract(given.value, '$[1]')",
         )
-        .bind(given.tenant.as_str())
-        .bind(given.session.as_str())
-        .fetch_optional(&mut *tx)
+        .bind(sqlx::types::Json(ids))
+        .fetch_all(&mut *tx)
         .await?;
-        let Some(row) = row else { continue };
-        let head = Head {
-            tenant: given.tenant.clone(),
-            session: given.session.clone(),
-            last_seq: row.try_get("last_seq")?,
-            epoch: row.try_get("epoch")?,
-            created: row.try_get("created")?,
-            updated: row.try_get("updated")?,
-            status: RunStatus::Queued,
-            request: String::new(),
-            turns: row.try_get("turns")?,
-        };
-        heads.insert(stream.clone(), head);
+        for row in rows {
+            let tenant = id(TenantId::new(row.try_get("tenant")?))?;
+            let session = id(SessionId::new(row.try_get("session")?))?;
+            let head = Head {
+                tenant: tenant.clone(),
+                session: session.clone(),
+                last_seq: row.try_get("last_seq")?,
+                epoch: row.try_get("epoch")?,
+                created: row.try_get("created")?,
+                updated: row.try_get("updated")?,
+                status: RunStatus::Queued,
+                request: String::new(),
+                turns: row.try_get("turns")?,
+            };
+            heads.insert(Stream::Session(tenant, session), head);
+        }
     }
     Ok(heads)
 }
@@ -209,64 +214,109 @@ fn id<T>(id: Result<T, crate::run::InvalidId>) -> Result<T, sqlx::Error> {
 }
 
 async fn insert(tx: &mut SqliteConnection, rows: &[&Row]) -> Result<(), sqlx::Error> {
-    let mut rest = rows;
-    for size in CHUNKS {
-        while rest.len() >= size {
-            let (chunk, after) = rest.split_at(size);
-            rest = after;
-            let mut sql = String::from(
-                "INSERT INTO journal (stream, seq, session, tenant, at, epoch, schema, body) VALUES ",
-            );
-            sql.push_str(&vec!["(?, ?, ?, ?, ?, ?, ?, ?)"; size].join(", "));
-            // Nothing but placeholders was joined in.
-            let mut query = sqlx::query(AssertSqlSafe(sql));
-            for row in chunk {
-                query = query
-                    .bind(row.stream.to_string())
-                    .bind(row.seq)
-                    .bind(row.session.as_str())
-                    .bind(row.tenant.as_str())
-                    .bind(row.at)
-                    .bind(i64::from(row.epoch))
-                    .bind(i64::from(row.schema))
-                    .bind(row.body.as_str());
-            }
-            query.execute(&mut *tx).await?;
+    for chunk in chunks(rows) {
+        let sql = with_rows(
+            "INSERT INTO journal (stream, seq, session, tenant, at, epoch, schema, body) VALUES ",
+            "(?, ?, ?, ?, ?, ?, ?, ?)",
+            chunk.len(),
+            "",
+        );
+        // Nothing but placeholders was joined in.
+        let mut query = sqlx::query(AssertSqlSafe(sql));
+        for row in chunk {
+            query = query
+                .bind(row.stream.to_string())
+                .bind(row.seq)
+                .bind(row.session.as_str())
+                .bind(row.tenant.as_str())
+                .bind(row.at)
+                .bind(i64::from(row.epoch))
+                .bind(i64::from(row.schema))
+                .bind(row.body.as_str());
         }
+        query.execute(&mut *tx).await?;
     }
     Ok(())
 }
 
-/// Brings the stream's row in its list up to date.
-async fn list(tx: &mut SqliteConnection, stream: &Stream, head: &Head) -> Result<(), sqlx::Error> {
-    let query = match stream {
-        Stream::Run(run) => sqlx::query(
-            "INSERT INTO runs (run, tenant, session, request, status, created, updated, epoch, last_seq) \
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (run) DO UPDATE SET request = excluded.request, \
-             status = excluded.status, updated = excluded.updated, epoch = excluded.epoch, \
-             last_seq = excluded.last_seq",
-        )
-        .bind(run.to_string())
-        .bind(head.tenant.as_str())
-        .bind(head.session.as_str())
-        .bind(head.request.as_str())
-        .bind(status_text(head.status)),
-        Stream::Session(tenant, session) => sqlx::query(
-            "INSERT INTO sessions (tenant, session, turns, created, updated, epoch, last_seq) \
-             VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (tenant, session) DO UPDATE SET \
-             turns = excluded.turns, updated = excluded.updated, epoch = excluded.epoch, \
-             last_seq = excluded.last_seq",
-        )
-        .bind(tenant.as_str())
-        .bind(session.as_str())
-        .bind(head.turns),
-    };
-    query
-        .bind(head.created)
-        .bind(head.updated)
-        .bind(i64::from(head.epoch))
-        .bind(head.last_seq)
-        .execute(&mut *tx)
-        .await?;
+/// Brings the streams' rows in their lists up to date.
+async fn list(tx: &mut SqliteConnection, touched: &[(&Stream, &Head)]) -> Result<(), sqlx::Error> {
+    let mut runs = Vec::new();
+    let mut sessions = Vec::new();
+    for (stream, head) in touched {
+        match stream {
+            Stream::Run(run) => runs.push((run, *head)),
+            Stream::Session(tenant, session) => sessions.push((tenant, session, *head)),
+        }
+    }
+    for chunk in chunks(&runs) {
+        let sql = with_rows(
+            "INSERT INTO runs (run, tenant, session, request, status, created, updated, epoch, last_seq) VALUES ",
+            "(?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            chunk.len(),
+            " ON CONFLICT (run) DO UPDATE SET request = excluded.request, status = excluded.status, \
+             updated = excluded.updated, epoch = excluded.epoch, last_seq = excluded.last_seq",
+        );
+        let mut query = sqlx::query(AssertSqlSafe(sql));
+        for (run, head) in chunk {
+            query = query
+                .bind(run.to_string())
+                .bind(head.tenant.as_str())
+                .bind(head.session.as_str())
+                .bind(head.request.as_str())
+                .bind(status_text(head.status))
+                .bind(head.created)
+                .bind(head.updated)
+                .bind(i64::from(head.epoch))
+                .bind(head.last_seq);
+        }
+        query.execute(&mut *tx).await?;
+    }
+    for chunk in chunks(&sessions) {
+        let sql = with_rows(
+            "INSERT INTO sessions (tenant, session, turns, created, updated, epoch, last_seq) VALUES ",
+            "(?, ?, ?, ?, ?, ?, ?)",
+            chunk.len(),
+            " ON CONFLICT (tenant, session) DO UPDATE SET turns = excluded.turns, \
+             updated = excluded.updated, epoch = excluded.epoch, last_seq = excluded.last_seq",
+        );
+        let mut query = sqlx::query(AssertSqlSafe(sql));
+        for (tenant, session, head) in chunk {
+            query = query
+                .bind(tenant.as_str())
+                .bind(session.as_str())
+                .bind(head.turns)
+                .bind(head.created)
+                .bind(head.updated)
+                .bind(i64::from(head.epoch))
+                .bind(head.last_seq);
+        }
+        query.execute(&mut *tx).await?;
+    }
     Ok(())
+}
+
+/// All of `rows`, in pieces of the sizes of [`CHUNKS`].
+fn chunks<T>(rows: &[T]) -> impl Iterator<Item = &[T]> {
+    let mut rest = rows;
+    std::iter::from_fn(move || {
+        let size = CHUNKS.into_iter().find(|size| rest.len() >= *size)?;
+        let (chunk, after) = rest.split_at(size);
+        rest = after;
+        Some(chunk)
+    })
+}
+
+/// A statement over `count` rows, each with the placeholders of `row`.
+fn with_rows(before: &str, row: &str, count: usize, after: &str) -> String {
+    let mut sql = String::with_capacity(before.len() + count * (row.len() + 2) + after.len());
+    sql.push_str(before);
+    for i in 0..count {
+        if i > 0 {
+            sql.push_str(", ");
+        }
+        sql.push_str(row);
+    }
+    sql.push_str(after);
+    sql
 }

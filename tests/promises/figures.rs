@@ -36,7 +36,7 @@ async fn journal(engine: &Engine, tenant: &TenantId) -> Vec<Record> {
 
 /// What a subscriber makes of these records that has seen nothing else.
 fn folded(engine: &Engine, records: &[Record]) -> Series {
-    let names = Arc::new(Names::new(engine.catalogue(), &engine.gateway().configured()));
+    let names = Arc::new(Names::new(&engine.catalogue(), &engine.gateway().configured()));
     let kpis = Arc::new(Kpis::new(&names).unwrap());
     let mut subscriber = Subscriber::new(names, Some(kpis.clone()));
     for record in records {
@@ -180,10 +180,8 @@ async fn journal_answers_usage_report_and_figures_name_the_same_cost() {
     // Each of the conversations is of one request; the first is erased.
     let session = store.sessions(&tenant, &Page::default()).await.unwrap()[0].session.clone();
     assert!(town.engine.erase(&tenant, &session).await.unwrap());
-    let left = store.usage_breakdown(&tenant, None, None, &zone).await.unwrap();
-    let cost = |rows: &[proscenium::store::UsageRow]| rows.iter().map(|row| row.cost_nano_usd).sum::<u64>();
-    assert_eq!(cost(&left), total.cost_nano_usd);
-    assert!(left.iter().any(|row| (row.model.as_str(), row.purpose.as_str()) == ("other", "other")));
+    // What it has cost is told as before.
+    assert_eq!(store.usage_breakdown(&tenant, None, None, &zone).await.unwrap(), rows);
 
     let live = figures(&town.engine).await;
     for row in &rows {

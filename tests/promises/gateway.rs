@@ -188,7 +188,8 @@ async fn after_a_restart_the_budget_has_what_the_journal_adds_up_to() {
         first.chat(ask(&first, words)).await.unwrap();
     }
     let tenant = first.request("", None).tenant;
-    let budget = &first.gateway().guards().budget;
+    let gateway = first.gateway();
+    let budget = &gateway.guards().budget;
     let before = (budget.tenant(&tenant), budget.day(&tenant));
     assert!(before.0.spent > 0 && before.0 == before.1, "{before:?}");
     let talk = SessionId::new("talk").unwrap();
@@ -196,7 +197,8 @@ async fn after_a_restart_the_budget_has_what_the_journal_adds_up_to() {
     first.stop().await.unwrap();
 
     let again = engine(&llm, dir.path(), options()).await;
-    let budget = &again.gateway().guards().budget;
+    let gateway = again.gateway();
+    let budget = &gateway.guards().budget;
     assert_eq!((budget.tenant(&tenant), budget.day(&tenant)), before);
     let sum = again.store().usage(None, None).await.unwrap()[&tenant];
     assert_eq!(sum.cost_nano_usd, before.0.spent);

@@ -28,7 +28,7 @@ async fn the_document_lists_every_address_and_no_other() {
     assert_eq!(documented, registered);
     // The server itself says the same: what it allows at each address is what is documented.
     for (path, methods) in &documented {
-        let address = path.replace('{', "").replace('}', "");
+        let address = path.replace(['{', '}'], "");
         let reply = Reply::of(served.request("PROPFIND", &address).send().await.unwrap()).await;
         assert_eq!(reply.status, 405, "{path}: {reply:#?}");
         let allowed: BTreeSet<String> = reply.header("allow").split(", ").map(str::to_owned).collect();

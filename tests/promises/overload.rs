@@ -183,7 +183,7 @@ mod process {
     }
 
     #[tokio::test]
-    async fn a_second_signal_leaves_at_once_and_the_next_server_carries_the_run_on() {
+    async fn a_second_signal_leaves_at_once_and_the_run_is_shown_as_unfinished() {
         let serving = serve();
         let reply = send(&serving).await;
         serving.held.signal("TERM");

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::process::{Child, ChildStderr, ChildStdout, Command, Output, Stdio};
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -92,7 +92,8 @@ impl Desk {
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let out = BufReader::new(child.stdout.take().unwrap());
-        Held { child, out, said: String::new() }
+        let err = BufReader::new(child.stderr.take().unwrap());
+        Held { child, out, said: String::new(), err, complained: String::new() }
     }
 
     /// The bytes of every file below the data directory.
@@ -129,6 +130,8 @@ pub struct Held {
     child: Child,
     out: BufReader<ChildStdout>,
     said: String,
+    err: BufReader<ChildStderr>,
+    complained: String,
 }
 
 impl Held {
@@ -144,6 +147,16 @@ impl Held {
             line.clear();
             assert_ne!(self.out.read_line(&mut line).unwrap(), 0, "no {what:?} in {}", self.said);
             self.said.push_str(&line);
+        }
+    }
+
+    /// Reads its standard error up to a line that contains `what`.
+    pub fn complains(&mut self, what: &str) {
+        let mut line = String::new();
+        while !line.contains(what) {
+            line.clear();
+            assert_ne!(self.err.read_line(&mut line).unwrap(), 0, "no {what:?} in {}", self.complained);
+            self.complained.push_str(&line);
         }
     }
 
@@ -170,8 +183,8 @@ impl Held {
         drop(self.child.stdin.take());
         let mut said = std::mem::take(&mut self.said);
         std::io::Read::read_to_string(&mut self.out, &mut said).unwrap();
-        let mut err = String::new();
-        std::io::Read::read_to_string(&mut self.child.stderr.take().unwrap(), &mut err).unwrap();
+        let mut err = std::mem::take(&mut self.complained);
+        std::io::Read::read_to_string(&mut self.err, &mut err).unwrap();
         let status = self.child.wait().unwrap().code().unwrap_or(-1);
         Ran { status, out: said, err }
     }

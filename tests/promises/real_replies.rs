@@ -112,3 +112,30 @@ async fn nobody_is_made_up_where_a_scene_found_nobody() {
     assert!(!answer.answer.contains("John Smith"), "{}", answer.answer);
     assert!(!tools(&answer).iter().any(|(tool, _)| *tool == "MakeRequest"));
 }
+
+#[tokio::test]
+async fn a_write_on_days_that_nobody_said_is_not_made() {
+    let (answer, _) = play(include_str!("../fixtures/real/wrong_month.json")).await;
+    // The user said June; the recorded model wrote May, and would do so again.
+    assert!(!tools(&answer).iter().any(|(tool, _)| *tool == "MakeRequest"), "{answer:#?}");
+    assert!(matches!(answer.status, RunStatus::NeedsInput | RunStatus::Failed), "{:?}", answer.status);
+    for invented in ["22 giorni", "n. 3"] {
+        assert!(!answer.answer.contains(invented), "{}", answer.answer);
+    }
+}
+
+#[tokio::test]
+async fn an_answer_without_a_word_of_its_own_gives_way_to_what_was_found() {
+    let (answer, _) = play(include_str!("../fixtures/real/parrot.json")).await;
+    assert_eq!(tools(&answer), [("WeatherForecast_Get", CallOutcome::Ok)]);
+    assert!(answer.answer.contains("Milan") && answer.answer.contains("22"), "{}", answer.answer);
+}
+
+#[tokio::test]
+async fn a_run_whose_scene_read_in_place_of_its_write_is_not_called_complete() {
+    let (answer, server) = play(include_str!("../fixtures/real/balance_for_write.json")).await;
+    assert!(!tools(&answer).iter().any(|(tool, _)| *tool == "MakeRequest"));
+    assert_eq!(answer.status, RunStatus::Partial, "{answer:#?}");
+    let check = server.requests().into_iter().find(|r| forced_tool(r) == Some("CheckContinuation")).unwrap();
+    assert!(section(&check, "executed").unwrap().contains(r#""not_called":["MakeRequest"]"#));
+}

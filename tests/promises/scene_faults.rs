@@ -406,6 +406,7 @@ async fn a_scene_decides_once_in_a_step() {
     let check = requests(&llm, Asked::Check).pop().unwrap();
     let line: Value = serde_json::from_str(&section(&check, "executed").unwrap()).unwrap();
     assert_eq!(line["not_called"], json!(["ReserveBook"]));
+    assert_eq!(told.answer.status, RunStatus::Partial, "what the plan was for was not done");
 }
 
 #[tokio::test]

@@ -71,7 +71,7 @@ async fn what_is_too_much_is_refused_before_any_model_is_asked() {
 #[tokio::test]
 async fn a_client_that_drips_its_request_is_cut() {
     let shelf = Shelf::new();
-    let setup = shelf.setup().set("server.header_timeout_ms", 200).set("server.body_timeout_ms", 200);
+    let setup = shelf.setup().set("server.header_timeout_ms", 1500).set("server.body_timeout_ms", 200);
     let served = Served::start(setup).await;
     let whole = wire("/api/chat", "", &ask("look"));
     let body = whole.find("\r\n\r\n").unwrap() + 4;
@@ -100,6 +100,33 @@ async fn a_client_that_drips_its_request_is_cut() {
     drip.abort();
     assert_eq!(shelf.llm.count(), 0);
     assert_eq!(served.get("/healthz").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_client_that_drips_its_second_request_is_cut() {
+    let setup = Setup::offline().set("server.header_timeout_ms", 300).set("server.keep_alive_ms", 300);
+    let served = Served::start(setup).await;
+    for second in ["", "G", "GET /healthz HTTP/1.1\r\n"] {
+        let whole = format!("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n{second}");
+        let mut stream = served.raw(whole.as_bytes()).await;
+        let said = read_to_end(&mut stream).await;
+        assert!(said.starts_with("HTTP/1.1 200"), "{said}");
+    }
+    // A request under way is no silence, however long it takes.
+    let shelf = Shelf::new();
+    let setup = shelf.setup().set("server.header_timeout_ms", 100).set("server.keep_alive_ms", 100);
+    let served = Served::start(setup).await;
+    let mut held = served.raw(wire("/api/chat", "Connection: close\r\n", &ask("wait")).as_bytes()).await;
+    shelf.asked.passed().await;
+    // Another connection is cut meanwhile, and later than this one would be.
+    assert_eq!(
+        read_to_end(&mut served.raw(b"G").await).await.lines().next(),
+        Some("HTTP/1.1 408 Request Timeout")
+    );
+    tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+    shelf.go.open();
+    let said = read_to_end(&mut held).await;
+    assert!(said.starts_with("HTTP/1.1 200"), "{said}");
 }
 
 #[tokio::test]

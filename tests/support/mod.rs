@@ -16,12 +16,15 @@
 
 mod backend;
 pub mod corruption;
+pub mod dashboard;
 pub mod exposition;
 mod gate;
 pub mod house;
 pub mod journal;
 pub mod mind;
 pub mod planner_engine;
+pub mod prometheus;
+pub mod promql;
 mod request;
 pub mod scenario;
 mod scripted;

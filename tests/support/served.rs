@@ -185,11 +185,6 @@ impl Served {
         stream
     }
 
-    /// Drains and stops the server; whether everything had ended.
-    pub async fn stop(mut self) -> bool {
-        self.server.take().unwrap().stop().await
-    }
-
     /// The server, to be stopped while requests are under way.
     pub fn take_server(&mut self) -> Server {
         self.server.take().unwrap()

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::mind::Mind;
-use super::{Gate, Scripted, ScriptedLlm, Setup, section};
+use super::{Gate, Scripted, ScriptedLlm, Setup, forced_tool, section};
 
 const MIND: &str = r#"
 "look": {steps: [{scene: Shelf, rounds: [[{Look: {item: lamp}}]]}]}
@@ -55,6 +55,11 @@ impl Shelf {
         let (tell, wait) = (asked.clone(), go.clone());
         let llm = ScriptedLlm::start(move |request, _| match section(request, "request").as_deref() {
             Some("fail") => Scripted::status(500),
+            Some("what did I say?")
+                if forced_tool(request).is_none() && section(request, "conversation").is_none() =>
+            {
+                Scripted::Text("Nothing.".to_owned())
+            }
             Some("wait") => {
                 tell.open();
                 mind.reply(request).held(&wait)

@@ -78,6 +78,11 @@ impl Shared {
         Arc::clone(&self.room).acquire_many_owned(events).await.map_err(|_| stopped())
     }
 
+    /// Whether at least half of the queue is free.
+    pub(super) fn is_roomy(&self) -> bool {
+        self.room.available_permits() * 2 > self.max_pending
+    }
+
     /// From now on there is room for nothing.
     pub(super) fn close(&self) {
         self.room.close();

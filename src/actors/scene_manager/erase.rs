@@ -39,7 +39,7 @@ impl SceneManager {
         // Somebody's wish goes before what is only old.
         let any = wishes.iter().any(|wish| wish.since.is_none());
         let since = if any { None } else { wishes.iter().filter_map(|wish| wish.since).max() };
-        let (store, journal) = (self.options.store.clone(), self.options.shared.journal.clone());
+        let (store, journal) = (self.options.store.clone(), self.options.shared.load().journal.clone());
         let (tenant, session) = (self.tenant.clone(), self.session.clone());
         let work = aside(async move {
             // Its numbers begin again, also where the journal had refused one.
@@ -80,7 +80,8 @@ impl SceneManager {
         self.seq = 0;
         // The account is forgotten with its last holder.
         self.account = None;
-        let budget = &self.options.shared.gateway.guards().budget;
+        let shared = self.options.shared.load();
+        let budget = &shared.gateway.guards().budget;
         self.account = Some(budget.hold_session(&self.tenant, &self.session, 0));
     }
 }

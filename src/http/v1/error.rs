@@ -33,7 +33,7 @@ pub(crate) struct ErrorView {
 /// A problem in the words of this protocol.
 #[derive(Debug, Clone)]
 pub(crate) struct Error {
-    problem: Problem,
+    problem: Box<Problem>,
     param: Option<String>,
 }
 
@@ -42,11 +42,11 @@ impl Error {
     pub(crate) fn unsupported(param: &str, why: &str) -> Self {
         let detail = format!("`{param}`: {why}");
         let problem = Problem::new(StatusCode::BAD_REQUEST, "request.unsupported", detail);
-        Self { problem, param: Some(param.to_owned()) }
+        Self { problem: problem.into(), param: Some(param.to_owned()) }
     }
 
     pub(crate) fn about(problem: Problem, param: &str) -> Self {
-        Self { problem, param: Some(param.to_owned()) }
+        Self { problem: problem.into(), param: Some(param.to_owned()) }
     }
 
     pub(crate) fn body(&self) -> ErrorBody {
@@ -60,10 +60,10 @@ impl Error {
         };
         ErrorBody {
             error: ErrorView {
-                message: self.problem.detail.clone(),
+                message: self.problem.detail.to_string(),
                 kind: kind.to_owned(),
                 param: self.param.clone(),
-                code: Some(self.problem.code.clone()),
+                code: Some(self.problem.code.to_string()),
             },
         }
     }
@@ -71,7 +71,7 @@ impl Error {
 
 impl From<Problem> for Error {
     fn from(problem: Problem) -> Self {
-        Self { problem, param: None }
+        Self { problem: problem.into(), param: None }
     }
 }
 

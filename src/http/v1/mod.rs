@@ -49,10 +49,15 @@ pub(crate) async fn completions(
     let idempotency = chat::idempotency(&request)?;
     let tenant = who.tenant.clone();
     // A name of its own tells a further try better than anything else.
-    let joined =
-        (idempotency.is_none() && retry::is_further(&request)).then(|| app.tries.join(&key)).flatten();
+    let mut joined = None;
+    if idempotency.is_none()
+        && retry::is_further(&request)
+        && let Some(mut delivery) = app.tries.join(&key)
+    {
+        joined = delivery.run().await.map(|run| (run, delivery));
+    }
     let mut accepted = match joined {
-        Some(delivery) => chat::join(&app, &tenant, delivery).await?,
+        Some((run, delivery)) => chat::join(&app, &tenant, run, delivery).await?,
         None => {
             let talk = body.talk(app.options.max_messages)?;
             let asked = talk.into_request(who, session, idempotency, false);

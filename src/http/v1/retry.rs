@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use actix_web::HttpRequest;
 use sha2::{Digest, Sha256};
+use tokio::sync::watch;
 
 use super::super::who::Who;
 use super::request::CompletionRequest;
@@ -83,7 +84,8 @@ struct Entry {
 #[derive(Debug)]
 enum What {
     Run {
-        run: RunId,
+        /// None while it is being accepted.
+        run: watch::Receiver<Option<RunId>>,
         /// Clients that wait for its answer.
         waiting: usize,
         /// When its answer was sent; none where the last client went away without it.
@@ -116,14 +118,23 @@ impl Tries {
         let entry = entries.get_mut(lost.or(waits).or(answered)?)?;
         let What::Run { run, waiting, .. } = &mut entry.what else { return None };
         *waiting += 1;
-        Some(Delivery { tries: self.clone(), key: key.clone(), number: entry.number, run: *run, sent: false })
+        let run = run.clone();
+        Some(Delivery {
+            tries: self.clone(),
+            key: key.clone(),
+            number: entry.number,
+            run,
+            accept: None,
+            sent: false,
+        })
     }
 
-    /// Watches over the answer of a run that was just accepted.
-    pub(crate) fn accepted(&self, key: Key, run: RunId) -> Delivery {
-        let number =
-            self.kept().add(key.clone(), What::Run { run, waiting: 1, answered: None }, Instant::now());
-        Delivery { tries: self.clone(), key, number, run, sent: false }
+    /// Watches over a request from before it is accepted: a further try may come while it is.
+    pub(crate) fn begin(&self, key: Key) -> Delivery {
+        let (accept, run) = watch::channel(None);
+        let what = What::Run { run: run.clone(), waiting: 1, answered: None };
+        let number = self.kept().add(key.clone(), what, Instant::now());
+        Delivery { tries: self.clone(), key, number, run, accept: Some(accept), sent: false }
     }
 
     /// A request was refused before it was accepted; its client may come again in so many seconds.
@@ -139,8 +150,12 @@ impl Tries {
 
     fn ended(&self, delivery: &Delivery) {
         let mut kept = self.kept();
-        let entries = kept.asked.get_mut(&delivery.key).into_iter().flatten();
-        for entry in entries.filter(|entry| entry.number == delivery.number) {
+        let Some(entries) = kept.asked.get_mut(&delivery.key) else { return };
+        if delivery.accept.is_some() {
+            // It was not accepted: there is nothing to find.
+            entries.retain(|entry| entry.number != delivery.number);
+        }
+        for entry in entries.iter_mut().filter(|entry| entry.number == delivery.number) {
             if let What::Run { waiting, answered, .. } = &mut entry.what {
                 *waiting = waiting.saturating_sub(1);
                 *answered = delivery.sent.then(Instant::now);
@@ -182,11 +197,26 @@ pub(crate) struct Delivery {
     tries: Tries,
     key: Key,
     number: u64,
-    pub(crate) run: RunId,
+    run: watch::Receiver<Option<RunId>>,
+    /// To tell the run, until it is accepted.
+    accept: Option<watch::Sender<Option<RunId>>>,
     sent: bool,
 }
 
 impl Delivery {
+    /// It is accepted as this run.
+    pub(crate) fn accepted(&mut self, run: RunId) {
+        if let Some(accept) = self.accept.take() {
+            accept.send_replace(Some(run));
+        }
+    }
+
+    /// Its run, once it is accepted; none where it was refused.
+    pub(crate) async fn run(&mut self) -> Option<RunId> {
+        let run = self.run.wait_for(Option::is_some).await.ok()?;
+        *run
+    }
+
     /// The answer is handed to the connection.
     pub(crate) fn sent(mut self) {
         self.sent = true;
@@ -209,27 +239,37 @@ mod tests {
 
     const KEY: Key = Key([1; 32]);
 
+    fn accepted(tries: &Tries, key: Key, number: u128) -> Delivery {
+        let mut delivery = tries.begin(key);
+        delivery.accepted(run(number));
+        delivery
+    }
+
+    fn joined(tries: &Tries) -> (Delivery, RunId) {
+        let delivery = tries.join(&KEY).unwrap();
+        let run = delivery.run.borrow().unwrap();
+        (delivery, run)
+    }
+
     #[test]
     fn every_client_that_went_away_finds_a_run_of_its_own() {
         let tries = Tries::default();
-        drop((tries.accepted(KEY, run(1)), tries.accepted(KEY, run(2))));
+        drop((accepted(&tries, KEY, 1), accepted(&tries, KEY, 2)));
         assert!(tries.join(&Key([2; 32])).is_none());
-        let (first, second) = (tries.join(&KEY).unwrap(), tries.join(&KEY).unwrap());
-        assert_ne!(first.run, second.run);
+        let ((first, one), (_second, two)) = (joined(&tries), joined(&tries));
+        assert_ne!(one, two);
         // It went away once more.
-        let gone = first.run;
         drop(first);
-        assert_eq!(tries.join(&KEY).unwrap().run, gone);
-        drop(second);
+        assert_eq!(joined(&tries).1, one);
     }
 
     #[test]
     fn an_answer_that_was_sent_may_have_been_lost_on_its_way() {
         let tries = Tries::default();
-        tries.accepted(KEY, run(1)).sent();
+        accepted(&tries, KEY, 1).sent();
         for _ in 0..2 {
-            let again = tries.join(&KEY).unwrap();
-            assert_eq!(again.run, run(1));
+            let (again, number) = joined(&tries);
+            assert_eq!(number, run(1));
             again.sent();
         }
         assert!(tries.join_at(&KEY, Instant::now() + ANSWERED).is_none());
@@ -238,22 +278,41 @@ mod tests {
     #[test]
     fn a_break_that_was_not_noticed_leads_to_the_run_that_waits() {
         let tries = Tries::default();
-        let waits = tries.accepted(KEY, run(1));
-        assert_eq!(tries.join(&KEY).unwrap().run, run(1));
-        drop(waits);
+        let _waits = accepted(&tries, KEY, 1);
+        assert_eq!(joined(&tries).1, run(1));
+    }
+
+    #[tokio::test]
+    async fn a_further_try_waits_for_what_is_being_accepted() {
+        let tries = Tries::default();
+        let mut first = tries.begin(KEY);
+        let mut again = tries.join(&KEY).unwrap();
+        let (found, ()) = tokio::join!(again.run(), async { first.accepted(run(1)) });
+        assert_eq!(found, Some(run(1)));
+        drop((first, again));
+        // One that was refused leaves nothing behind.
+        let tries = Tries::default();
+        let refused = tries.begin(KEY);
+        let mut again = tries.join(&KEY).unwrap();
+        drop(refused);
+        assert_eq!(again.run().await, None);
+        drop(again);
+        assert!(tries.join(&KEY).is_none());
     }
 
     #[test]
     fn who_was_refused_gets_a_run_of_its_own() {
         let tries = Tries::default();
-        tries.accepted(KEY, run(1)).sent();
+        accepted(&tries, KEY, 1).sent();
         tries.refused(KEY, 1);
         assert!(tries.join(&KEY).is_none());
-        assert_eq!(tries.join(&KEY).unwrap().run, run(1));
+        assert_eq!(joined(&tries).1, run(1));
+        let tries = Tries::default();
+        accepted(&tries, KEY, 1).sent();
         tries.refused(KEY, 1);
         // It never came back.
         let later = Instant::now() + Duration::from_secs(1) + REFUSED;
-        assert_eq!(tries.join_at(&KEY, later).unwrap().run, run(1));
+        assert!(tries.join_at(&KEY, later).is_some());
     }
 
     #[test]
@@ -262,7 +321,7 @@ mod tests {
         for number in 0..=MOST {
             let mut key = [0; 32];
             key[..8].copy_from_slice(&(number as u64).to_le_bytes());
-            drop(tries.accepted(Key(key), run(number as u128)));
+            drop(accepted(&tries, Key(key), number as u128));
         }
         assert_eq!(tries.kept().asked.len(), MOST);
         assert!(tries.join(&Key([0; 32])).is_none());

@@ -173,12 +173,22 @@ pub(super) struct Ledger {
     refused_by: [u64; 4],
 }
 
+/// In nano-USD, in the order of [`Scope::ALL`].
+fn limits(options: &Options) -> [Option<u64>; 4] {
+    // A float's cast to an integer saturates, and NaN becomes 0.
+    let nano = |usd: Option<f64>| usd.map(|usd| (usd * 1e9).round() as u64);
+    [options.run_usd, options.session_usd, options.tenant_usd, options.day_usd].map(nano)
+}
+
 impl Ledger {
     pub(super) fn new(options: &Options, today: Date) -> Self {
-        // A float's cast to an integer saturates, and NaN becomes 0.
-        let nano = |usd: Option<f64>| usd.map(|usd| (usd * 1e9).round() as u64);
-        let limits = [options.run_usd, options.session_usd, options.tenant_usd, options.day_usd].map(nano);
+        let limits = limits(options);
         Self { limits, accounts: HashMap::new(), today, stats: Stats::default(), refused_by: [0; 4] }
+    }
+
+    /// Other limits from here on; what was spent stays spent.
+    pub(super) fn relimit(&mut self, options: &Options) {
+        self.limits = limits(options);
     }
 
     pub(super) fn limit(&self, scope: Scope) -> Option<u64> {
@@ -205,8 +215,11 @@ impl Ledger {
     }
 
     pub(super) fn seed(&mut self, tenant: &TenantId, total: u64, today: u64) {
-        self.accounts.entry(Key::Tenant(tenant.clone())).or_default().spent = total;
-        self.accounts.entry(Key::Day(tenant.clone())).or_default().spent = today;
+        // What was spent since the journal was read is in the account already.
+        for (key, spent) in [(Key::Tenant(tenant.clone()), total), (Key::Day(tenant.clone()), today)] {
+            let account = self.accounts.entry(key).or_default();
+            account.spent = account.spent.max(spent);
+        }
     }
 
     pub(super) fn hold(&mut self, key: Key, spent: u64) {

@@ -47,6 +47,12 @@ impl Budget {
         Self { inner: Arc::new(Inner { ledger, now: Box::new(now) }) }
     }
 
+    /// Other limits from here on; what was spent stays spent. Where a tenant was not limited before, tell
+    /// what it has spent by [`Budget::seed`].
+    pub fn relimit(&self, options: &Options) {
+        self.ledger().0.relimit(options);
+    }
+
     /// What was spent before this process began, in nano-USD: `total` ever, `today` of it today.
     pub fn seed(&self, tenant: &TenantId, total: u64, today: u64) {
         let (mut ledger, _) = self.ledger();

@@ -54,6 +54,6 @@ pub(super) fn hands_back(tokens: &[Token]) -> bool {
             return before.is_some_and(|t| t.is(&["me", "te", "ce", "ve", "glie"]))
                 || after.is_some_and(|t| t.is(&["puoi", "potete", "potresti", "potreste"]) || acts(t));
         }
-        !(words[i].capital() && !words[i].first) && is_suffixed(&words[i].norm)
+        (words[i].first || !words[i].capital()) && is_suffixed(&words[i].norm)
     })
 }

@@ -3,74 +3,122 @@
 //! Histories are made valid whatever came back before: every call gets an id of its own and exactly
 //! one result, arguments are JSON, names have only the characters that names may have.
 
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::super::options::{Forcing, ModelOptions};
 use super::super::{Choice, Message, Request, ToolSpec};
+use super::ordered::Ordered;
 use crate::run::ReplyCall;
 
-/// The body of `POST /chat/completions`.
-pub(super) fn body(request: &Request, model: &ModelOptions) -> Value {
-    let mut body = Map::new();
-    let mut put = |key: &str, value: Value| {
-        body.insert(key.to_owned(), value);
-    };
-    put("model", json!(model.id()));
-    let most = request.max_output_tokens.unwrap_or(model.max_output_tokens);
+/// The body of `POST /chat/completions`. What is large is borrowed: a schema is written as it is.
+#[derive(Debug, Serialize)]
+pub(super) struct Body<'a> {
+    model: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_completion_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream_options: Option<Value>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Offered<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parallel_tool_calls: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    response_format: Option<Format<'a>>,
+    messages: Vec<Value>,
+}
+
+/// A function on offer.
+#[derive(Debug, Serialize)]
+struct Offered<'a> {
+    r#type: &'a str,
+    function: Function<'a>,
+}
+
+#[derive(Debug, Serialize)]
+struct Function<'a> {
+    name: &'a str,
+    description: &'a str,
+    parameters: Ordered<'a>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    strict: bool,
+}
+
+/// The form that a reply is to have.
+#[derive(Debug, Serialize)]
+struct Format<'a> {
+    r#type: &'a str,
+    json_schema: Schema<'a>,
+}
+
+#[derive(Debug, Serialize)]
+struct Schema<'a> {
+    name: &'a str,
+    strict: bool,
+    schema: Ordered<'a>,
+}
+
+/// A request in the protocol's words.
+pub(super) fn body<'a>(request: &'a Request, model: &'a ModelOptions) -> Body<'a> {
+    let most = Some(request.max_output_tokens.unwrap_or(model.max_output_tokens));
     // OpenAI's newer models refuse the old name; other servers often know no other.
     let newer =
         reqwest::Url::parse(&model.base_url).is_ok_and(|url| url.host_str() == Some("api.openai.com"));
-    put(if newer { "max_completion_tokens" } else { "max_tokens" }, json!(most));
-    if let Some(temperature) = request.temperature {
-        // By way of text: 0.3_f32 is 0.30000001192092896 as a double.
-        let exact = temperature.to_string().parse::<f64>().unwrap_or_default();
-        put("temperature", json!(exact));
-    }
-    if model.stream {
-        put("stream", json!(true));
-        put("stream_options", json!({"include_usage": true}));
-    }
+    let (max_tokens, max_completion_tokens) = if newer { (None, most) } else { (most, None) };
     let forced = match &request.choice {
         Choice::Forced(name) => request.tools.iter().find(|tool| tool.name == *name),
         Choice::None | Choice::Auto => None,
     };
-    let mut native = true;
+    let as_text = forced.is_some() && model.forcing == Forcing::JsonSchema;
+    let mut body = Body {
+        model: model.id(),
+        max_tokens,
+        max_completion_tokens,
+        // By way of text: 0.3_f32 is 0.30000001192092896 as a double.
+        temperature: request.temperature.map(|t| t.to_string().parse().unwrap_or_default()),
+        stream: model.stream.then_some(true),
+        stream_options: model.stream.then(|| json!({"include_usage": true})),
+        tools: Vec::new(),
+        tool_choice: None,
+        parallel_tool_calls: None,
+        response_format: None,
+        messages: if as_text { self::as_text(&request.messages) } else { with_calls(&request.messages) },
+    };
     match (forced, model.forcing) {
         (Some(tool), Forcing::Named) => {
-            put("tools", request.tools.iter().map(function).collect());
-            put("tool_choice", json!({"type": "function", "function": {"name": tool.name}}));
-            put("parallel_tool_calls", json!(false));
+            body.tools = request.tools.iter().map(offered).collect();
+            body.tool_choice = Some(json!({"type": "function", "function": {"name": tool.name}}));
+            body.parallel_tool_calls = Some(false);
         }
         (Some(tool), Forcing::Required) => {
-            put("tools", json!([function(tool)]));
-            put("tool_choice", json!("required"));
+            body.tools = vec![offered(tool)];
+            body.tool_choice = Some(json!("required"));
         }
         (Some(tool), Forcing::JsonSchema) => {
-            native = false;
-            let schema = json!({"name": tool.name, "strict": true, "schema": tool.parameters});
-            put("response_format", json!({"type": "json_schema", "json_schema": schema}));
+            let schema = Schema { name: &tool.name, strict: true, schema: Ordered(&tool.parameters) };
+            body.response_format = Some(Format { r#type: "json_schema", json_schema: schema });
         }
         (None, _) if request.tools.is_empty() => {}
         (None, _) => {
-            put("tools", request.tools.iter().map(function).collect());
-            put("tool_choice", json!(if request.choice == Choice::None { "none" } else { "auto" }));
+            body.tools = request.tools.iter().map(offered).collect();
+            body.tool_choice = Some(json!(if request.choice == Choice::None { "none" } else { "auto" }));
         }
     }
-    put(
-        "messages",
-        Value::Array(if native { with_calls(&request.messages) } else { as_text(&request.messages) }),
-    );
-    Value::Object(body)
+    body
 }
 
-fn function(tool: &ToolSpec) -> Value {
-    let mut function = json!({
-        "name": tool.name, "description": tool.description, "parameters": tool.parameters,
-    });
-    if tool.strict {
-        function["strict"] = json!(true);
-    }
-    json!({"type": "function", "function": function})
+fn offered(tool: &ToolSpec) -> Offered<'_> {
+    let ToolSpec { name, description, parameters, strict } = tool;
+    let parameters = Ordered(parameters);
+    Offered { r#type: "function", function: Function { name, description, parameters, strict: *strict } }
 }
 
 /// The history with calls and results as the protocol has them.
@@ -156,6 +204,8 @@ fn name(written: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Map;
+
     use super::super::super::Purpose;
     use super::*;
 
@@ -192,7 +242,8 @@ mod tests {
     }
 
     fn encoded(request: &Request, forcing: Forcing) -> Value {
-        body(request, &ModelOptions { name: "m".into(), forcing, ..ModelOptions::default() })
+        let model = ModelOptions { name: "m".into(), forcing, ..ModelOptions::default() };
+        serde_json::to_value(body(request, &model)).unwrap()
     }
 
     /// What every server checks: each call has its own id and exactly one result right behind.

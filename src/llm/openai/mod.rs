@@ -29,7 +29,6 @@ use super::prices::Price;
 use super::provider::{CallControl, Provider};
 use super::{Completion, Request, Sink, tokens};
 use crate::run::Usage;
-use ordered::Ordered;
 use reply::Read;
 use transport::{Bounds, Once, Watch};
 
@@ -93,12 +92,14 @@ impl OpenAi {
         let asked = Instant::now();
         let first = asked + Duration::from_millis(self.bounds.first_ms);
         let failed = Arc::new(Mutex::new(None));
+        let whole = Arc::new(Mutex::new(None));
         let once = Once {
             http: self.http.clone(),
             bounds: self.bounds,
             first,
             stream: self.model.stream,
             watch: watch.clone(),
+            whole: whole.clone(),
             failed: failed.clone(),
         };
         // The service's own error beats the client's rendering of it.
@@ -108,11 +109,12 @@ impl OpenAi {
         };
         let client = Client::build(self.http.clone(), access).with_http_service(once);
         if !self.model.stream {
-            let body: Value = client.chat().create_byot(Ordered(&body)).await.map_err(|e| (told(e), 0))?;
+            let body: Value = client.chat().create_byot(body).await.map_err(|e| (told(e), 0))?;
+            let body = whole.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or(body);
             return reply::whole(&body).map_err(|kind| (kind, 0));
         }
         let mut chunks =
-            client.chat().create_stream_byot::<_, Value>(Ordered(&body)).await.map_err(|e| (told(e), 0))?;
+            client.chat().create_stream_byot::<_, Value>(body).await.map_err(|e| (told(e), 0))?;
         let mut so_far = stream::Accumulator::default();
         let mut began = None;
         loop {

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 /// A value that is written with the properties of every schema in it in the order of its `required`;
 /// those that are not required come behind them.
+#[derive(Debug)]
 pub(super) struct Ordered<'a>(pub(super) &'a Value);
 
 impl Serialize for Ordered<'_> {

@@ -64,6 +64,8 @@ pub(super) struct Once {
     /// Whether a stream was asked for.
     pub(super) stream: bool,
     pub(super) watch: Watch,
+    /// Where a whole reply goes, since the client would read its text once more; it gets a `null`.
+    pub(super) whole: Arc<Mutex<Option<Value>>>,
     /// Where the reason goes, since the client would turn it into text.
     pub(super) failed: Arc<Mutex<Option<Kind>>>,
 }
@@ -117,11 +119,13 @@ impl Once {
         let value: Value = serde_json::from_slice(&body).map_err(|error| Kind::Malformed {
             detail: format!("{error}; content type {kind:?}; it begins {:?}", shown(&body, 80)),
         })?;
-        let body = if self.stream { format!("data: {value}\n\ndata: [DONE]\n\n") } else { value.to_string() };
         if self.stream {
             self.watch.0.store(true, Ordering::Release);
+            let body = format!("data: {value}\n\ndata: [DONE]\n\n");
+            return Ok(Response::from(http::Response::new(body)));
         }
-        Ok(Response::from(http::Response::new(body)))
+        *self.whole.lock().unwrap_or_else(PoisonError::into_inner) = Some(value);
+        Ok(Response::from(http::Response::new("null")))
     }
 
     /// A body of at most `limit` bytes; a longer one is an error, or cut if `partly`.

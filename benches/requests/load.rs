@@ -1,0 +1,99 @@
+//! Drives a subject for a while and says how fast it was.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+
+use super::subject::Subject;
+use super::{Failure, fail};
+
+/// Flows are numbered over the whole life of the process, so that none is like another.
+static NEXT: AtomicU64 = AtomicU64::new(1);
+
+/// What is driven.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct Load {
+    /// Sessions at once, each with one flow after the other.
+    pub sessions: u32,
+    /// For how long new flows begin.
+    pub millis: u64,
+    /// Flows a second, all sessions together; as many as there can be where absent.
+    pub rate: Option<f64>,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+pub struct Sample {
+    /// Flows that ended.
+    pub flows: u64,
+    /// Flows a second.
+    pub rate: f64,
+    /// Milliseconds that half of the flows took at most.
+    pub p50: f64,
+    /// Milliseconds that 99 of 100 took at most.
+    pub p99: f64,
+}
+
+/// Drives `subject`. With a rate, a flow counts from the moment at which it was to begin.
+pub async fn drive(subject: &Subject, load: Load) -> Result<Sample, Failure> {
+    let began = Instant::now();
+    let end = began + Duration::from_millis(load.millis);
+    let sessions: Vec<_> = (0..load.sessions)
+        .map(|number| {
+            let subject = subject.clone();
+            let pace = load.rate.map(|rate| Pace::new(began, rate, number, load.sessions));
+            tokio::spawn(session(subject, pace, end))
+        })
+        .collect();
+    let mut all = micros()?;
+    for session in sessions {
+        all.add(session.await??)?;
+    }
+    let took = began.elapsed();
+    let millis = |quantile: f64| all.value_at_quantile(quantile) as f64 / 1000.0;
+    Ok(Sample {
+        flows: all.len(),
+        rate: all.len() as f64 / took.as_secs_f64(),
+        p50: millis(0.5),
+        p99: millis(0.99),
+    })
+}
+
+/// When the flows of one session are to begin.
+struct Pace {
+    first: Instant,
+    every: Duration,
+}
+
+impl Pace {
+    fn new(began: Instant, rate: f64, number: u32, sessions: u32) -> Self {
+        let every = Duration::from_secs_f64(f64::from(sessions) / rate);
+        Self { first: began + every * number / sessions, every }
+    }
+}
+
+async fn session(subject: Subject, pace: Option<Pace>, end: Instant) -> Result<Histogram<u64>, Failure> {
+    let mut took = micros()?;
+    let mut round = 0;
+    loop {
+        let begin = match &pace {
+            Some(pace) => pace.first + pace.every * round,
+            None => Instant::now(),
+        };
+        if begin >= end {
+            return Ok(took);
+        }
+        if pace.is_some() {
+            tokio::time::sleep_until(begin.into()).await;
+        }
+        subject.flow(NEXT.fetch_add(1, Relaxed)).await?;
+        took.record(u64::try_from(begin.elapsed().as_micros())?)?;
+        round += 1;
+    }
+}
+
+fn micros() -> Result<Histogram<u64>, Failure> {
+    Histogram::new(3).map_err(|error| fail(error.to_string()))
+}

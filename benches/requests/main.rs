@@ -1,0 +1,68 @@
+//! How fast a request over two scenes is against a provider that answers at once, beside a bare client
+//! that makes the same calls of a model in the same order. See `benches/README.md`.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "it prints what it has measured")]
+
+mod child;
+mod flow;
+mod load;
+mod measure;
+mod provider;
+mod subject;
+mod table;
+mod usage;
+
+use std::process::ExitCode;
+
+use measure::Plan;
+
+/// Why something could not be measured.
+pub type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+fn fail(why: impl Into<String>) -> Failure {
+    why.into().into()
+}
+
+const HELP: &str = "\
+cargo bench --bench requests -- [--quick] [--rounds N] [--slice-ms N] [--only bare|library|book|server]
+  --quick      two short rounds, to see that it works
+  --rounds N   rounds of everything, 5 unless told
+  --slice-ms N how long each subject is driven in a round, 1500 unless told
+  --only NAME  drives one subject with 32 sessions for --rounds slices, for a profiler; tells its process";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let done = if arguments.first().is_some_and(|first| first == child::WORD) {
+        child::main()
+    } else {
+        plan(&arguments).and_then(|plan| plan.map_or(Ok(()), |plan| plan.carry_out()))
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn plan(arguments: &[String]) -> Result<Option<Plan>, Failure> {
+    let mut plan = Plan::default();
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        let mut value = || arguments.next().ok_or_else(|| fail(format!("{argument} needs a value")));
+        match argument.as_str() {
+            // cargo says so to every benchmark.
+            "--bench" => {}
+            "--quick" => plan = plan.quick(),
+            "--rounds" => plan.rounds = value()?.parse::<usize>()?.clamp(1, 20),
+            "--slice-ms" => plan.slice_ms = value()?.parse::<u64>()?.clamp(100, 10_000),
+            "--only" => plan.only = Some(value()?.clone()),
+            "--help" => {
+                println!("{HELP}");
+                return Ok(None);
+            }
+            other => return Err(fail(format!("{other} is not understood\n{HELP}"))),
+        }
+    }
+    Ok(Some(plan))
+}

@@ -1,0 +1,228 @@
+//! What is measured, in which order.
+
+use std::path::{Path, PathBuf};
+use std::sync::PoisonError;
+
+use tempfile::TempDir;
+use tokio::runtime::Builder;
+
+use super::child::{Child, Role};
+use super::flow::{self, Part};
+use super::load::{Load, Sample};
+use super::provider::{self, Record};
+use super::table::{self, Measured};
+use super::usage::Usage;
+use super::{Failure, fail};
+
+/// Sessions at once.
+pub const SESSIONS: [u32; 3] = [1, 32, 256];
+/// Sessions at once where parts are compared.
+pub const MANY: u32 = 32;
+/// Flows a second that are offered to all alike, far below what any of them can do.
+pub const OFFERED: f64 = 100.0;
+
+/// How much is measured.
+pub struct Plan {
+    /// Rounds of everything.
+    pub rounds: usize,
+    /// Milliseconds for which each subject is driven in a round.
+    pub slice_ms: u64,
+    /// Drive this subject only.
+    pub only: Option<String>,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Self { rounds: 5, slice_ms: 1500, only: None }
+    }
+}
+
+/// A subject with its processes.
+struct Party {
+    name: String,
+    driver: Child,
+    /// Whose time and memory count, where that is not who drives.
+    server: Option<Child>,
+    _data: Vec<TempDir>,
+}
+
+impl Party {
+    fn alone(name: &str, role: &Role, data: Vec<TempDir>) -> Result<Self, Failure> {
+        Ok(Self { name: name.to_owned(), driver: Child::start(role)?, server: None, _data: data })
+    }
+
+    fn measured(&mut self) -> &mut Child {
+        self.server.as_mut().unwrap_or(&mut self.driver)
+    }
+
+    fn run(&mut self, load: Load) -> Result<(Sample, Usage), Failure> {
+        let name = self.name.clone();
+        let mut run = || {
+            self.measured().mark()?;
+            let sample = self.driver.run(load)?;
+            Ok::<_, Failure>((sample, self.measured().usage()?))
+        };
+        run().map_err(|error| fail(format!("{name} with {} sessions: {error}", load.sessions)))
+    }
+}
+
+/// Where everything is made: the provider, and what the bare client sends.
+struct Stage {
+    provider: Child,
+    bodies: Vec<String>,
+}
+
+impl Plan {
+    /// Short, to see that it works.
+    pub fn quick(self) -> Self {
+        Self { rounds: 2, slice_ms: 400, ..self }
+    }
+
+    /// Measures, and prints the tables.
+    pub fn carry_out(self) -> Result<(), Failure> {
+        let mut stage = Stage { provider: Child::start(&Role::Provider)?, bodies: record()? };
+        if let Some(name) = &self.only {
+            return self.profile(&stage, name);
+        }
+        let mut parties = vec![stage.party("bare")?, stage.party("library")?, stage.party("server")?];
+        self.warm(&mut parties)?;
+        let mut main = Vec::new();
+        for round in 0..self.rounds {
+            eprintln!("round {} of {}", round + 1, self.rounds);
+            for sessions in SESSIONS {
+                let load = Load { sessions, millis: self.slice_ms, rate: None };
+                self.round(&mut parties, &mut stage.provider, load, &mut main)?;
+            }
+            let load = Load { sessions: MANY, millis: self.slice_ms, rate: Some(OFFERED) };
+            self.round(&mut parties, &mut stage.provider, load, &mut main)?;
+        }
+        drop(parties);
+        table::speed(&main);
+
+        let mut parties = vec![stage.party("library")?, stage.party("book")?];
+        for part in Part::ALL {
+            parties.push(stage.without(part.name(), &[part])?);
+        }
+        parties.push(stage.without("all of these", &Part::ALL)?);
+        self.warm(&mut parties)?;
+        let mut parts = Vec::new();
+        for round in 0..self.rounds {
+            eprintln!("parts: round {} of {}", round + 1, self.rounds);
+            let load = Load { sessions: MANY, millis: self.slice_ms, rate: None };
+            self.round(&mut parties, &mut stage.provider, load, &mut parts)?;
+        }
+        table::parts(&parts);
+        Ok(())
+    }
+
+    fn warm(&self, parties: &mut [Party]) -> Result<(), Failure> {
+        for party in parties {
+            for sessions in [1, 256, 32] {
+                party.driver.run(Load { sessions, millis: self.slice_ms / 4, rate: None })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Everybody once, one after the other.
+    fn round(
+        &self,
+        parties: &mut [Party],
+        provider: &mut Child,
+        load: Load,
+        all: &mut Vec<Measured>,
+    ) -> Result<(), Failure> {
+        for party in parties {
+            provider.mark()?;
+            let (sample, usage) = party.run(load)?;
+            let provider = provider.usage()?.cpu_ms;
+            all.push(Measured {
+                name: party.name.clone(),
+                sessions: load.sessions,
+                paced: load.rate.is_some(),
+                sample,
+                usage,
+                provider_ms: provider,
+            });
+        }
+        Ok(())
+    }
+
+    /// Drives one subject, for whoever looks at it with a profiler.
+    fn profile(&self, stage: &Stage, name: &str) -> Result<(), Failure> {
+        let mut party = stage.party(name)?;
+        party.driver.run(Load { sessions: MANY, millis: 500, rate: None })?;
+        println!("process {}", party.measured().id);
+        for _ in 0..self.rounds {
+            let (sample, usage) = party.run(Load { sessions: MANY, millis: self.slice_ms, rate: None })?;
+            let cpu = usage.cpu_ms * 1000.0 / sample.flows.max(1) as f64;
+            println!(
+                "{:.0} flows/s, p50 {:.1} ms, p99 {:.1} ms, {cpu:.0} µs of CPU a flow, {:.0} MiB",
+                sample.rate, sample.p50, sample.p99, usage.peak_mib
+            );
+        }
+        Ok(())
+    }
+}
+
+impl Stage {
+    fn party(&self, name: &str) -> Result<Party, Failure> {
+        let provider = self.provider.address.clone();
+        match name {
+            "bare" => Party::alone(name, &Role::Bare { provider, bodies: self.bodies.clone() }, vec![]),
+            "library" | "book" => {
+                let data = directory(&disk())?;
+                let (path, book) = (data.path().to_owned(), name == "book");
+                Party::alone(name, &Role::Library { provider, data: path, off: vec![], book }, vec![data])
+            }
+            "server" => {
+                let data = directory(&disk())?;
+                let server = Child::start(&Role::Server { provider, data: data.path().to_owned() })?;
+                let driver = Child::start(&Role::Client { server: server.address.clone() })?;
+                Ok(Party { name: name.to_owned(), driver, server: Some(server), _data: vec![data] })
+            }
+            "nothing" => self.without(name, &Part::ALL),
+            other => Err(fail(format!("there is no subject {other}"))),
+        }
+    }
+
+    /// The library without some parts.
+    fn without(&self, name: &str, off: &[Part]) -> Result<Party, Failure> {
+        let place = if off.contains(&Part::Disk) { PathBuf::from("/dev/shm") } else { disk() };
+        let data = directory(&place)?;
+        let role = Role::Library {
+            provider: self.provider.address.clone(),
+            data: data.path().to_owned(),
+            off: off.to_vec(),
+            book: false,
+        };
+        Party::alone(name, &role, vec![data])
+    }
+}
+
+/// The build directory is on a real disk, which temporary directories often are not.
+fn disk() -> PathBuf {
+    PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
+}
+
+fn directory(place: &Path) -> Result<TempDir, Failure> {
+    std::fs::create_dir_all(place)?;
+    Ok(tempfile::Builder::new().prefix("requests-").tempdir_in(place)?)
+}
+
+/// One flow of the engine, and what it sends.
+fn record() -> Result<Vec<String>, Failure> {
+    let data = directory(&disk())?;
+    let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    let bodies = Record::default();
+    runtime.block_on(async {
+        let address = provider::start(Some(bodies.clone())).await?.to_string();
+        let engine = flow::engine(flow::config(&address, data.path(), &[]))?.start().await?;
+        engine.chat(engine.request(&flow::message(1_000_000, false), None)).await?;
+        engine.stop().await?;
+        Ok::<_, Failure>(())
+    })?;
+    runtime.shutdown_background();
+    let bodies = bodies.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    Ok(bodies)
+}

@@ -1,0 +1,79 @@
+//! A changed configuration, while requests are served.
+
+use std::sync::Arc;
+
+use super::{Current, Engine, StartError, http_client, make_tables, seed, shared};
+use crate::actors::driver::store_fault;
+use crate::config::Config;
+use crate::llm::{Cache, Gateway, Guards, Limits};
+use crate::scene::Catalogue;
+
+/// A key of the configuration, and whether two configurations differ in it.
+type Fixed = (&'static str, fn(&Config, &Config) -> bool);
+
+/// What only a restart changes.
+const FIXED: [Fixed; 7] = [
+    ("server", |a, b| a.server != b.server),
+    ("auth.allow_anonymous", |a, b| a.auth.allow_anonymous != b.auth.allow_anonymous),
+    ("store", |a, b| a.store != b.store),
+    ("memory", |a, b| a.memory != b.memory),
+    ("telemetry", |a, b| a.telemetry != b.telemetry),
+    ("execution.max_queued_requests", |a, b| {
+        a.execution.max_queued_requests != b.execution.max_queued_requests
+    }),
+    ("execution.time_zone, execution.fixed_now", |a, b| {
+        (&a.execution.time_zone, a.execution.fixed_now) != (&b.execution.time_zone, b.execution.fixed_now)
+    }),
+];
+
+impl Engine {
+    /// Takes another configuration, and reads the scenes again. Runs that start from here on work with
+    /// it; those under way end with what they began with. What was spent and what is kept in the cache
+    /// stays; a changed limit of rates begins with nothing taken. Figures of scenes and models that were
+    /// not there at the start are counted as `other`.
+    ///
+    /// Gives the keys that have changed and that only a restart changes.
+    ///
+    /// # Errors
+    /// Those of [`Builder::start`](super::Builder::start). Nothing has changed then.
+    pub async fn reload(&self, config: Config) -> Result<Vec<&'static str>, StartError> {
+        let parts = &self.parts;
+        let loaded = parts.sources.load(&config);
+        if loaded.failed() {
+            return Err(StartError::Scenes(loaded.faults));
+        }
+        let before = parts.current.load_full();
+        let http = http_client(&config)?;
+        let kept = before.gateway.guards();
+        let same = before.config.cache == config.cache;
+        let cache = if same { kept.cache.clone() } else { Cache::new(&config.cache) };
+        let same = before.config.limits == config.limits && before.config.llm.models == config.llm.models;
+        let limits = if same { kept.limits.clone() } else { Limits::new(&config.limits) };
+        let budget = kept.budget.clone();
+        let guards = Guards { cache, budget: budget.clone(), limits };
+        let gateway = Gateway::new(config.llm.clone(), Arc::new(crate::llm::offline::Offline))
+            .map_err(|error| StartError::Other(error.into()))?
+            .guarded(guards);
+        make_tables(&parts.store, &loaded.scenes).await?;
+        if before.config.budget != config.budget {
+            // What was not limited so far was not added up.
+            self.system.journal.flush().await.map_err(|error| StartError::Other(store_fault(&error)))?;
+            budget.relimit(&config.budget);
+            if let Err(error) = seed(&budget, &parts.store, &parts.clock).await {
+                budget.relimit(&before.config.budget);
+                return Err(error);
+            }
+        }
+        let needs_restart = FIXED
+            .iter()
+            .filter(|(_, differs)| differs(&before.config, &config))
+            .map(|(key, _)| *key)
+            .collect();
+        let catalogue = Arc::new(Catalogue::new(loaded.scenes));
+        let current = Current { config, gateway, catalogue, http };
+        let shared = shared(parts, &current, &self.system.arbiters, &self.system.journal);
+        self.system.shared.store(Arc::new(shared));
+        parts.current.store(Arc::new(current));
+        Ok(needs_restart)
+    }
+}

@@ -1,0 +1,123 @@
+//! What erased conversations have cost: figures without a word of them.
+
+use std::collections::BTreeMap;
+
+use sqlx::sqlite::SqliteRow;
+use sqlx::{Row as _, SqliteConnection};
+
+use super::breakdown::{TOLD, read};
+use super::usage::{OF_SESSION, TELL};
+use crate::run::{SessionId, TenantId, Usage};
+
+/// A quarter of an hour, in nanoseconds.
+const QUARTER: i64 = 900_000_000_000;
+
+/// Keeps the figures of a conversation that is about to be erased.
+pub(super) async fn keep_usage(
+    tx: &mut SqliteConnection,
+    tenant: &TenantId,
+    session: &SessionId,
+) -> Result<(), sqlx::Error> {
+    let sql = format!("SELECT {TOLD} FROM journal WHERE {TELL} AND {OF_SESSION}");
+    let rows: Vec<SqliteRow> = sqlx::query(sqlx::AssertSqlSafe(sql))
+        .bind(tenant.as_str())
+        .bind(session.as_str())
+        .fetch_all(&mut *tx)
+        .await?;
+    let mut sums: BTreeMap<(i64, String, String), Usage> = BTreeMap::new();
+    for row in &rows {
+        let at: i64 = row.try_get("at")?;
+        for attempt in read(row)? {
+            *sums.entry((at - at.rem_euclid(QUARTER), attempt.model, attempt.purpose)).or_default() +=
+                attempt.usage;
+        }
+    }
+    for ((at, model, purpose), sum) in sums {
+        sqlx::query(
+            "INSERT INTO erased_usage (tenant, at, model, purpose, calls, input_tokens, cached_input_tokens, \
+             output_tokens, cost_nano_usd) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) \
+             ON CONFLICT (tenant, at, model, purpose) DO UPDATE SET calls = calls + excluded.calls, \
+             input_tokens = input_tokens + excluded.input_tokens, \
+             cached_input_tokens = cached_input_tokens + excluded.cached_input_tokens, \
+             output_tokens = output_tokens + excluded.output_tokens, \
+             cost_nano_usd = cost_nano_usd + excluded.cost_nano_usd",
+        )
+        .bind(tenant.as_str())
+        .bind(at)
+        .bind(model)
+        .bind(purpose)
+        .bind(i64::from(sum.calls))
+        .bind(number(sum.input_tokens))
+        .bind(number(sum.cached_input_tokens))
+        .bind(number(sum.output_tokens))
+        .bind(number(sum.cost_nano_usd))
+        .execute(&mut *tx)
+        .await?;
+    }
+    Ok(())
+}
+
+fn number(figure: u64) -> i64 {
+    i64::try_from(figure).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::tz::TimeZone;
+
+    use super::super::Record;
+    use super::super::tests::{envelope, event, open, run_id, session, tenant};
+    use crate::run::{Attempt, Event, Fault, RunStatus, SessionEvent, Usage};
+
+    #[tokio::test]
+    async fn what_an_erased_conversation_has_cost_still_counts() {
+        let tmp = tempfile::tempdir().unwrap();
+        let store = open(tmp.path()).await;
+        let usage = Usage { calls: 1, input_tokens: 10, cost_nano_usd: 7, ..Usage::default() };
+        let attempt = |purpose: &str| Attempt {
+            model: "main".to_owned(),
+            purpose: purpose.to_owned(),
+            usage,
+            ..Attempt::default()
+        };
+        let mut expected = Usage::default();
+        for n in 1..=3 {
+            let failed = Event::ModelFailed {
+                call: 1,
+                error: Fault::new("x", "y"),
+                usage,
+                millis: 0,
+                attempts: vec![attempt("plan")],
+            };
+            let end = Event::RunCompleted { status: RunStatus::Completed };
+            let summary = SessionEvent::SummaryFailed {
+                error: Fault::new("x", "y"),
+                usage,
+                attempts: vec![attempt("summary")],
+            };
+            let group = [
+                Record::Run(event(n, 1)),
+                Record::Run(envelope(Some(run_id(n)), "s1", 2, failed)),
+                Record::Run(envelope(Some(run_id(n)), "s1", 3, end)),
+                Record::Session(envelope(None, "s1", 1, summary)),
+            ];
+            store.write(&[group.map(|record| record.row().unwrap()).into()]).await.unwrap();
+            expected += usage;
+            expected += usage;
+            let before = store.usage(None, None).await.unwrap();
+            assert_eq!(before[&tenant()], expected);
+            let rows = store.usage_breakdown(&tenant(), None, None, &TimeZone::UTC).await.unwrap();
+            let lines: Vec<_> = rows.iter().map(|row| (row.purpose.as_str(), row.calls)).collect();
+            assert_eq!(lines, [("plan", n as u64), ("summary", n as u64)]);
+            assert!(store.erase_session(&tenant(), &session("s1")).await.unwrap());
+            assert_eq!(store.usage_breakdown(&tenant(), None, None, &TimeZone::UTC).await.unwrap(), rows);
+            assert_eq!(store.usage(None, None).await.unwrap(), before);
+            assert_eq!(store.session_usage(&tenant(), &session("s1")).await.unwrap(), Usage::default());
+        }
+        let at = event(1, 2).at;
+        let day = jiff::SignedDuration::from_hours(24);
+        assert_eq!(store.usage(Some(at - day), Some(at)).await.unwrap()[&tenant()], expected);
+        assert!(store.usage(Some(at + day), None).await.unwrap().is_empty());
+        assert!(store.usage(None, Some(at - day)).await.unwrap().is_empty());
+    }
+}

@@ -1,0 +1,388 @@
+//! What operations get with the program: every panel of the dashboard shows something that is emitted,
+//! and every alert can ring.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proscenium::run::Effect;
+use proscenium::scene::{Scene, SceneTool};
+use proscenium::tools::{ToolContext, ToolError};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::server_api::ask;
+use crate::support::dashboard::{Dashboard, shipped};
+use crate::support::exposition::{read, sum};
+use crate::support::planner_engine::{Asked, asked, enough, has_results, more, plan, step};
+use crate::support::prometheus::{Prometheus, is_installed, promtool};
+use crate::support::promql::{Emitted, family, names};
+use crate::support::served::Events;
+use crate::support::{Gate, Scripted, ScriptedCall, ScriptedLlm, Served, Setup, section};
+
+/// `$__rate_interval` for two scrapes a second: it holds the whole load.
+const INTERVAL: &str = "40s";
+
+/// Panels that show nothing but zero, each with why nothing of it is part of the load.
+const ZERO: [(&str, &str); 1] =
+    [("Runs carried on after a restart", "no server was started again over runs under way")];
+
+/// Values that expressions ask for and the load has no occasion for.
+const UNSEEN: [(&str, &str); 1] = [(
+    "proscenium_plans_total kind=fallback",
+    "the embedded rules do not plan here, so that requests without a plan are seen",
+)];
+
+/// Metrics that no panel shows, each with why.
+const NOT_SHOWN: [(&str, &str); 0] = [];
+
+#[derive(Deserialize)]
+struct Alerts {
+    groups: Vec<Group>,
+}
+
+#[derive(Deserialize)]
+struct Group {
+    rules: Vec<Rule>,
+}
+
+#[derive(Deserialize)]
+struct Rule {
+    alert: String,
+    expr: String,
+    #[serde(rename = "for")]
+    lasts: String,
+    labels: BTreeMap<String, String>,
+    annotations: BTreeMap<String, String>,
+}
+
+fn alerts() -> Vec<Rule> {
+    let alerts: Alerts = serde_norway::from_str(&shipped("config/alerts.yml")).unwrap();
+    alerts.groups.into_iter().flat_map(|group| group.rules).collect()
+}
+
+#[test]
+fn the_dashboard_can_be_read_by_whoever_opens_it() {
+    let dashboard = Dashboard::shipped();
+    let whole = &dashboard.0;
+    assert_eq!((&whole["uid"], &whole["title"]), (&json!("proscenium"), &json!("Proscenium")));
+    assert!(whole["schemaVersion"].as_u64() >= Some(39) && whole["id"].is_null());
+    assert_eq!(dashboard.rows(), ["Requests", "Scenes and plans", "Models and money", "Inside"]);
+    let source = &whole["templating"]["list"][0];
+    assert_eq!(source["name"], "datasource");
+    assert_eq!((&source["type"], &source["query"]), (&json!("datasource"), &json!("prometheus")));
+    let ours = json!({"type": "prometheus", "uid": "${datasource}"});
+    let (mut ids, mut cells) = (BTreeSet::new(), BTreeSet::new());
+    for panel in dashboard.panels() {
+        assert!(ids.insert(panel["id"].as_u64().unwrap()), "an id twice: {panel:#}");
+        let at = |key: &str| panel["gridPos"][key].as_u64().unwrap();
+        assert!(at("x") + at("w") <= 24, "{panel:#}");
+        for cell in
+            (at("x")..at("x") + at("w")).flat_map(|x| (at("y")..at("y") + at("h")).map(move |y| (x, y)))
+        {
+            assert!(cells.insert(cell), "it lies on another: {panel:#}");
+        }
+        if panel["type"] == "row" {
+            continue;
+        }
+        assert!(panel["description"].as_str().unwrap().ends_with('.'), "a sentence: {panel:#}");
+        assert!(!panel["fieldConfig"]["defaults"]["unit"].as_str().unwrap().is_empty(), "{panel:#}");
+        let targets = panel["targets"].as_array().unwrap();
+        assert!(panel["datasource"] == ours && targets.iter().all(|target| target["datasource"] == ours));
+        let refs: BTreeSet<&str> = targets.iter().map(|target| target["refId"].as_str().unwrap()).collect();
+        assert_eq!(refs.len(), targets.len(), "{panel:#}");
+    }
+    for target in dashboard.targets() {
+        let kept = names(&target.expr("1m", "1h")).labels;
+        let shown = target.legend.split("{{").skip(1).map(|rest| rest.split("}}").next().unwrap().trim());
+        assert!(
+            !target.legend.is_empty() && shown.into_iter().all(|label| kept.contains(label)),
+            "{target:?}"
+        );
+        assert!(target.expr.contains("instance=~\"$instance\""), "not of the chosen server: {target:?}");
+        assert!(!target.expr.contains("rate(") || target.expr.contains("[$__rate_interval]"), "{target:?}");
+    }
+}
+
+#[test]
+fn alerts_and_scrape_are_what_promtool_wants_and_each_alert_has_a_test_in_which_it_rings() {
+    let tests: Value = serde_norway::from_str(&shipped("config/alerts_test.yml")).unwrap();
+    let cases = tests["tests"].as_array().unwrap().iter();
+    let cases = cases.flat_map(|test| test["alert_rule_test"].as_array().unwrap());
+    let rings = |alert: &str| {
+        let rings = |case: &&Value| case["alertname"] == alert && case.get("exp_alerts").is_some();
+        cases.clone().any(|case| rings(&case))
+    };
+    for rule in alerts() {
+        let Rule { alert, lasts, labels, annotations, .. } = &rule;
+        assert!(rings(alert), "{alert} rings in no test");
+        assert!(
+            !lasts.is_empty() && ["critical", "warning"].contains(&labels["severity"].as_str()),
+            "{alert}"
+        );
+        assert!(!annotations["summary"].is_empty(), "{alert}");
+        assert!(annotations["description"].trim_end().ends_with(['.', ')']), "{alert}");
+    }
+    if !is_installed() {
+        return;
+    }
+    let config = promtool(&["check", "config", "prometheus.yml"]);
+    assert!(config.contains("1 rule files found"), "{config}");
+    promtool(&["check", "rules", "alerts.yml"]);
+    promtool(&["test", "rules", "alerts_test.yml"]);
+}
+
+/// A scene whose tools do as they are told.
+fn shop() -> Scene {
+    #[derive(Deserialize, schemars::JsonSchema)]
+    struct Thing {
+        /// What it is.
+        thing: String,
+    }
+    let work = |thing: Thing, _: ToolContext| async move {
+        match thing.thing.as_str() {
+            "broken" => Err(ToolError::failed("shop.broken", "it is broken")),
+            "lost" => Err(ToolError::unknown("shop.lost", "nobody knows")),
+            thing => Ok(json!({"thing": thing})),
+        }
+    };
+    Scene::builder("Shop")
+        .description("Things to look at and to buy.")
+        .instructions("Look at them, or buy them.")
+        .tool(SceneTool::native("Look", "Looks at a thing.", Effect::Read, work))
+        .tool(SceneTool::native("Buy", "Buys a thing.", Effect::Write, work))
+        .build()
+        .unwrap()
+}
+
+/// | request | what happens |
+/// | --- | --- |
+/// | `hello` | no scene; the plan is kept from the second time on |
+/// | `buy` | a look, one that is shared and one that fails; then, planned anew, a write |
+/// | `lose` | a write of which nobody knows whether it was done |
+/// | `fail` | the first model refuses, and so does the next one, until its limit does |
+/// | `spend` | the plan costs nearly all that a conversation may spend |
+/// | `wait 0`, `wait 1` | the answer is `asked` for and comes when `go` opens |
+struct Load {
+    served: Served,
+    llm: [ScriptedLlm; 3],
+    gates: [[Gate; 2]; 2],
+}
+
+impl Load {
+    async fn start() -> Self {
+        let gates = [[Gate::closed(), Gate::closed()], [Gate::closed(), Gate::closed()]];
+        let waits = gates.clone();
+        let main = ScriptedLlm::start(move |request, _| {
+            let words = section(request, "request").unwrap_or_default();
+            match words.strip_prefix("wait ").map(|nth| &waits[nth.parse::<usize>().unwrap()]) {
+                Some([asked_for, go]) if asked(request) == Asked::Answer => {
+                    asked_for.open();
+                    reply(request, &words).held(go)
+                }
+                _ => reply(request, &words),
+            }
+        });
+        let [spare, dead] = [400, 503].map(|code| ScriptedLlm::sequence([Scripted::status(code)]));
+        let price = "input_usd_per_million=1.0,cached_input_usd_per_million=0.5,output_usd_per_million=10.0";
+        let model = |name: &str, llm: &ScriptedLlm, more: &str| {
+            format!("{{name={name:?},base_url={:?}{more}}}", llm.base_url())
+        };
+        let models = [
+            model("main", &main, &format!(",stream=true,{price}")),
+            model("spare", &spare, &format!(",{price}")),
+            model("dead", &dead, ""),
+        ];
+        let setup = Setup::offline()
+            .alone()
+            .scene(shop())
+            .set("llm.models", format!("[{}]", models.join(",")))
+            .set("llm.purposes.plan", "[\"main\",\"spare\"]")
+            .set("llm.purposes.answer", "[\"dead\",\"main\"]")
+            .set("llm.max_attempts", 1)
+            .set("llm.backoff_ms", 1)
+            .set("llm.breaker.failures", 2)
+            .set("llm.breaker.pause_ms", 3_600_000)
+            .set("planning.fallback_enabled", false)
+            .set("limits.models.spare.requests_per_minute", 2)
+            .set("limits.max_wait_ms", 0)
+            .set("budget.session_usd", 0.5)
+            .set("budget.run_usd", 10)
+            .set("budget.tenant_usd", 1000)
+            .set("budget.day_usd", 100)
+            .set("execution.max_queued_requests", 1);
+        Self { served: Served::start(setup).await, llm: [main, spare, dead], gates }
+    }
+
+    /// A request to its end, and the code of its error, if it has one.
+    async fn say(&self, session: &str, words: &str) -> Option<String> {
+        let reply = self.served.post("/api/chat", &in_session(session, words)).await;
+        reply.json()["code"].as_str().map(str::to_owned)
+    }
+
+    /// All of it once, until Prometheus has seen it.
+    async fn round(&self, nth: usize, prometheus: &Prometheus) {
+        let mut codes = BTreeSet::new();
+        let words = ["hello", "fail", "buy", "lose", "hello", "fail", "buy", "hello", "fail"];
+        for (n, words) in words.into_iter().enumerate() {
+            codes.extend(self.say(&format!("{nth}-{n}"), words).await);
+        }
+        for n in 0..2 {
+            codes.extend(self.say("spender", &format!("spend {nth}{n}")).await);
+        }
+        for code in ["limits.exceeded", "budget.exceeded"] {
+            assert!(codes.contains(code), "{codes:?}");
+        }
+        let [asked_for, go] = &self.gates[nth];
+        let send = |words: String| {
+            let mut body = in_session(&format!("busy-{nth}"), &words);
+            body["stream"] = json!(true);
+            self.served.request("POST", "/api/chat").json(&body).send()
+        };
+        let held = send(format!("wait {nth}")).await.unwrap();
+        asked_for.passed().await;
+        let queued = send("hello".to_owned()).await.unwrap();
+        let refused = send("hello".to_owned()).await.unwrap();
+        assert_eq!(refused.status(), 429);
+        prometheus.until("proscenium_runs_in_flight{state=\"queued\"}", |runs| runs > 0.0).await;
+        go.open();
+        for response in [held, queued] {
+            let mut events = Events::of(response);
+            while events.next().await.is_some() {}
+        }
+        // What has happened is what Prometheus has seen.
+        let ended = sum(&self.series().await, "proscenium_requests_total", &[]);
+        prometheus.until("sum(proscenium_requests_total)", |seen| seen == ended).await;
+    }
+
+    async fn series(&self) -> crate::support::exposition::Series {
+        read(&self.served.get("/metrics").await.body)
+    }
+}
+
+fn in_session(session: &str, words: &str) -> Value {
+    let mut body = ask(words);
+    body["session_id"] = json!(session);
+    body
+}
+
+/// What the first model replies.
+fn reply(request: &Value, words: &str) -> Scripted {
+    let executed = section(request, "executed").unwrap_or_default();
+    let calls = |calls: &[(&str, &str)]| {
+        let call = |(name, thing): &(&str, &str)| {
+            let arguments = json!({"thing": thing}).to_string();
+            ScriptedCall { id: "call_0".to_owned(), name: (*name).to_owned(), arguments }
+        };
+        Scripted::Calls { text: String::new(), calls: calls.iter().map(call).collect() }
+    };
+    match (asked(request), words) {
+        (Asked::Plan, "fail") => Scripted::status(400),
+        (Asked::Plan, "buy") if executed.is_empty() => {
+            Scripted::forced(request, plan(json!([step(1, "Shop", &["Look"], json!(null))])))
+        }
+        (Asked::Plan, "buy") => Scripted::forced(request, plan(json!([step(2, "Shop", &["Buy"], json!(1))])))
+            .metered(900, 300, 40),
+        (Asked::Plan, "lose") => {
+            Scripted::forced(request, plan(json!([step(1, "Shop", &["Buy"], json!(null))])))
+        }
+        // Cached tokens are cheaper; together 0.485 USD.
+        (Asked::Plan, words) if words.starts_with("spend") => {
+            Scripted::forced(request, plan(json!([]))).metered(500_000, 30_000, 0)
+        }
+        (Asked::Plan, _) => Scripted::forced(request, plan(json!([]))),
+        (Asked::Scene, _) if has_results(request) => Scripted::Text("That was it.".to_owned()),
+        (Asked::Scene, "lose") => calls(&[("Buy", "lost")]),
+        (Asked::Scene, _) if section(request, "expected_tools").unwrap_or_default().contains("Buy") => {
+            calls(&[("Buy", "lamp")])
+        }
+        (Asked::Scene, _) => {
+            calls(&[("Look", "lamp"), ("Look", "lamp"), ("Look", "broken"), ("Steal", "lamp")])
+        }
+        (Asked::Check, "buy") if executed.lines().count() < 2 => {
+            Scripted::forced(request, more("the lamp itself"))
+        }
+        (Asked::Check, _) => Scripted::forced(request, enough()),
+        (Asked::Answer, _) => Scripted::Text("Good day.".to_owned()),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_panel_shows_something_that_a_server_under_a_little_load_emits() {
+    if !is_installed() {
+        return;
+    }
+    let load = Load::start().await;
+    let prometheus = Prometheus::scraping(&load.served.addr().to_string());
+    // What is counted from the start is seen at zero.
+    prometheus.until("sum(proscenium_requests_total)", |seen| seen == 0.0).await;
+    // What appears with its first count is seen to grow in the second round.
+    for nth in 0..2 {
+        load.round(nth, &prometheus).await;
+    }
+    let emitted = Emitted::of(&load.series().await);
+    let (mut faults, mut unseen) = (Vec::new(), BTreeSet::new());
+    let mut shown: BTreeSet<String> = BTreeSet::new();
+    for target in Dashboard::shipped().targets() {
+        let expr = target.expr(INTERVAL, "1m");
+        let mut fault = |what: String| {
+            let (row, panel, legend) = (&target.row, &target.panel, &target.legend);
+            faults.push(format!("{row} / {panel} / {legend}: {what}\n  {expr}"));
+        };
+        emitted.faults(&expr, &mut unseen).into_iter().for_each(&mut fault);
+        shown.extend(names(&expr).metrics.iter().map(|(metric, _)| family(metric).to_owned()));
+        let zero = ZERO.iter().any(|(panel, _)| *panel == target.panel);
+        match prometheus.lately(&expr).await {
+            Err(error) => fault(error),
+            Ok(values) if !values.iter().any(|value| value.is_finite()) => {
+                fault(format!("nothing: {values:?}"))
+            }
+            Ok(values) if zero != values.iter().all(|value| *value == 0.0 || value.is_nan()) => {
+                fault(if zero { "is not zero as listed" } else { "is always zero" }.to_owned());
+            }
+            Ok(_) => {}
+        }
+    }
+    for rule in alerts() {
+        for fault in emitted.faults(&rule.expr, &mut unseen) {
+            faults.push(format!("{}: {fault}\n  {}", rule.alert, rule.expr));
+        }
+    }
+    let listed = BTreeSet::from_iter(UNSEEN.map(|(value, _)| value.to_owned()));
+    let strange = listed.symmetric_difference(&unseen);
+    faults.extend(strange.map(|value| format!("{value}: never seen, or listed and seen")));
+    let hidden = BTreeSet::from_iter(NOT_SHOWN.map(|(metric, _)| metric.to_owned()));
+    let families = emitted.families().into_iter().map(str::to_owned).collect::<BTreeSet<_>>();
+    let both = &hidden | &shown;
+    faults.extend(
+        families.symmetric_difference(&both).map(|metric| format!("{metric}: shown nowhere, or no metric")),
+    );
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+
+    the_choice_of_a_server_offers_it(&prometheus, &load).await;
+    every_alert_is_evaluated(&prometheus).await;
+    assert!(load.llm.iter().all(|llm| llm.count() > 0));
+}
+
+async fn the_choice_of_a_server_offers_it(prometheus: &Prometheus, load: &Load) {
+    let dashboard = Dashboard::shipped();
+    let variable = &dashboard.0["templating"]["list"][1];
+    let query = variable["query"]["query"].as_str().unwrap();
+    let inside = query.strip_prefix("label_values(").and_then(|rest| rest.strip_suffix(')')).unwrap();
+    let (metric, label) = inside.split_once(", ").unwrap();
+    assert_eq!(variable["name"], label);
+    let values = prometheus.api(&format!("label/{label}/values"), &[("match[]", metric)]).await.unwrap();
+    assert_eq!(values, json!([load.served.addr().to_string()]));
+}
+
+async fn every_alert_is_evaluated(prometheus: &Prometheus) {
+    let rules = prometheus.api("rules", &[]).await.unwrap();
+    let groups = rules["groups"].as_array().unwrap().iter();
+    let rules: Vec<&Value> = groups.flat_map(|group| group["rules"].as_array().unwrap()).collect();
+    assert_eq!(rules.len(), alerts().len());
+    for rule in rules {
+        assert_eq!(rule["health"], "ok", "{rule:#}");
+        let rings = rule["state"] == "firing";
+        // They wait for no time at all, and the load has what they are for.
+        let expected = rule["name"] == "ProsceniumWriteUnknown";
+        assert_eq!(rings, expected, "{rule:#}");
+    }
+}
