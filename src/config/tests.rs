@@ -167,7 +167,7 @@ temperature = 2.5
 out_of_scope = "refuse"
 reader = "tolerent"
 
-[server]
+[gateway]
 port = 8080
 
 [execution]
@@ -221,8 +221,8 @@ dinner = ["a"]
       help: the choices are "answer", "decline"
     site.toml:11: error[config.value]: `planning.reader` = `tolerent` is not one of its choices
       help: did you mean "tolerant"? The choices are "tolerant", "strict"
-    site.toml:13: error[config.unknown_key]: there is no key `server`
-      help: remove it; sections are auth, budget, cache, execution, limits, llm, memory, planning, scenes, store, telemetry
+    site.toml:13: error[config.unknown_key]: there is no key `gateway`
+      help: remove it; sections are auth, budget, cache, execution, limits, llm, memory, planning, scenes, server, store, telemetry
     site.toml:17: error[config.value]: `execution.time_zone` = `Europe/Roma` is no time zone: failed to find time zone `Europe/Roma` in time zone database
       help: did you mean `Europe/Rome`?
     site.toml:18: error[config.value]: `execution.fixed_now` = `yesterday` does not fit: failed to parse four digit integer as year: invalid digit, expected 0-9 but got y

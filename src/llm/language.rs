@@ -1,5 +1,23 @@
 //! Which language a text is in.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+/// What each word of the lists tells: for each language, in their order, 1 where it is frequent and 2 more
+/// where it is sure.
+static INDEX: LazyLock<HashMap<&'static str, [u32; WORDS.len()]>> = LazyLock::new(|| {
+    let mut index = HashMap::<_, [u32; WORDS.len()]>::new();
+    for (lists, worth) in [(WORDS, 1), (SURE, 2)] {
+        for (language, (_, list)) in lists.iter().enumerate() {
+            for word in list.split_whitespace() {
+                // A word that stands twice in a list tells no more; bits are not added twice.
+                index.entry(word).or_default()[language] |= worth;
+            }
+        }
+    }
+    index
+});
+
 /// Words that are frequent and telling, by language. A word in several lists counts for each.
 const WORDS: &[(&str, &str)] = &[
     (
@@ -68,40 +86,38 @@ pub fn detect(text: &str) -> Option<&'static str> {
     if words.is_empty() {
         return None;
     }
-    let has = |list: &str, word: &str| list.split_whitespace().any(|w| w == word);
-    let mut scores: Vec<(&'static str, u32)> = WORDS
-        .iter()
-        .zip(SURE)
-        .map(|((code, common), (_, sure))| {
-            let score = words.iter().map(|w| u32::from(has(common, w)) + 2 * u32::from(has(sure, w))).sum();
-            (*code, score)
-        })
-        .collect();
+    let mut scores: Vec<(&'static str, u32)> = WORDS.iter().map(|(code, _)| (*code, 0)).collect();
+    for telling in words.iter().filter_map(|word| INDEX.get(word)) {
+        for ((_, score), worth) in scores.iter_mut().zip(telling) {
+            *score += worth;
+        }
+    }
     // Stable: where two are equal, the order of the list decides who is first.
     scores.sort_by_key(|s| std::cmp::Reverse(s.1));
     let (best, second) = match scores.as_slice() {
         [best, second, ..] => (*best, *second),
         _ => return None,
     };
-    let other = whatlang::detect(text).filter(|_| text.chars().count() >= 12);
-    let code = other.as_ref().and_then(|info| iso(info.lang()));
+    // By its letters, which takes long: only where the words do not tell.
+    let by_letters = || {
+        let info = Some(text).filter(|text| text.chars().count() >= 12).and_then(whatlang::detect)?;
+        Some((iso(info.lang())?, info.is_reliable()))
+    };
+    let surely = || by_letters().filter(|(_, is_reliable)| *is_reliable).map(|(code, _)| code);
     if best.1 > second.1 && (best.1 >= 2 || words.len() <= 2 || best.1 * 3 >= words.len() as u32) {
         // A text in a language without a list shares a few short words with the listed ones.
         let covered = best.1 as usize * 4 >= words.len();
-        return if covered {
-            Some(best.0)
-        } else {
-            code.filter(|_| other.is_some_and(|i| i.is_reliable())).or(Some(best.0))
-        };
+        return if covered { Some(best.0) } else { surely().or(Some(best.0)) };
     }
     if best.1 > 0 && best.1 == second.1 {
+        let code = by_letters().map(|(code, _)| code);
         if let Some(code) = code.filter(|c| scores.iter().any(|s| s.0 == *c && s.1 == best.1)) {
             // Short texts fool a count of letters; there the list's order is the better guess.
             return if words.len() <= 3 { Some(best.0) } else { Some(code) };
         }
         return Some(best.0).filter(|_| best.1 >= 2);
     }
-    code.filter(|_| other.is_some_and(|info| info.is_reliable()))
+    surely()
 }
 
 fn iso(lang: whatlang::Lang) -> Option<&'static str> {

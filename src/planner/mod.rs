@@ -4,6 +4,7 @@
 //! **Invariant:** pure. Prompts are functions of a run's state and the catalogue; reading a reply
 //! gives exactly one event. Who sends them is `actors`' matter.
 
+mod executed;
 mod founded;
 mod prompt;
 mod read;

@@ -2,7 +2,7 @@
 
 use jiff::civil::Date;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::founded::{days_said, found_by, unfounded};
 use super::prompt::{grounds, offered};
@@ -221,7 +221,7 @@ fn read_scene(
             continue;
         }
         let ordinal = state.next_call() + calls.len() as u32;
-        calls.push(read_call(scene, step, one, ordinal));
+        calls.push(read_call(state, scene, step, one, ordinal));
     }
     if calls.is_empty() && question.is_none() {
         let found = step.calls.iter().any(|c| matches!(state.outcome(*c), Some(Outcome::Ok { .. })));
@@ -311,31 +311,27 @@ fn read_unsaid(
         return Ok(None);
     };
     said.retain(|_, value| !value.is_null() && value.as_str().is_none_or(|text| !text.trim().is_empty()));
-    if tool.effect == Effect::Write {
-        let days = days_said(state);
-        let shown = found_by(state, &step.step.scene_name);
-        let made_up = |name: &String, value: &Value| {
-            let is_day =
-                tool.parameters.pointer(&format!("/properties/{name}/format")) == Some(&"date".into());
-            let day = value.as_str().filter(|_| is_day).and_then(|text| text.parse::<Date>().ok());
-            day.is_some_and(|day| !days.contains(&day) && !shown.contains(&day.to_string()))
-        };
-        let wrong: Vec<String> =
-            said.iter().filter(|(name, value)| made_up(name, value)).map(|(name, _)| name.clone()).collect();
-        if !wrong.is_empty() && !days.is_empty() && !was_rejected(state, step, UNSAID) {
-            let days: Vec<String> = days.iter().map(Date::to_string).collect();
-            let what = format!(
-                "{}: the user did not say that day. The days that were said: {}. Write null where it is none of them",
-                wrong.join(", "),
-                days.join(", ")
-            );
-            return Err(vec![Problem::new(UNSAID, what)]);
-        }
-        said.retain(|name, _| !wrong.contains(name));
+    let wrong =
+        if tool.effect == Effect::Write { days_made_up(state, step, tool, &said) } else { Vec::new() };
+    let days = days_said(state);
+    if !wrong.is_empty() && !days.is_empty() && !was_rejected(state, step, UNSAID) {
+        let days: Vec<String> = days.iter().map(Date::to_string).collect();
+        let what = format!(
+            "{}: the user did not say that day. The days that were said: {}. Write null where it is none of them",
+            wrong.join(", "),
+            days.join(", ")
+        );
+        return Err(vec![Problem::new(UNSAID, what)]);
     }
+    said.retain(|name, _| !wrong.contains(name));
     let required = tool.parameters.get("required").and_then(Value::as_array).into_iter().flatten();
-    let missing: Vec<&str> =
-        required.filter_map(Value::as_str).filter(|name| !said.contains_key(*name)).collect();
+    let required = required.filter_map(Value::as_str).filter(|name| !said.contains_key(*name));
+    let mut missing: Vec<&str> = required.collect();
+    for name in &wrong {
+        if !missing.contains(&name.as_str()) {
+            missing.push(name);
+        }
+    }
     if missing.is_empty() {
         return Ok(None);
     }
@@ -346,6 +342,49 @@ fn read_unsaid(
         missing: missing.into_iter().map(str::to_owned).collect(),
         known: Value::Object(said),
     }))
+}
+
+/// Why a write is not made all of whose days are others than those that were said. Where one of them
+/// was said, another may have been reckoned from it; where no day was said that the rules can read, it
+/// cannot be told.
+fn on_other_days(state: &RunState, step: &StepState, tool: &SceneTool, arguments: &Value) -> Option<Fault> {
+    let arguments = arguments.as_object().filter(|_| tool.effect == Effect::Write)?;
+    let said = days_said(state);
+    let wrong = days_made_up(state, step, tool, arguments);
+    let days = arguments.iter().filter(|(name, value)| day_of(tool, name, value).is_some()).count();
+    if said.is_empty() || wrong.is_empty() || wrong.len() < days {
+        return None;
+    }
+    let said: Vec<String> = said.iter().map(Date::to_string).collect();
+    let message = format!(
+        "{} was not called: the user said none of the days in {}. The days that were said: {}. Call it with those, \
+         or call {ASK_USER}",
+        tool.name,
+        wrong.join(", "),
+        said.join(", ")
+    );
+    Some(Fault::new("tool.other_days", message))
+}
+
+/// The day that an argument is.
+fn day_of(tool: &SceneTool, name: &str, value: &Value) -> Option<Date> {
+    let schema = tool.parameters.get("properties").and_then(|all| all.get(name))?;
+    value.as_str().filter(|_| schema["format"] == "date")?.parse().ok()
+}
+
+/// The arguments that are days which neither the user said nor the scene's own tools found.
+fn days_made_up(
+    state: &RunState,
+    step: &StepState,
+    tool: &SceneTool,
+    arguments: &Map<String, Value>,
+) -> Vec<String> {
+    let said = days_said(state);
+    let found = found_by(state, &step.step.scene_name);
+    let made_up = |(name, value): &(&String, &Value)| {
+        day_of(tool, name, value).is_some_and(|day| !said.contains(&day) && !found.contains(&day.to_string()))
+    };
+    arguments.iter().filter(made_up).map(|(name, _)| name.clone()).collect()
 }
 
 /// Whether a reply to the question that is due was rejected with this code.
@@ -376,7 +415,13 @@ fn read_question(call: &ReplyCall) -> Result<Question, Vec<Problem>> {
     Ok(Question { text: question, tool: text("tool"), missing, known })
 }
 
-fn read_call(scene: &Scene, step: &StepState, written: &ReplyCall, call: u32) -> RequestedCall {
+fn read_call(
+    state: &RunState,
+    scene: &Scene,
+    step: &StepState,
+    written: &ReplyCall,
+    call: u32,
+) -> RequestedCall {
     // Some models write names in another case or with an argument list behind them.
     let bare = written.name.split('(').next().unwrap_or("").trim();
     let tool = scene.tool(bare).or_else(|| scene.tools.iter().find(|t| t.name.eq_ignore_ascii_case(bare)));
@@ -396,7 +441,10 @@ fn read_call(scene: &Scene, step: &StepState, written: &ReplyCall, call: u32) ->
     };
     let is_offered = offered(scene, step).any(|t| t.name == tool.name);
     let (arguments, problem) = match arguments::check(tool, &written.arguments) {
-        Ok(arguments) if is_offered => (arguments, None),
+        Ok(arguments) if is_offered => {
+            let problem = on_other_days(state, step, tool, &arguments);
+            (arguments, problem)
+        }
         Ok(arguments) => {
             let message = format!(
                 "{} changes something and the plan does not expect it in this step: it was not called",

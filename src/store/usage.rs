@@ -80,7 +80,8 @@ impl Store {
 
 /// A bound in the database's numbers. A time that 64 bits cannot hold is far outside any journal.
 pub(super) fn bound(at: Option<Timestamp>, none: i64) -> i64 {
-    at.map_or(none, |at| i64::try_from(at.as_nanosecond()).unwrap_or(none))
+    let far = |nanos: i128| if nanos < 0 { i64::MIN } else { i64::MAX };
+    at.map_or(none, |at| i64::try_from(at.as_nanosecond()).unwrap_or_else(|_| far(at.as_nanosecond())))
 }
 
 fn sums(row: &SqliteRow) -> Result<Usage, sqlx::Error> {

@@ -4,6 +4,9 @@
 use std::path::Path;
 use std::process::Command;
 
+/// What `tests/python/run` ends with where the Python packages cannot be had.
+const NO_ENVIRONMENT: i32 = 75;
+
 #[test]
 fn the_official_client_and_a_fuzzer_find_what_they_expect() {
     let has_python = Command::new("python3").arg("--version").output().is_ok_and(|ran| ran.status.success());
@@ -19,5 +22,10 @@ fn the_official_client_and_a_fuzzer_find_what_they_expect() {
         .output()
         .unwrap();
     let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    // Where it has to run, it runs or fails; elsewhere the network may be away.
+    if ran.status.code() == Some(NO_ENVIRONMENT) && std::env::var_os("CI").is_none() {
+        eprintln!("skipped: {}", said(&ran.stderr));
+        return;
+    }
     assert!(ran.status.success(), "{}\n{}", said(&ran.stdout), said(&ran.stderr));
 }

@@ -139,3 +139,12 @@ async fn a_run_whose_scene_read_in_place_of_its_write_is_not_called_complete() {
     let check = server.requests().into_iter().find(|r| forced_tool(r) == Some("CheckContinuation")).unwrap();
     assert!(section(&check, "executed").unwrap().contains(r#""not_called":["MakeRequest"]"#));
 }
+
+#[tokio::test]
+async fn a_write_on_the_planners_days_in_place_of_the_users_is_not_made() {
+    let (answer, _) = play(include_str!("../fixtures/real/july_for_june.json")).await;
+    let written = tools(&answer).into_iter().filter(|(tool, _)| *tool == "MakeRequest");
+    assert!(written.clone().count() > 0, "{answer:#?}");
+    assert!(written.into_iter().all(|(_, outcome)| outcome == CallOutcome::Refused), "{answer:#?}");
+    assert_eq!(answer.status, RunStatus::Partial);
+}

@@ -498,3 +498,19 @@ async fn a_forced_write_for_a_day_that_nobody_said_is_mended_or_asked_about() {
     assert!(town.log.calls().is_empty());
     assert_eq!(told.answer.status, RunStatus::NeedsInput);
 }
+
+#[tokio::test]
+async fn a_write_on_other_days_than_those_that_were_said_is_not_made() {
+    let booked = |day: &str| calls(&[("BookSpace", json!({"day": day, "plate": "AB123CD"}))]);
+    let replies = [booked("2026-07-15"), booked("2026-06-15"), Scripted::Text("Booked.".into())];
+    let play = Play::of(plan(json!([step(1, "Parking", &["BookSpace"], Value::Null)])));
+    let llm = play.scene(move |_, nth| replies[nth.min(2)].clone()).start();
+    let town = Town::open(&llm, |_| {}).await;
+    let told = town.ask("Book a parking space for 15 June for the plate AB123CD").await;
+    let results = tool_results(&requests(&llm, Asked::Scene)[1]);
+    assert_eq!(results[0]["error"]["code"], "tool.other_days");
+    assert!(results[0]["error"]["message"].as_str().unwrap().contains("2026-06-15"), "{results:?}");
+    assert_eq!(town.log.calls().len(), 1);
+    assert_eq!(town.log.calls()[0].1["day"], "2026-06-15");
+    assert_eq!(told.answer.status, RunStatus::Completed);
+}

@@ -60,15 +60,15 @@ fn after_its_name<'n>(text: &str, offered: &[&'n str]) -> Option<(&'n str, Strin
     let (written, rest) = text.split_once([':', '('])?;
     let name = offered.iter().find(|name| same(name, written))?;
     let rest = rest.trim().trim_end_matches([')', ';']);
-    if rest.is_empty() && written.trim_start().starts_with("functions.") {
-        return Some((name, "{}".to_owned()));
-    }
-    let plain =
+    let signs =
         [("&#34;", "\""), ("&quot;", "\""), ("&#39;", "'"), ("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&")];
-    let arguments = object(rest).or_else(|| {
-        object(&plain.iter().fold(rest.to_owned(), |text, (sign, meant)| text.replace(sign, meant)))
-    })?;
-    Some((name, arguments.to_string()))
+    let plain = signs.iter().fold(rest.to_owned(), |text, (sign, meant)| text.replace(sign, meant));
+    match object(rest).or_else(|| object(&plain)) {
+        Some(arguments) => Some((name, arguments.to_string())),
+        // Nobody begins a sentence so: it is a call, and whoever reads its arguments says what is wrong.
+        None if written.trim_start().starts_with("functions.") => Some((name, plain)),
+        None => None,
+    }
 }
 
 /// The object that a call's arguments are, also where they are almost JSON or JSON in a string again;

@@ -171,7 +171,11 @@ fn a_call_written_behind_its_name_is_found_where_it_is_all_that_is_said() {
         assert_eq!(found.len(), 1, "{written}");
         assert_eq!(found[0].arguments, r#"{"user":"k"}"#);
     }
-    assert_eq!(calls_in_text("functions.get_user_name:", &["get_user_name"])[0].arguments, "{}");
+    for (written, arguments) in
+        [("functions.get_user_name:", ""), ("functions.get_user_name: {&#34;user&#34; k}", "{\"user\" k}")]
+    {
+        assert_eq!(calls_in_text(written, &["get_user_name"])[0].arguments, arguments);
+    }
     for words in [
         "get_user_name:",
         "get_user_name: nobody",

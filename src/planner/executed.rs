@@ -1,0 +1,107 @@
+//! What was done so far, as prompts tell it: a line of JSON for each step.
+
+use serde_json::{Value, json};
+
+use super::wanted::writes_not_called;
+use crate::plan::StepStatus;
+use crate::run::{CallStatus, Outcome, RunState, StepState};
+use crate::scene::Catalogue;
+
+/// The longest result, in bytes of JSON, that is told beside its phrase once its step is over.
+const LONG_RESULT: usize = 2000;
+
+/// Results of the steps that this one depends on, a line each.
+pub(super) fn earlier(state: &RunState, step: &StepState) -> String {
+    let lines: Vec<String> = step
+        .step
+        .depends_on_step
+        .iter()
+        .filter_map(|number| state.steps.get(&number).map(|earlier| (number, earlier)))
+        .map(|(number, earlier)| {
+            let calls: Vec<Value> = earlier
+                .calls
+                .iter()
+                .filter_map(|call| match (state.calls.get(call), state.outcome(*call)) {
+                    (Some(of), Some(Outcome::Ok { result, .. })) => Some(
+                        json!({"tool": of.requested.tool, "arguments": of.requested.arguments, "result": result}),
+                    ),
+                    _ => None,
+                })
+                .collect();
+            json!({"step": number, "scene": earlier.step.scene_name, "result": earlier.result, "calls": calls})
+                .to_string()
+        })
+        .collect();
+    lines.join("\n")
+}
+
+/// Every step that was carried out or could not be, a line each.
+///
+/// A scene's words may claim a write that was never called: which expected ones were not is told too.
+pub(super) fn executed(state: &RunState, catalogue: &Catalogue) -> String {
+    let lines: Vec<String> = state
+        .steps
+        .iter()
+        .map(|(number, step)| {
+            let calls: Vec<Value> =
+                step.calls.iter().filter_map(|call| executed_call(state, *call)).collect();
+            let mut line = json!({
+                "step": number,
+                "scene": step.step.scene_name,
+                "purpose": step.step.purpose,
+                "status": step.status,
+                "calls": calls,
+            });
+            let scene = catalogue.get(&step.step.scene_name);
+            let undone = scene.map(|scene| writes_not_called(state, scene, step)).unwrap_or_default();
+            if step.status == StepStatus::Completed && !undone.is_empty() {
+                line["not_called"] = json!(undone);
+            }
+            match (step.status, &step.result, &step.question, &step.error) {
+                (StepStatus::Completed, Some(result), _, _) => line["result"] = result.as_str().into(),
+                (StepStatus::NeedsInput, _, Some(question), _) => {
+                    line["question"] = question.text.as_str().into()
+                }
+                (_, _, _, Some(error)) => line["error"] = error.message.as_str().into(),
+                _ => {}
+            }
+            line.to_string()
+        })
+        .collect();
+    lines.join("\n")
+}
+
+fn executed_call(state: &RunState, call: u32) -> Option<Value> {
+    let of = state.calls.get(&call)?;
+    // What shares another call's outcome is told where that call is.
+    if matches!(of.status, CallStatus::Skipped { .. }) {
+        return None;
+    }
+    let mut value = json!({"tool": of.requested.tool, "arguments": of.requested.arguments});
+    match state.outcome(call)? {
+        Outcome::Ok { result, say } => {
+            value["outcome"] = "ok".into();
+            // What is long and was phrased is told by its phrase: several such results would leave a
+            // small model no room.
+            if say.is_none() || result.to_string().len() <= LONG_RESULT {
+                value["result"] = result.clone();
+            }
+            if let Some(say) = say {
+                value["say"] = say.as_str().into();
+            }
+        }
+        Outcome::Refused { error } => {
+            value["outcome"] = "refused".into();
+            value["error"] = error.message.as_str().into();
+        }
+        Outcome::Failed { error } => {
+            value["outcome"] = "failed".into();
+            value["error"] = error.message.as_str().into();
+        }
+        Outcome::Unknown { error } => {
+            value["outcome"] = "unknown".into();
+            value["error"] = error.message.as_str().into();
+        }
+    }
+    Some(value)
+}
