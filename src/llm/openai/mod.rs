@@ -10,7 +10,6 @@ mod reply;
 mod stream;
 mod transport;
 
-use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -207,9 +206,8 @@ fn struck_end(mut text: String, key: &SecretString) -> String {
 fn strike(reply: &mut Reply, key: &SecretString) {
     let calls = reply.calls.iter_mut().flat_map(|call| [&mut call.id, &mut call.name, &mut call.arguments]);
     for text in calls.chain([&mut reply.text]).chain(reply.finish_reason.as_mut()) {
-        if let Cow::Owned(other) = struck(text, key) {
-            *text = other;
-        }
+        let other = struck(text, key).into_owned();
+        *text = other;
     }
 }
 

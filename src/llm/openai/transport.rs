@@ -136,10 +136,11 @@ impl Once {
     async fn read(&self, response: Response, limit: usize, partly: bool) -> Result<Vec<u8>, Kind> {
         let body = self.read_all(response, limit, partly).await?;
         // Here and not where it is told: a text is cut by then, and half a key would not be known again.
-        Ok(match struck(&String::from_utf8_lossy(&body), &self.key) {
-            Cow::Owned(text) => text.into_bytes(),
-            Cow::Borrowed(_) => body,
-        })
+        let other = match struck(&String::from_utf8_lossy(&body), &self.key) {
+            Cow::Owned(text) => Some(text.into_bytes()),
+            Cow::Borrowed(_) => None,
+        };
+        Ok(other.unwrap_or(body))
     }
 
     async fn read_all(&self, mut response: Response, limit: usize, partly: bool) -> Result<Vec<u8>, Kind> {
