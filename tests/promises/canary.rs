@@ -214,7 +214,7 @@ async fn nothing_is_told(format: &str, streamed: bool) {
         ),
     );
     let mut heap = Heap::default();
-    let made = desk.run(&["keys", "create", "--json"]);
+    let made = desk.run(&["keys", "create", "--tenant", "local", "--json"]);
     let made: Value = serde_json::from_str(&made.out).unwrap();
     let (key, id) = (made["key"].as_str().unwrap(), made["id"].as_str().unwrap());
     let secret = key.rsplit('_').next().unwrap();
