@@ -238,6 +238,8 @@ pub struct ChatRequest {
     pub history: Option<Vec<Turn>>,
     /// The chatbot's own instructions, in words; they are told with what is remembered.
     pub instructions: Option<String>,
+    /// How its questions to models use the cache, where not as configured for their purposes.
+    pub cache: Option<crate::llm::cache::Mode>,
     /// Only make a plan.
     pub plan_only: bool,
     /// The client's name for this request, so that it can be sent again without being carried out
@@ -375,6 +377,7 @@ impl Engine {
             idempotency,
             history: request.history,
             instructions: request.instructions,
+            cache: request.cache,
             received,
             reply,
             waiting: None,
@@ -476,6 +479,7 @@ impl Engine {
             user,
             history: None,
             instructions: None,
+            cache: None,
             plan_only: false,
             idempotency: None,
         }

@@ -66,6 +66,8 @@ pub(crate) struct Accepted {
     pub(crate) queued: RunQueued,
     pub(crate) live: Entered,
     pub(crate) wishes: mpsc::Receiver<CancelWish>,
+    /// How its questions use the cache, where not as configured.
+    pub(crate) cache: Option<llm::cache::Mode>,
 }
 
 /// A run under way.
@@ -83,6 +85,8 @@ pub(crate) struct Driver {
     waited: Waited,
     /// The last number of the session's own stream; nothing else writes to it while a run is driven.
     session_seq: u64,
+    /// How its questions use the cache, where not as configured.
+    cache: Option<llm::cache::Mode>,
     /// Keeps the run's account until its end.
     _account: Hold,
 }
@@ -109,7 +113,7 @@ impl Driver {
         accepted: Accepted,
         session_seq: u64,
     ) -> Self {
-        let Accepted { run, queued, live, wishes } = accepted;
+        let Accepted { run, queued, live, wishes, cache } = accepted;
         let principal = Principal { tenant, user: queued.user.clone() };
         let mut state = RunState::new(run);
         if let Err(error) = state.apply(&Event::RunQueued(queued)) {
@@ -129,6 +133,7 @@ impl Driver {
             stop: CancellationToken::new(),
             waited: Waited::default(),
             session_seq,
+            cache,
             _account: account,
         }
     }
@@ -260,7 +265,7 @@ impl Driver {
             tenant: self.principal.tenant.clone(),
             session: self.session.clone(),
             run: Some(self.state.run),
-            cache: None,
+            cache: self.cache,
         };
         let shown = Shown::of(&self.state, subject);
         let sink = shown.map_or_else(Sink::default, |shown| self.live.feed.sink(shown));

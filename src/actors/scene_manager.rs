@@ -64,6 +64,8 @@ pub(crate) struct Submit {
     pub(crate) history: Option<Vec<Turn>>,
     /// The chatbot's own instructions.
     pub(crate) instructions: Option<String>,
+    /// How its questions use the cache.
+    pub(crate) cache: Option<crate::llm::cache::Mode>,
     pub(crate) received: Instant,
     pub(crate) reply: oneshot::Sender<Result<Accepted, Fault>>,
     /// From the registry on, until its turn comes.
@@ -273,7 +275,7 @@ impl SceneManager {
         let (answer, answered) = oneshot::channel();
         let place = Place {
             waiting: Waiting {
-                run: driver::Accepted { run, queued, live, wishes },
+                run: driver::Accepted { run, queued, live, wishes, cache: submit.cache },
                 history: submit.history,
                 instructions: submit.instructions,
                 received: submit.received,

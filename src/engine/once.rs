@@ -89,8 +89,17 @@ impl Engine {
 /// Of what the client gave, not of what was made of it: without a conversation of its own each request
 /// gets a new one. A part that is absent does not count, so that later parts change no hash.
 fn hash(request: &ChatRequest) -> String {
-    let ChatRequest { message, session, tenant: _, user, history, instructions, plan_only, idempotency: _ } =
-        request;
+    let ChatRequest {
+        message,
+        session,
+        tenant: _,
+        user,
+        history,
+        instructions,
+        plan_only,
+        idempotency: _,
+        cache: _,
+    } = request;
     let parts = json!({"message": message, "session": session, "user": user, "history": history,
         "instructions": instructions, "plan_only": plan_only});
     let digest = Sha256::digest(canonical_json(&parts).as_bytes());

@@ -4,6 +4,7 @@ use actix_web::http::StatusCode;
 use actix_web::http::header;
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use utoipa::ToSchema;
 
@@ -14,6 +15,7 @@ use super::sse;
 use super::v1::{Delivery, Key};
 use super::who::Who;
 use crate::Submitted;
+use crate::llm::cache::Mode;
 use crate::run::{Fault, RunId, RunStatus, SessionId, TenantId};
 use crate::{Answer, ChatRequest};
 
@@ -41,6 +43,9 @@ pub(crate) struct ChatBody {
     /// Only make the plan.
     #[serde(default)]
     pub(crate) dry_run: Option<bool>,
+    /// How the cache of models' replies is used, where not as configured.
+    #[serde(default)]
+    pub(crate) cache: Option<Mode>,
     /// How freely a run may depart from its plan: `strict`.
     #[serde(default)]
     #[schema(pattern = "^strict$")]
@@ -109,7 +114,8 @@ impl ChatBody {
         };
         let chat = messages::read(self.messages.into_iter().map(said).collect(), max)?;
         let session = self.session_id.as_deref().map(session).transpose()?;
-        Ok(chat.into_request(who, session, idempotency, self.dry_run.unwrap_or(false)))
+        let request = chat.into_request(who, session, idempotency, self.dry_run.unwrap_or(false));
+        Ok(ChatRequest { cache: self.cache, ..request })
     }
 }
 
@@ -130,6 +136,7 @@ impl messages::Chat {
             user: who.user,
             history,
             instructions: self.instructions,
+            cache: None,
             plan_only,
             idempotency,
         }
@@ -139,6 +146,18 @@ impl messages::Chat {
 /// A conversation's name as a client gave it.
 pub(crate) fn session(name: &str) -> Result<SessionId, Problem> {
     SessionId::new(name).map_err(|error| Problem::unprocessable("request.session", error.to_string()))
+}
+
+/// How the header `X-Cache-Mode` wants the cache of models' replies to be used: `off`, `on`, `read_only`
+/// or `write_only`.
+pub(crate) fn cache(request: &HttpRequest) -> Result<Option<Mode>, Problem> {
+    let Some(value) = request.headers().get("x-cache-mode") else { return Ok(None) };
+    let mode = value.to_str().ok().and_then(|text| serde_json::from_value(Value::from(text)).ok());
+    let unknown = || {
+        let detail = "the header `X-Cache-Mode` must say `off`, `on`, `read_only` or `write_only`";
+        Problem::unprocessable("request.cache_mode", detail)
+    };
+    mode.map(Some).ok_or_else(unknown)
 }
 
 /// The key under which sending it twice is sending it once.

@@ -63,6 +63,7 @@ pub(crate) async fn plan(
         user: who.user,
         history: None,
         instructions: None,
+        cache: None,
         plan_only: true,
         idempotency: chat::idempotency(&request)?,
     };

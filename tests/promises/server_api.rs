@@ -507,3 +507,41 @@ async fn a_named_request_is_carried_out_once() {
     Reply::of(named("k-2", "put at once").send().await.unwrap()).await;
     assert_eq!(shelf.puts(), 2);
 }
+
+#[tokio::test]
+async fn a_request_says_how_it_uses_the_cache() {
+    let shelf = Shelf::new();
+    let served = Served::start(shelf.setup()).await;
+    let calls = async |path: &str, mode: Option<&str>| -> usize {
+        let before = shelf.llm.count();
+        let message = json!({"role": "user", "content": "look"});
+        let mut body = json!({"messages": [message]});
+        let request = served.request("POST", path);
+        let request = match (path, mode) {
+            ("/v1/chat/completions", mode) => {
+                body["model"] = json!("proscenium");
+                mode.map_or(request.try_clone().unwrap(), |mode| request.header("x-cache-mode", mode))
+            }
+            (_, Some(mode)) => {
+                body["cache"] = json!(mode);
+                request
+            }
+            (_, None) => request,
+        };
+        let reply = Reply::of(request.json(&body).send().await.unwrap()).await;
+        assert_eq!(reply.status, 200, "{reply:#?}");
+        shelf.llm.count() - before
+    };
+    for path in ["/api/chat", "/v1/chat/completions"] {
+        let all = calls(path, Some("off")).await;
+        assert_eq!(calls(path, Some("off")).await, all, "{path}: nothing is taken, nothing is kept");
+        assert_eq!(calls(path, Some("write_only")).await, all, "{path}: nothing is taken");
+        assert_eq!(calls(path, Some("on")).await, 0, "{path}: everything is there");
+        assert_eq!(calls(path, Some("read_only")).await, 0, "{path}");
+    }
+    let wrong = json!({"messages": [{"role": "user", "content": "look"}], "cache": "sometimes"});
+    served.post("/api/chat", &wrong).await.is_problem(422, "request.body");
+    let request = served.request("POST", "/v1/chat/completions").header("x-cache-mode", "sometimes");
+    let body = json!({"model": "proscenium", "messages": [{"role": "user", "content": "look"}]});
+    Reply::of(request.json(&body).send().await.unwrap()).await.is_error(422, "request.cache_mode");
+}

@@ -14,6 +14,7 @@ use super::app::App;
 use super::sse::ServerEvent;
 use super::who::Who;
 use super::{body, chat};
+use crate::llm::cache::Mode;
 use completion::Completion;
 pub(crate) use error::{Error, ErrorBody};
 use request::CompletionRequest;
@@ -30,6 +31,7 @@ pub(crate) const MODEL: &str = "proscenium";
 #[utoipa::path(post, path = "/v1/chat/completions", tag = "openai", request_body = CompletionRequest,
     params(
         ("X-Session-Id" = Option<String>, Header, description = "the conversation, to be kept here"),
+        ("X-Cache-Mode" = Option<Mode>, Header, description = "how the cache of models' replies is used"),
         ("Idempotency-Key" = Option<String>, Header, description = "sending it twice is sending it once")),
     responses(
         (status = 200, content((Completion = "application/json"), (ServerEvent = "text/event-stream"))),
@@ -47,6 +49,7 @@ pub(crate) async fn completions(
     let session = header.map(chat::session).transpose()?;
     let key = retry::Key::of(&who, &request, session.as_ref(), &body);
     let idempotency = chat::idempotency(&request)?;
+    let cache = chat::cache(&request)?;
     let tenant = who.tenant.clone();
     // A name of its own tells a further try better than anything else.
     let mut joined = None;
@@ -61,6 +64,7 @@ pub(crate) async fn completions(
         None => {
             let talk = body.talk(app.options.max_messages)?;
             let asked = talk.into_request(who, session, idempotency, false);
+            let asked = crate::ChatRequest { cache, ..asked };
             chat::accept(&app, asked, Some(key.clone())).await.inspect_err(|problem| {
                 if let (None, Some(seconds)) = (problem.run_id, problem.retry_after) {
                     app.tries.refused(key, seconds);

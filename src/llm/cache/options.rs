@@ -35,8 +35,9 @@ impl Default for Options {
 }
 
 /// How the cache is used.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = CacheMode)]
 pub enum Mode {
     /// Not at all.
     #[default]
