@@ -65,7 +65,7 @@ fn fit(value: &Value, room: usize, depth: usize) -> Option<Value> {
     if depth >= MAX_DEPTH {
         return None;
     }
-    match value {
+    let fitted = match value {
         Value::String(text) => cut(text, room).map(Value::String),
         Value::Array(elements) => {
             let note = size(&elements_note(elements.len())) + 1;
@@ -77,7 +77,9 @@ fn fit(value: &Value, room: usize, depth: usize) -> Option<Value> {
         }
         Value::Object(fields) => object(fields, room, depth),
         _ => None,
-    }
+    };
+    // Where even a cut with its note takes more, it is left out.
+    fitted.filter(|fitted| size(fitted) <= room)
 }
 
 /// The leading elements that fit whole; where not even the first does, as much of it as fits.
