@@ -182,9 +182,7 @@ impl SceneManager {
                 manager.memory = Some(memory);
                 manager.woken(ctx);
             }
-            // What cannot be read can be erased.
-            Err(error) if !manager.erasing.is_empty() => manager.erase(Some(error), ctx),
-            Err(error) => manager.never_woke(&error, ctx),
+            Err(error) => manager.give_up(error, ctx),
         }));
     }
 
@@ -198,12 +196,25 @@ impl SceneManager {
         }
     }
 
-    /// Ends a conversation that could not be read.
-    fn never_woke(&mut self, error: &store::Error, ctx: &mut Context<Self>) {
-        for submit in std::mem::take(&mut self.early) {
-            let _ = submit.reply.send(Err(store_fault(error)));
+    /// Ends a conversation that cannot be read, or whose stream takes nothing more. First the registry
+    /// forgets it, as when it sleeps: so what is on its way here is answered, and what comes after that
+    /// answer meets an actor that reads anew.
+    fn give_up(&mut self, error: store::Error, ctx: &mut Context<Self>) {
+        self.memory = None;
+        // What cannot be read can be erased.
+        if !self.erasing.is_empty() {
+            return self.erase(Some(error), ctx);
         }
-        ctx.stop();
+        let forgotten = self.ask_to_sleep();
+        ctx.spawn(forgotten.into_actor(self).map(|agreed, manager, ctx| {
+            if !agreed {
+                return manager.give_up(error, ctx);
+            }
+            for submit in std::mem::take(&mut manager.early) {
+                let _ = submit.reply.send(Err(store_fault(&error)));
+            }
+            ctx.stop();
+        }));
     }
 
     /// Puts requests into the journal, in the order they came; only then they are accepted.
@@ -449,7 +460,7 @@ impl SceneManager {
                     for waiting in std::mem::take(&mut manager.queue) {
                         let _ = waiting.answer.send(Err(fault.clone()));
                     }
-                    ctx.stop();
+                    manager.give_up(error, ctx);
                 }
             }
         }));
@@ -461,14 +472,7 @@ impl SceneManager {
         if self.busy || !self.queue.is_empty() {
             return;
         }
-        let wish = Asleep {
-            tenant: self.tenant.clone(),
-            session: self.session.clone(),
-            life: self.life,
-            received: self.received,
-        };
-        let registry = self.registry.clone();
-        let ask = async move { registry.may_sleep(wish).await };
+        let ask = self.ask_to_sleep();
         ctx.spawn(ask.into_actor(self).map(|agreed, manager, ctx| {
             if agreed && !manager.busy && manager.queue.is_empty() {
                 ctx.stop();
@@ -476,6 +480,18 @@ impl SceneManager {
                 manager.proceed(ctx);
             }
         }));
+    }
+
+    /// Asks the registry whether nothing is on its way here; where it agrees it has forgotten this actor.
+    fn ask_to_sleep(&self) -> impl Future<Output = bool> + 'static + use<> {
+        let wish = Asleep {
+            tenant: self.tenant.clone(),
+            session: self.session.clone(),
+            life: self.life,
+            received: self.received,
+        };
+        let registry = self.registry.clone();
+        async move { registry.may_sleep(wish).await }
     }
 }
 

@@ -56,7 +56,7 @@ impl SceneManager {
                 let _ = wish.reply.send(erased.clone().map_err(|error| store_fault(&error)));
             }
             match unread {
-                Some(error) if manager.memory.is_none() => manager.never_woke(&error, ctx),
+                Some(error) if manager.memory.is_none() => manager.give_up(error, ctx),
                 _ if manager.early.is_empty() => manager.sleep(ctx),
                 _ => manager.woken(ctx),
             }
