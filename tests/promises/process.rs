@@ -161,6 +161,19 @@ impl Held {
         }
     }
 
+    /// The same, unless it ends before it comes to that.
+    pub fn comes_to(&mut self, what: &str) -> bool {
+        let mut line = String::new();
+        while !line.contains(what) {
+            line.clear();
+            if self.out.read_line(&mut line).unwrap() == 0 {
+                return false;
+            }
+            self.said.push_str(&line);
+        }
+        true
+    }
+
     /// Reads its standard error up to a line that contains `what`.
     pub fn complains(&mut self, what: &str) {
         let mut line = String::new();
