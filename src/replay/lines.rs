@@ -37,7 +37,10 @@ pub fn read(text: &str) -> Result<Vec<Envelope<Event>>, Fault> {
         let event: Envelope<Event> =
             serde_json::from_str(line).map_err(|error| unreadable(error.to_string()))?;
         if event.run.is_none() || events.first().is_some_and(|first| first.run != event.run) {
-            return Err(Fault::new("replay.mixed", format!("line {number}: the event is not of the same run")));
+            return Err(Fault::new(
+                "replay.mixed",
+                format!("line {number}: the event is not of the same run"),
+            ));
         }
         events.push(event);
     }

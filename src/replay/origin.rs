@@ -41,12 +41,9 @@ pub(super) fn origin<'a>(event: &'a Event, state: &RunState) -> Origin<'a> {
         }
         Event::RunFailed { .. } => Origin::Machine,
         Event::RunStarted(_) => Origin::Start,
-        Event::ModelAsked { subject, attempt, fallback, prompt_hash, .. } => Origin::Question {
-            subject: *subject,
-            attempt: *attempt,
-            fallback: *fallback,
-            prompt_hash,
-        },
+        Event::ModelAsked { subject, attempt, fallback, prompt_hash, .. } => {
+            Origin::Question { subject: *subject, attempt: *attempt, fallback: *fallback, prompt_hash }
+        }
         Event::ToolStarted { call, attempt } => Origin::Call { call: *call, attempt: *attempt },
         Event::Planning { .. }
         | Event::PlanningFailed { .. }
