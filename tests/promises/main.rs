@@ -24,6 +24,7 @@ mod python;
 mod readme;
 mod real_replies;
 mod reload;
+mod replays;
 mod scenarios;
 mod scene_faults;
 mod server_api;
