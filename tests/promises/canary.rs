@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::process::Desk;
 use crate::support::mind::Mind;
-use crate::support::{Reply, Scripted, ScriptedLlm, section};
+use crate::support::{End, Reply, Scripted, ScriptedLlm, arguments, finish, forced_tool, section, words};
 
 /// In lower case, so that a text in lower case shows it, too.
 const MODEL: &str = "sk-canary-of-the-model-4f1c8e2b7a90d356";
@@ -31,7 +31,12 @@ const MIND: &str = r#"
 "fail": {steps: [{scene: Echo, rounds: [[{Fail: {}}]]}]}
 "put": {steps: [{scene: Echo, rounds: [[{Put: {}}]]}]}
 "hello": {says: "Good day."}
+"pieces": {says: "The answer to it is in pieces."}
+"called": {steps: [{scene: Echo, rounds: [[{Get: {}}]]}]}
 "#;
+
+/// What the answer to `pieces` and to `called` says, and how much of it may be told.
+const SAID: [&str; 3] = ["It was sk-canary-like: ", " and ", ", which ends with sk-can"];
 
 /// Says back the head of every request, as JSON or as it came, with the status that the path names.
 fn backend() -> String {
@@ -87,6 +92,10 @@ fn scene(backend: &str) -> String {
     scene
 }
 
+fn no_plan() -> Value {
+    json!({"needs_execution": false, "reasoning": "nothing is needed", "steps": []})
+}
+
 /// What a provider can say of the key that it got.
 fn told_by_the_provider(words: &str) -> Option<Scripted> {
     let said = format!("authorization: Bearer {MODEL}");
@@ -113,6 +122,40 @@ fn told_by_the_provider(words: &str) -> Option<Scripted> {
 
 const TOLD: [&str; 9] =
     ["refused", "headers", "cut", "cut page", "malformed", "cut malformed", "no choice", "media", "words"];
+
+/// An answer that says the key back twice, in pieces of a few characters if it is streamed.
+fn told_in_pieces(said: &str, request: &Value) -> Option<Scripted> {
+    let answer = [SAID[0], MODEL, SAID[1], MODEL, SAID[2]].concat();
+    let streamed = request["stream"] == true;
+    let pieces = |text: &str, event: &dyn Fn(&str) -> String, reason: &str| {
+        let pieces = text.as_bytes().chunks(3).map(|piece| event(str::from_utf8(piece).unwrap()));
+        Scripted::Stream(pieces.chain([finish(reason)]).collect(), End::Done)
+    };
+    match (said, forced_tool(request)) {
+        ("pieces", None) if streamed => Some(pieces(&answer, &words, "stop")),
+        ("pieces", None) => Some(Scripted::Text(answer)),
+        ("called", Some(name @ "CheckContinuation")) => {
+            let verdict = format!(
+                r#"{{"should_continue": false, "can_answer_now": true, "missing_information": null, "answer": "{answer}"}}"#
+            );
+            if !streamed {
+                return Some(Scripted::RawCall { name: name.to_owned(), arguments: verdict });
+            }
+            Some(pieces(&verdict, &|piece| arguments(name, piece), "tool_calls"))
+        }
+        _ => None,
+    }
+}
+
+/// The words of the answer in the events of a stream, joined.
+fn joined(reply: &Reply) -> String {
+    let words = reply.events().into_iter().filter_map(|event| {
+        let v1 = event.data.pointer("/choices/0/delta/content").and_then(Value::as_str);
+        let own = (event.name == "answer_delta").then(|| event.data["text"].as_str()).flatten();
+        v1.or(own).map(str::to_owned)
+    });
+    words.collect()
+}
 
 /// Everything that was written or told, each with its name.
 #[derive(Default)]
@@ -186,16 +229,24 @@ fn chat(words: &str, stream: bool) -> [(&'static str, Value); 2] {
 
 #[tokio::test]
 async fn no_secret_is_in_a_log_the_journal_a_figure_an_error_or_a_reply() {
-    for (format, streamed) in [("text", false), ("json", true)] {
+    for (format, streamed) in [("text", "false"), ("json", "\"all\""), ("text", "true")] {
         nothing_is_told(format, streamed).await;
     }
 }
 
-async fn nothing_is_told(format: &str, streamed: bool) {
+async fn nothing_is_told(format: &str, streamed: &str) {
     let mind = Mind::read(MIND);
     let llm = ScriptedLlm::start(move |request, _| {
         let words = section(request, "request").unwrap_or_default();
-        told_by_the_provider(&words).unwrap_or_else(|| mind.reply(request))
+        if let Some(late) = words.strip_prefix("late ") {
+            // All goes well until the answer is asked for, which is streamed by default.
+            return match forced_tool(request) {
+                Some(_) => Scripted::forced(request, no_plan()),
+                None => told_by_the_provider(late).unwrap(),
+            };
+        }
+        let told = told_by_the_provider(&words).or_else(|| told_in_pieces(&words, request));
+        told.unwrap_or_else(|| mind.reply(request))
     });
     let desk = Desk::new()
         .with("CANARY_MODEL", MODEL)
@@ -224,7 +275,9 @@ async fn nothing_is_told(format: &str, streamed: bool) {
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
 
     let mut runs = Vec::new();
-    for words in ["get", "text", "fail", "put", "hello"].iter().chain(&TOLD) {
+    let late: Vec<String> = TOLD.iter().map(|told| format!("late {told}")).collect();
+    let early = ["get", "text", "fail", "put", "hello", "pieces", "called"].iter().chain(&TOLD).copied();
+    for words in early.chain(late.iter().map(String::as_str)) {
         for told in [false, true] {
             for (path, body) in chat(words, told) {
                 let request = client.post(format!("{base}{path}")).bearer_auth(key).json(&body);
@@ -233,7 +286,16 @@ async fn nothing_is_told(format: &str, streamed: bool) {
                 if !reply.header("x-run-id").is_empty() {
                     runs.push(reply.header("x-run-id").to_owned());
                 }
-                heap.reply(&format!("POST {path} {words:?}, stream {told}"), &reply);
+                let name = format!("POST {path} {words:?}, stream {told}");
+                if told && reply.status == 200 {
+                    let answer = joined(&reply);
+                    if ["pieces", "called"].contains(&words) {
+                        let [before, between, after] = SAID;
+                        assert_eq!(answer, format!("{before}[key]{between}[key]{after}"), "{name}");
+                    }
+                    heap.add(format!("{name}, joined"), answer);
+                }
+                heap.reply(&name, &reply);
             }
         }
     }

@@ -85,7 +85,8 @@ impl Key {
 
     /// A reply whose words say the key back says it no further.
     pub(super) fn strike(&self, reply: &mut Reply) {
-        let calls = reply.calls.iter_mut().flat_map(|call| [&mut call.id, &mut call.name, &mut call.arguments]);
+        let calls =
+            reply.calls.iter_mut().flat_map(|call| [&mut call.id, &mut call.name, &mut call.arguments]);
         for text in calls.chain([&mut reply.text]).chain(reply.finish_reason.as_mut()) {
             if let Cow::Owned(other) = self.struck(text) {
                 *text = other;

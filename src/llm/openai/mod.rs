@@ -130,8 +130,7 @@ impl OpenAi {
             let body = whole.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or(body);
             return reply::whole(&body).map_err(|kind| (kind, 0));
         }
-        let mut chunks =
-            client.chat().create_stream_byot::<_, Value>(body).await.map_err(|e| (why(e), 0))?;
+        let mut chunks = client.chat().create_stream_byot::<_, Value>(body).await.map_err(|e| (why(e), 0))?;
         let mut so_far = stream::Accumulator::default();
         let mut told = Told::new(sink, &key);
         let mut began = None;
@@ -165,7 +164,12 @@ impl OpenAi {
 
     /// Asks in the form that this model is known to take, and in a plainer one where the server refuses
     /// that: what it refuses is free. Gives the last form, too.
-    async fn ask(&self, request: &Request, access: &Access, sink: &Sink) -> (Form, Result<Read, (Kind, u64)>) {
+    async fn ask(
+        &self,
+        request: &Request,
+        access: &Access,
+        sink: &Sink,
+    ) -> (Form, Result<Read, (Kind, u64)>) {
         let (name, wish) = (&self.model.name, self.model.stream);
         let mut form = self.streams.form(wish, request, sink.is_live());
         // Each round's form is plainer than the one before.

@@ -90,12 +90,12 @@ mod tests {
             so_far.add(&json!({"choices": [{"delta": delta}]}), &mut told).unwrap();
             assert!(!format!("{:?}", heard.0.lock().unwrap()).contains("sk-s"));
         };
-        let piece = |index: u64, text: &str| {
-            json!({"tool_calls": [{"index": index, "function": {"name": "f", "arguments": text}}]})
-        };
-        for (text, first, second) in
-            [("it is s", "{\"a\": \"sk-", "{\"b\": \"x sk"), ("k-se", "secr", "-sec"), ("cret; sk-", "et\"}", "")]
-        {
+        let piece = |index: u64, text: &str| json!({"tool_calls": [{"index": index, "function": {"name": "f", "arguments": text}}]});
+        for (text, first, second) in [
+            ("it is s", "{\"a\": \"sk-", "{\"b\": \"x sk"),
+            ("k-se", "secr", "-sec"),
+            ("cret; sk-", "et\"}", ""),
+        ] {
             add(json!({"content": text}));
             add(piece(0, first));
             add(piece(1, second));
