@@ -3,6 +3,7 @@
 //! The client crate builds and sends requests and splits event streams; what it does by itself beyond
 //! that (retries, error types without headers, strict reply types) is replaced: [`transport`] sends
 //! once and keeps status, headers and bounds, [`reply`] and [`stream`] read what servers really send.
+//! [`form`] knows what a server streams, [`key`] and [`told`] see that nobody is told the key.
 
 mod encode;
 mod form;
