@@ -2,12 +2,14 @@
 //!
 //! It owns an actix system on a thread of its own, so it can be started from any async runtime.
 
+mod carry;
 mod once;
 mod past;
 mod reload;
 mod sessions;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use actix::{Arbiter, ArbiterHandle};
@@ -154,6 +156,7 @@ impl Builder {
             live: Live::default(),
             figures: Figures::new(names.into(), kpis),
             outside: Outside::default(),
+            carries_on: Arc::default(),
         };
         let system = System::start(parts.clone()).await;
         let system = match system {
@@ -196,6 +199,7 @@ struct Parts {
     live: Live,
     figures: Figures,
     outside: Outside,
+    carries_on: Arc<AtomicBool>,
 }
 
 /// What a configuration makes, and a changed one makes anew.
@@ -674,6 +678,7 @@ async fn cast(parts: &Parts) -> Result<Cast, StartError> {
         max_queued: config.execution.max_queued_requests as usize,
         idle: parts.idle,
         outside: parts.outside.clone(),
+        carries_on: parts.carries_on.clone(),
     };
     let registry = session_registry::Address::start(
         &arbiters[0],

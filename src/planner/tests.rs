@@ -46,13 +46,7 @@ fn planning(words: &str) -> RunState {
     let user = "keysersoze".to_owned();
     apply(
         &mut state,
-        Event::RunQueued(RunQueued {
-            request: words.to_owned(),
-            user,
-            task,
-            plan_only: false,
-            idempotency: None,
-        }),
+        Event::RunQueued(RunQueued::new(words, user, task)),
     );
     let started = RunStarted {
         now: "2026-05-04T09:00:00+02:00[Europe/Rome]".parse().unwrap(),
