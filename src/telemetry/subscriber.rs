@@ -54,7 +54,8 @@ impl Subscriber {
     pub fn restore(&mut self, events: &[Envelope<Event>]) {
         let Some((id, first)) = events.first().and_then(|first| Some((first.run?, first))) else { return };
         let mut run = Run::new(first);
-        let to = To { names: &self.names, kpis: None };
+        let now = self.figures.now();
+        let to = To { names: &now.names, kpis: None };
         tracing::dispatcher::with_default(&tracing::Dispatch::none(), || {
             for event in events {
                 run.observe(event, to);
