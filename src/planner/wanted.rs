@@ -50,8 +50,7 @@ pub(super) fn wanted(state: &RunState, catalogue: &Catalogue, number: u32) -> Wa
 /// A step in which something expected was found ends with that: a plan often names a write that is only
 /// perhaps needed. What its model has looked up beside the plan is not what the step is for.
 pub(super) fn write_is_open(state: &RunState, scene: &Scene, step: &StepState) -> bool {
-    let writes =
-        |call: &u32| state.calls.get(call).is_some_and(|c| c.requested.effect == Effect::Write);
+    let writes = |call: &u32| state.calls.get(call).is_some_and(|c| c.requested.effect == Effect::Write);
     !step.decided && expects_write(scene, step) && !found(state, step) && !step.calls.iter().any(writes)
 }
 

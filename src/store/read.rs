@@ -199,11 +199,7 @@ impl Store {
     ///
     /// # Errors
     /// Those of the database.
-    pub async fn unfinished_of(
-        &self,
-        tenant: &TenantId,
-        session: &SessionId,
-    ) -> Result<Vec<RunRow>, Error> {
+    pub async fn unfinished_of(&self, tenant: &TenantId, session: &SessionId) -> Result<Vec<RunRow>, Error> {
         let rows = sqlx::query(
             "SELECT * FROM runs WHERE tenant = ? AND session = ? AND status IN ('queued', 'running', 'waiting') \
              ORDER BY created, run",
