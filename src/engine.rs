@@ -32,7 +32,7 @@ use crate::public::{EventId, PublicStream, Source};
 use crate::run::{Envelope, Event, Fault, Idempotency, RunId, RunState, SessionId, TenantId, Turn};
 use crate::scene::{self, Catalogue, Folder, Scene};
 use crate::store::{self, DataDir, Store};
-use crate::telemetry::{self, Exposition, Kpis, Names, Outside, Subscriber};
+use crate::telemetry::{self, Exposition, Figures, Kpis, Names, Outside, Subscriber};
 use crate::tools::{NativeTools, SceneStore};
 
 pub use once::Submitted;
@@ -154,8 +154,7 @@ impl Builder {
             current: Arc::new(ArcSwap::from_pointee(Current { config, gateway, catalogue, http })),
             idle: self.idle,
             live: Live::default(),
-            names: names.into(),
-            kpis,
+            figures: Figures::new(names.into(), kpis),
             outside: Outside::default(),
             carries_on: Arc::default(),
         };
@@ -198,8 +197,7 @@ struct Parts {
     current: Arc<ArcSwap<Current>>,
     idle: Duration,
     live: Live,
-    names: Arc<Names>,
-    kpis: Option<Arc<Kpis>>,
+    figures: Figures,
     outside: Outside,
     carries_on: Arc<AtomicBool>,
 }
@@ -529,7 +527,7 @@ impl Engine {
     /// stands in memory is looked up now.
     pub async fn metrics(&self) -> Option<String> {
         let outside = &self.parts.outside;
-        let mut text = Exposition::new(self.parts.kpis.as_ref()?, outside);
+        let mut text = Exposition::new(self.parts.figures.now().kpis.as_ref()?, outside);
         telemetry::gateway(&mut text, &self.gateway()).await;
         telemetry::journal(&mut text, outside, self.system.journal.stats().pending);
         let stored = self.parts.store.count_sessions().await;
@@ -663,7 +661,7 @@ struct Cast {
 
 /// Starts the whole cast.
 async fn cast(parts: &Parts) -> Result<Cast, StartError> {
-    let subscriber = Subscriber::new(parts.names.clone(), parts.kpis.clone());
+    let subscriber = Subscriber::of(parts.figures.clone());
     let watch = telemetry::Watch { subscriber: Some(subscriber), outside: parts.outside.clone() };
     let current = parts.current.load_full();
     let config = &current.config;

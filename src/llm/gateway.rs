@@ -177,7 +177,8 @@ impl Gateway {
     }
 
     /// [`complete`](Self::complete), telling `sink` what the reply says while it comes. Each attempt begins
-    /// anew there; a reply that was kept, or that does not come in pieces, is told as a whole.
+    /// anew there; a reply that was kept, or that does not come in pieces, is told as a whole. Unless told
+    /// otherwise ([`Stream`](super::Stream)), a model streams only to a sink that tells somebody.
     ///
     /// Errors: as there; the sink then was told to forget what it heard.
     pub async fn complete_telling(

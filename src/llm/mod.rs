@@ -45,7 +45,9 @@ pub use error::{Error, Kind};
 pub use gateway::Gateway;
 pub use guards::Guards;
 pub use limits::Limits;
-pub use options::{ADDRESS_VARIABLE, Forcing, KEY_VARIABLE, MODEL_VARIABLE, ModelOptions, OFFLINE, Options};
+pub use options::{
+    ADDRESS_VARIABLE, Forcing, KEY_VARIABLE, MODEL_VARIABLE, ModelOptions, OFFLINE, Options, Stream,
+};
 pub use prices::Price;
 pub use probe::{Latency, Probe, Tried, Worked};
 pub use provider::{CallControl, Provider};

@@ -36,6 +36,7 @@ mod shipped;
 mod store_faults;
 mod stranger;
 mod streaming;
+mod streams_asked;
 #[path = "../support/mod.rs"]
 mod support;
 mod tenants;
