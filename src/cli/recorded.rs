@@ -68,6 +68,7 @@ fn queued_with(request: &str, settings: Settings) -> Vec<Event> {
             task: task_id(),
             plan_only: false,
             idempotency: None,
+            asked: None,
         }),
         Event::RunStarted(RunStarted {
             now: "2026-05-04T09:00:00+02:00[Europe/Rome]".parse().unwrap(),

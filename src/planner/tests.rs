@@ -52,6 +52,7 @@ fn planning(words: &str) -> RunState {
             task,
             plan_only: false,
             idempotency: None,
+            asked: None,
         }),
     );
     let started = RunStarted {

@@ -61,6 +61,7 @@ fn events() -> Vec<Event> {
             task: TaskId(uuid::Uuid::from_u128(2)),
             plan_only: false,
             idempotency: None,
+            asked: None,
         }),
         Event::RunStarted(RunStarted {
             now: "2026-05-04T09:00:00+02:00[Europe/Rome]".parse().unwrap(),

@@ -44,6 +44,7 @@ pub(crate) fn event(n: u128, seq: u64) -> Envelope<Event> {
             task: TaskId(Uuid::from_u128(n)),
             plan_only: false,
             idempotency: None,
+            asked: None,
         }),
         seq => Event::StepStarted { step: u32::try_from(seq).unwrap() },
     };

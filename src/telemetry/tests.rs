@@ -83,6 +83,7 @@ fn queued() -> Event {
         task: TaskId(Uuid::nil()),
         plan_only: false,
         idempotency: None,
+        asked: None,
     })
 }
 

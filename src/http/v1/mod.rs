@@ -63,8 +63,9 @@ pub(crate) async fn completions(
         Some((run, delivery)) => chat::join(&app, &tenant, run, delivery).await?,
         None => {
             let talk = body.talk(app.options.max_messages)?;
+            let mark = idempotency.is_none().then(|| key.mark());
             let asked = talk.into_request(who, session, idempotency, false);
-            let asked = crate::ChatRequest { cache, ..asked };
+            let asked = crate::ChatRequest { cache, asked: mark, ..asked };
             chat::accept(&app, asked, Some(key.clone())).await.inspect_err(|problem| {
                 if let (None, Some(seconds)) = (problem.run_id, problem.retry_after) {
                     app.tries.refused(key, seconds);

@@ -20,6 +20,7 @@ pub fn queued(plan_only: bool) -> Event {
         task: TaskId(uuid::Uuid::from_u128(7)),
         plan_only,
         idempotency: None,
+        asked: None,
     })
 }
 
