@@ -3,12 +3,14 @@
 //! It owns an actix system on a thread of its own, so it can be started from any async runtime.
 
 pub(crate) mod again;
+mod carry;
 mod once;
 mod past;
 mod reload;
 mod sessions;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use actix::{Arbiter, ArbiterHandle};
@@ -158,6 +160,7 @@ impl Builder {
             names: names.into(),
             kpis,
             outside: Outside::default(),
+            carries_on: Arc::default(),
         };
         let system = System::start(parts.clone()).await;
         let system = match system {
@@ -201,6 +204,7 @@ struct Parts {
     names: Arc<Names>,
     kpis: Option<Arc<Kpis>>,
     outside: Outside,
+    carries_on: Arc<AtomicBool>,
 }
 
 /// What a configuration makes, and a changed one makes anew.
@@ -685,6 +689,7 @@ async fn cast(parts: &Parts) -> Result<Cast, StartError> {
         max_queued: config.execution.max_queued_requests as usize,
         idle: parts.idle,
         outside: parts.outside.clone(),
+        carries_on: parts.carries_on.clone(),
     };
     let registry = session_registry::Address::start(
         &arbiters[0],

@@ -16,6 +16,7 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use self::shared::Shared;
 pub use self::shared::Stats;
 use super::aside::aside;
+use crate::run::{Envelope, Event};
 use crate::store::{Code, Error, Options, Record, Row, Store, Stream};
 use crate::telemetry::{Outside, Part, Subscriber, Watch};
 
@@ -354,7 +355,31 @@ impl Handler<Item> for Journal {
     }
 }
 
+/// What the journal has of a run that is to go on.
+#[derive(Message)]
+#[rtype(result = "()")]
+struct Known(Vec<Envelope<Event>>);
+
+impl Handler<Known> for Journal {
+    type Result = ();
+
+    fn handle(&mut self, known: Known, _: &mut Self::Context) {
+        if let Some(subscriber) = &mut self.subscriber {
+            subscriber.restore(&known.0);
+        }
+    }
+}
+
 impl Handle {
+    /// Shows the journal's subscriber what was written of a run before this process carries it on; it
+    /// counts nothing of it again.
+    pub fn known(&self, events: Vec<Envelope<Event>>) {
+        if self.shared.watched {
+            // Where there is no room the run's figures begin where it is taken over.
+            let _ = self.actor.try_send(Known(events));
+        }
+    }
+
     /// Appends records in the order given; appends to one stream are in the order of the calls. With
     /// `durable` it returns once they are on disk; without, once their order is taken. Waits while
     /// `max_pending` events are waiting to be written.

@@ -3,20 +3,19 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::{broadcast, mpsc};
+use tokio::sync::{Notify, broadcast, watch};
 
 use super::driver::{CancelWish, EVENTS_KEPT, Told};
 use super::feed::Feed;
 use crate::plan::TaskId;
 use crate::run::{RunId, SessionId, TenantId};
 
-/// Most wishes to stop one run that wait; more say nothing new.
-const WISHES: usize = 4;
-
 /// The table of runs; clones share it.
 #[derive(Clone, Default)]
 pub(crate) struct Live {
     runs: Arc<Mutex<HashMap<RunId, Entry>>>,
+    /// Told of every run that enters.
+    entered: Arc<Notify>,
 }
 
 struct Entry {
@@ -25,7 +24,7 @@ struct Entry {
     task: TaskId,
     listeners: broadcast::Sender<Told>,
     feed: Arc<Feed>,
-    cancel: mpsc::Sender<CancelWish>,
+    cancel: watch::Sender<Option<CancelWish>>,
 }
 
 /// A run's own side of its entry; when it is dropped, the run is not under way any more.
@@ -36,6 +35,8 @@ pub(crate) struct Entered {
     pub(crate) listeners: broadcast::Sender<Told>,
     /// Where its answer is shown.
     pub(crate) feed: Arc<Feed>,
+    /// The last wish to stop it.
+    pub(crate) wishes: watch::Receiver<Option<CancelWish>>,
 }
 
 /// A run under way, followed: what it says from now on. It holds nothing up, however slowly it is
@@ -49,21 +50,20 @@ pub struct Watch {
     pub task: TaskId,
     pub(crate) events: broadcast::Receiver<Told>,
     pub(crate) feed: Arc<Feed>,
-    cancel: mpsc::Sender<CancelWish>,
+    cancel: watch::Sender<Option<CancelWish>>,
 }
 
 impl Live {
-    /// Enters a run. Gives its own side, one who follows it from the beginning, and where its driver
-    /// hears of wishes to stop it.
+    /// Enters a run. Gives its own side and one who follows it from the beginning.
     pub(crate) fn enter(
         &self,
         run: RunId,
         task: TaskId,
         tenant: &TenantId,
         session: &SessionId,
-    ) -> (Entered, Watch, mpsc::Receiver<CancelWish>) {
+    ) -> (Entered, Watch) {
         let (listeners, _) = broadcast::channel(EVENTS_KEPT);
-        let (cancel, wishes) = mpsc::channel(WISHES);
+        let (cancel, wishes) = watch::channel(None);
         let feed = Arc::new(Feed::new());
         let entry = Entry {
             tenant: tenant.clone(),
@@ -75,13 +75,26 @@ impl Live {
         };
         let watch = entry.watch(run);
         lock(&self.runs).insert(run, entry);
-        (Entered { run, runs: self.runs.clone(), listeners, feed }, watch, wishes)
+        self.entered.notify_waiters();
+        (Entered { run, runs: self.runs.clone(), listeners, feed, wishes }, watch)
     }
 
     /// Follows a tenant's run; `None` where it has none of that id under way.
     pub(crate) fn watch(&self, tenant: &TenantId, run: RunId) -> Option<Watch> {
         let runs = lock(&self.runs);
         runs.get(&run).filter(|entry| entry.tenant == *tenant).map(|entry| entry.watch(run))
+    }
+
+    /// Waits until a tenant's run is under way; for ever where it never is.
+    pub(crate) async fn until_under_way(&self, tenant: &TenantId, run: RunId) {
+        loop {
+            // Before the look, so that what enters in between is heard.
+            let entered = self.entered.notified();
+            if self.watch(tenant, run).is_some() {
+                return;
+            }
+            entered.await;
+        }
     }
 
     /// How many runs are under way, those that wait for their turn included.
@@ -125,7 +138,7 @@ impl Watch {
     /// Asks the run to stop at its next safe point. Says whether it was still under way.
     pub fn cancel(&self, by: &str) -> bool {
         let wish = CancelWish { by: by.to_owned() };
-        !matches!(self.cancel.try_send(wish), Err(mpsc::error::TrySendError::Closed(_)))
+        self.cancel.send(Some(wish)).is_ok()
     }
 
     /// Another one who follows the same run from now on.

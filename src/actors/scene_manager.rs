@@ -1,10 +1,12 @@
 //! `SceneManager`: one live conversation. Its requests run in the order they came; its memory is a
 //! fold of the session's stream; when nothing is left to do it goes to sleep in the store.
 
+mod carry;
 mod erase;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use actix::prelude::*;
@@ -26,12 +28,13 @@ use crate::llm::{Caller, Purpose};
 use crate::memory::{self, Memory};
 use crate::plan::TaskId;
 use crate::run::{
-    Attempt, Context as Remembered, Envelope, Event, Fault, Idempotency, RunId, RunQueued, SCHEMA,
+    Attempt, Context as Remembered, Envelope, Event, Fault, Idempotency, RunId, RunQueued, RunState, SCHEMA,
     SessionEvent, SessionId, TenantId, Turn, Usage,
 };
 use crate::store::{self, Record, Store};
 use crate::telemetry::{Outside, Part, Queued};
 
+pub(crate) use carry::CarryOn;
 pub(crate) use erase::{Erase, session_busy};
 
 /// What every conversation works with.
@@ -47,6 +50,8 @@ pub(crate) struct Options {
     pub(crate) idle: Duration,
     /// Hears of what waits and of what is refused.
     pub(crate) outside: Outside,
+    /// Whether runs that an earlier process left unfinished are carried on here.
+    pub(crate) carries_on: Arc<AtomicBool>,
 }
 
 /// A request to a conversation.
@@ -81,14 +86,15 @@ pub(crate) struct Accepted {
     pub(crate) answer: oneshot::Receiver<Result<Answer, Fault>>,
 }
 
-/// A request that waits for its turn.
+/// A run that waits for its turn.
 struct Waiting {
     run: driver::Accepted,
-    history: Option<Vec<Turn>>,
-    instructions: Option<String>,
     received: Instant,
-    answer: oneshot::Sender<Result<Answer, Fault>>,
+    /// Who waits for its answer, if anybody does.
+    answer: Option<oneshot::Sender<Result<Answer, Fault>>>,
     queued: Option<Queued>,
+    /// How often its driver has ended without ending it.
+    crashes: u32,
 }
 
 /// A request on its way into the queue.
@@ -115,6 +121,8 @@ pub(crate) struct SceneManager {
     /// Wishes to erase that came before the memory was there and before any request.
     erasing: Vec<Erase>,
     queue: VecDeque<Waiting>,
+    /// Who waits until every unfinished run of an earlier process was carried on.
+    carrying: Vec<oneshot::Sender<()>>,
     busy: bool,
     /// Ends the summary that is being made.
     summary: Option<CancellationToken>,
@@ -146,6 +154,7 @@ impl SceneManager {
             early: VecDeque::new(),
             erasing: Vec::new(),
             queue: VecDeque::new(),
+            carrying: Vec::new(),
             busy: false,
             summary: None,
             received: 0,
@@ -163,18 +172,25 @@ impl SceneManager {
     fn wake(&mut self, ctx: &mut Context<Self>) {
         let (store, tenant, session) =
             (self.options.store.clone(), self.tenant.clone(), self.session.clone());
-        let budget = self.options.shared.load().gateway.guards().budget.clone();
+        let shared = self.options.shared.load();
+        let (budget, journal) = (shared.gateway.guards().budget.clone(), shared.journal.clone());
+        let carries_on = self.options.carries_on.load(Ordering::Acquire);
         let read = aside(async move {
+            let left = if carries_on {
+                carry::unfinished(&store, &journal, &tenant, &session).await?
+            } else {
+                Vec::new()
+            };
             let events = store.session_events(&tenant, &session).await?;
             // What is not limited need not be added up.
             let spent = match budget.limit(Scope::Session) {
                 Some(_) => store.session_usage(&tenant, &session).await?.cost_nano_usd,
                 None => 0,
             };
-            Ok::<_, store::Error>((events, budget.hold_session(&tenant, &session, spent)))
+            Ok::<_, store::Error>((events, left, budget.hold_session(&tenant, &session, spent)))
         });
         ctx.spawn(read.into_actor(self).map(|read, manager, ctx| match read {
-            Ok((events, account)) => {
+            Ok((events, left, account)) => {
                 manager.account = Some(account);
                 let mut memory = Memory::new(manager.options.memory.clone());
                 for event in &events {
@@ -182,6 +198,7 @@ impl SceneManager {
                     manager.seq = event.seq;
                 }
                 manager.memory = Some(memory);
+                manager.take_over(left);
                 manager.woken(ctx);
             }
             Err(error) => manager.give_up(error, ctx),
@@ -267,12 +284,13 @@ impl SceneManager {
     fn place(&self, submit: Submit) -> (Record, Place) {
         let run = RunId(Uuid::now_v7());
         let queued = RunQueued {
-            request: submit.message,
-            user: submit.user,
-            task: TaskId(Uuid::now_v7()),
             plan_only: submit.plan_only,
             idempotency: submit.idempotency,
             asked: submit.asked,
+            history: submit.history,
+            instructions: submit.instructions,
+            cache: submit.cache,
+            ..RunQueued::new(submit.message, submit.user, TaskId(Uuid::now_v7()))
         };
         let envelope = Envelope {
             seq: 1,
@@ -284,17 +302,16 @@ impl SceneManager {
             schema: SCHEMA,
             body: Event::RunQueued(queued.clone()),
         };
-        let (live, watch, wishes) =
+        let (live, watch) =
             self.options.shared.load().live.enter(run, queued.task, &self.tenant, &self.session);
         let (answer, answered) = oneshot::channel();
         let place = Place {
             waiting: Waiting {
-                run: driver::Accepted { run, queued, live, wishes, cache: submit.cache },
-                history: submit.history,
-                instructions: submit.instructions,
+                run: driver::Accepted::new(run, queued, live),
                 received: submit.received,
-                answer,
+                answer: Some(answer),
                 queued: submit.waiting,
+                crashes: 0,
             },
             accepted: Accepted { watch, answer: answered },
             reply: submit.reply,
@@ -310,6 +327,7 @@ impl SceneManager {
         if self.busy {
             return;
         }
+        self.tell_carried();
         let Some(memory) = &self.memory else { return };
         let window = self.options.shared.load().gateway.context_window(Purpose::Plan) as usize;
         if let Some(job) = memory.needs_summary(window) {
@@ -324,9 +342,11 @@ impl SceneManager {
     }
 
     fn start(&mut self, waiting: Waiting, ctx: &mut Context<Self>) {
-        let Waiting { run, history, instructions, received, answer, queued } = waiting;
+        let Waiting { run, received, answer, queued, crashes } = waiting;
         drop(queued);
-        let remembered = self.remembered(history, instructions.as_deref());
+        let live = run.live.clone();
+        let id = run.state.run;
+        let remembered = self.remembered(&run.state);
         let driver = Driver::new(
             Shared::clone(&self.options.shared.load()),
             self.session.clone(),
@@ -340,34 +360,39 @@ impl SceneManager {
             let result = match ended {
                 Ok(ended) => manager.ended(ended, received),
                 Err(error) => {
-                    tracing::error!(%error, "the driver of a run panicked");
-                    Err(Fault::new(
-                        "run.crashed",
-                        "the run stopped with an internal error; what it did is in its events",
-                    ))
+                    tracing::error!(run = %id, %error, "the driver of a run panicked");
+                    let crashed = carry::Crashed { run: id, live, received, answer, crashes: crashes + 1 };
+                    return manager.crashed(crashed, ctx);
                 }
             };
+            // Only now is it not under way any more.
+            drop(live);
             // The client may have gone away.
-            let _ = answer.send(result);
+            if let Some(answer) = answer {
+                let _ = answer.send(result);
+            }
             manager.busy = false;
             manager.proceed(ctx);
         }));
     }
 
-    fn remembered(&self, history: Option<Vec<Turn>>, instructions: Option<&str>) -> Remembered {
+    fn remembered(&self, run: &RunState) -> Remembered {
+        let Some(queued) = run.queued.as_ref().filter(|_| run.started.is_none()) else {
+            return Remembered::default();
+        };
         let window = self.options.shared.load().gateway.context_window(Purpose::Plan) as usize;
         let budget = self.options.memory.budget(window);
-        let remembered = match history {
+        let remembered = match &queued.history {
             Some(turns) => {
                 let mut memory = Memory::new(self.options.memory.clone());
-                for turn in turns {
+                for turn in turns.clone() {
                     memory.apply(&SessionEvent::TurnEnded { turn, pending: None, usage: Usage::default() });
                 }
                 memory.context(budget)
             }
             None => self.memory.as_ref().map(|m| m.context(budget)).unwrap_or_default(),
         };
-        memory::with_instructions(remembered, instructions)
+        memory::with_instructions(remembered, queued.instructions.as_deref())
     }
 
     fn ended(&mut self, ended: Ended, received: Instant) -> Result<Answer, Fault> {
@@ -461,7 +486,9 @@ impl SceneManager {
                 Err(error) => {
                     let fault = store_fault(&error);
                     for waiting in std::mem::take(&mut manager.queue) {
-                        let _ = waiting.answer.send(Err(fault.clone()));
+                        if let Some(answer) = waiting.answer {
+                            let _ = answer.send(Err(fault.clone()));
+                        }
                     }
                     manager.give_up(error, ctx);
                 }

@@ -1,11 +1,13 @@
 //! What earlier processes accepted of late, for clients that send again without a name.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
 
 use super::Engine;
+use crate::run::{RunId, SessionId, TenantId};
 use crate::store::{Asked, Error, Store};
 
 /// How long after its acceptance a run is kept for a further try; the clients' own timeout is ten minutes.
@@ -36,5 +38,17 @@ impl Engine {
     /// they are told once.
     pub(crate) fn take_earlier(&self) -> Vec<Asked> {
         std::mem::take(&mut self.earlier.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Waits until a run that an earlier process left unfinished is under way here, or until nothing of its
+    /// conversation is left to be carried on; its turn is brought forward. Where nothing is carried on here
+    /// there is nothing to wait for.
+    pub(crate) async fn until_carried_on(&self, tenant: &TenantId, session: &SessionId, run: RunId) {
+        if self.parts.carries_on.load(Ordering::Acquire) {
+            tokio::select! {
+                () = self.parts.live.until_under_way(tenant, run) => {}
+                () = self.system.registry.carry_on(tenant.clone(), session.clone()) => {}
+            }
+        }
     }
 }

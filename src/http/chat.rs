@@ -17,6 +17,7 @@ use super::who::Who;
 use crate::Submitted;
 use crate::llm::cache::Mode;
 use crate::run::{Fault, RunId, RunStatus, SessionId, TenantId};
+use crate::store::RunRow;
 use crate::{Answer, ChatRequest};
 
 /// A request to the assistant.
@@ -266,12 +267,12 @@ async fn again(
     run: RunId,
     permit: OwnedSemaphorePermit,
 ) -> Result<Accepted, Problem> {
-    // In this order: what ends in between has ended in the store, too.
-    let live = app.engine.watch(&tenant, run).is_some();
-    let row = app.engine.store().run(&tenant, run).await;
-    let row = row.map_err(|error| Problem { run_id: Some(run), ..error.into() })?;
-    let row = row.ok_or_else(|| Problem::unknown("run", &run.to_string()))?;
-    if !live && is_cut_off(row.status) {
+    let (mut row, mut goes_on) = stand(app, &tenant, run).await?;
+    if !goes_on {
+        app.engine.until_carried_on(&tenant, &row.session, run).await;
+        (row, goes_on) = stand(app, &tenant, run).await?;
+    }
+    if !goes_on {
         return Err(told(interrupted(run), run));
     }
     let (tell, answer) = oneshot::channel();
@@ -286,6 +287,17 @@ async fn again(
         drop(permit);
     });
     Ok(Accepted { run, session: row.session, again: true, answer, delivery: None })
+}
+
+/// A run as it is stored, and whether it is under way or has ended.
+async fn stand(app: &web::Data<App>, tenant: &TenantId, run: RunId) -> Result<(RunRow, bool), Problem> {
+    // In this order: what ends in between has ended in the store, too.
+    let live = app.engine.watch(tenant, run).is_some();
+    let row = app.engine.store().run(tenant, run).await;
+    let row = row.map_err(|error| Problem { run_id: Some(run), ..error.into() })?;
+    let row = row.ok_or_else(|| Problem::unknown("run", &run.to_string()))?;
+    let goes_on = live || !is_cut_off(row.status);
+    Ok((row, goes_on))
 }
 
 /// The code of a run that has neither ended nor is under way.
