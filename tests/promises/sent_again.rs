@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use super::process::{Desk, Held};
 use crate::support::mind::Mind;
 use crate::support::served::wire;
-use crate::support::{Backend, Gate, Reply, ScriptedLlm, section, tool_results};
+use crate::support::{Backend, Gate, Reply, ScriptedLlm, Served, Shelf, section, tool_results};
 
 const CHAT: &str = "/v1/chat/completions";
 
@@ -136,13 +136,10 @@ fn nth(retries: &str) -> (&str, &str) {
     ("x-stainless-retry-count", retries)
 }
 
-/// The run that a client heard of: its answer where it was carried on, and otherwise that it was cut off and
-/// is not to be asked for again.
-fn told_of(reply: &Reply) -> &str {
-    if reply.status != 200 {
-        reply.is_error(500, "run.interrupted");
-        assert_eq!(reply.header("x-should-retry"), "false");
-    }
+/// The run whose answer a client got.
+fn answered(reply: &Reply) -> &str {
+    assert_eq!(reply.status, 200, "{reply:#?}");
+    assert!(!reply.body.contains("\"error\"") && reply.body.contains("done"), "{reply:#?}");
     reply.header("x-run-id")
 }
 
@@ -157,12 +154,12 @@ async fn cut_off(stream: bool) {
     shop.go.open();
     for retries in ["1", "2"] {
         let reply = shop.post(CHAT, &body, &[nth(retries)]).await;
-        assert_eq!(told_of(&reply), runs[0], "{reply:#?}");
+        assert_eq!(answered(&reply), runs[0], "{reply:#?}");
     }
     assert_eq!((shop.runs(None).await, shop.backend.taken().len()), (runs.clone(), 1));
     // Somebody else who says the same has a run of its own.
     let other = shop.post(CHAT, &body, &[nth("0")]).await;
-    assert!(other.status == 200 && other.header("x-run-id") != runs[0], "{other:#?}");
+    assert_ne!(answered(&other), runs[0]);
     assert_eq!((shop.runs(None).await.len(), shop.backend.taken().len()), (2, 1));
 }
 
@@ -206,7 +203,7 @@ async fn each_of_two_who_said_the_same_gets_a_run_after_a_kill() {
     shop.go.open();
     let mut told = Vec::new();
     for _ in 0..3 {
-        told.push(told_of(&shop.post(CHAT, &body, &[nth("1")]).await).to_owned());
+        told.push(answered(&shop.post(CHAT, &body, &[nth("1")]).await).to_owned());
     }
     // The newest first; who comes when there is none left shares one.
     assert_eq!((&told[..2], runs.contains(&told[2])), (&[runs[1].clone(), runs[0].clone()][..], true));
@@ -227,7 +224,7 @@ async fn a_run_of_before_a_kill_is_nobody_elses() {
     for key in [&colleague, &stranger, &first] {
         let key = format!("Bearer {key}");
         let reply = shop.post(CHAT, &body, &[nth("1"), ("authorization", &key)]).await;
-        told.push(told_of(&reply).to_owned());
+        told.push(answered(&reply).to_owned());
     }
     let acme = shop.runs(Some(&first)).await;
     assert_eq!(acme, [told[2].clone(), told[0].clone()]);
@@ -267,10 +264,92 @@ async fn a_named_request_is_carried_out_once_over_a_kill() {
     }
     for (stream, retries) in [(false, "0"), (true, "0"), (false, "1")] {
         let reply = shop.post(CHAT, &ask("put", stream), &[("idempotency-key", "cut"), nth(retries)]).await;
-        assert_eq!(told_of(&reply), runs[2], "{reply:#?}");
+        assert_eq!(answered(&reply), runs[2], "{reply:#?}");
     }
     // One without the name is another request, whatever its try.
     let other = shop.post(CHAT, &cut, &[nth("1")]).await;
-    assert!(other.status == 200 && !runs.contains(&other.header("x-run-id").to_owned()), "{other:#?}");
+    assert!(!runs.iter().any(|run| run == answered(&other)), "{other:#?}");
     assert_eq!((shop.runs(None).await.len(), shop.backend.taken().len()), (4, 1));
+}
+
+/// A request whose client goes away once it is accepted: its run, the last of so many.
+async fn gone(served: &Served, stream: bool, runs: usize) -> String {
+    let _connection = served.raw(wire(CHAT, "", &ask("wait", stream)).as_bytes()).await;
+    loop {
+        let unfinished = served.engine.store().unfinished_runs().await.unwrap();
+        if unfinished.len() == runs {
+            return unfinished[runs - 1].run.to_string();
+        }
+    }
+}
+
+async fn again(served: &Served, stream: bool) -> Reply {
+    let (name, value) = nth("1");
+    let request = served.request("POST", CHAT).header(name, value).json(&ask("wait", stream));
+    Reply::of(request.send().await.unwrap()).await
+}
+
+#[tokio::test]
+async fn where_nothing_is_carried_on_a_client_hears_that_its_run_was_cut_off() {
+    let shelf = Shelf::new();
+    let served = Served::start(shelf.setup()).await;
+    let run = gone(&served, false, 1).await;
+    let named = served.request("POST", "/api/chat").header("idempotency-key", "k-1");
+    let body = json!({"messages": [{"role": "user", "content": "put"}]});
+    let named = tokio::spawn(named.json(&body).send());
+    shelf.begun.passed().await;
+    served.engine.shut_down().await.unwrap();
+    let dir = served.dir.clone();
+    drop(served);
+    drop(named.await);
+    let served = Served::start(shelf.setup().on(&dir)).await;
+    for _ in 0..2 {
+        let reply = again(&served, false).await;
+        let error = reply.is_error(500, "run.interrupted");
+        assert!(error["message"].as_str().unwrap().contains(&run), "{error:#}");
+        assert_eq!((reply.header("x-should-retry"), reply.header("x-run-id")), ("false", run.as_str()));
+    }
+    let named = served.request("POST", "/api/chat").header("idempotency-key", "k-1").json(&body);
+    Reply::of(named.send().await.unwrap()).await.is_problem(500, "run.interrupted");
+    assert_eq!(served.get("/api/runs").await.json()["runs"].as_array().unwrap().len(), 2);
+    // A stream is another request: its run is a new one.
+    shelf.go.open();
+    assert_ne!(again(&served, true).await.header("x-run-id"), run);
+    served.engine.carry_on().await.unwrap();
+    let reply = again(&served, false).await;
+    assert_eq!((reply.status, reply.header("x-run-id")), (200, run.as_str()), "{reply:#?}");
+    assert_eq!(shelf.puts(), 1);
+}
+
+#[tokio::test]
+async fn a_run_whose_turn_to_be_carried_on_is_far_off_is_brought_forward_by_its_client() {
+    let shelf = Shelf::new();
+    let served = Served::start(shelf.setup()).await;
+    // As many conversations as are carried on at once.
+    for number in 0..64 {
+        drop(served.submit(&format!("s-{number}"), "wait").await.unwrap());
+    }
+    let runs = [gone(&served, false, 65).await, gone(&served, true, 66).await];
+    served.engine.shut_down().await.unwrap();
+    let dir = served.dir.clone();
+    drop(served);
+    let served = Served::start(shelf.setup().on(&dir)).await;
+    assert_eq!(served.engine.carry_on().await.unwrap(), 66);
+    let opened = async {
+        for run in &runs {
+            while served.engine.watch(&served.tenant, run.parse().unwrap()).is_none() {
+                tokio::task::yield_now().await;
+            }
+        }
+        shelf.go.open();
+    };
+    let (whole, streamed, ()) = tokio::join!(again(&served, false), again(&served, true), opened);
+    assert_eq!((whole.status, whole.header("x-run-id")), (200, runs[0].as_str()), "{whole:#?}");
+    assert_eq!((streamed.status, streamed.header("x-run-id")), (200, runs[1].as_str()), "{streamed:#?}");
+    let words = whole.json()["choices"][0]["message"]["content"].as_str().unwrap().to_owned();
+    let said = streamed
+        .events()
+        .into_iter()
+        .filter_map(|event| event.data["choices"][0]["delta"]["content"].as_str().map(str::to_owned));
+    assert_eq!(said.collect::<String>(), words);
 }
