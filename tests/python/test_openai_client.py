@@ -181,17 +181,13 @@ def killed_and_started(server, proxy, nth):
 def test_a_server_that_is_killed_makes_nothing_twice(how):
     with Server() as server, Proxy(server.address, [how]) as proxy:
         proxy.on_connection = lambda nth: killed_and_started(server, proxy, nth)
-        try:
-            answer = ask(proxy.url, VACATION)
-            words = answer.choices[0].message.content
-        except openai.InternalServerError as error:
-            # It was killed in the middle.
-            assert (how, error.code) == ("sent", "run.interrupted")
-            words = None
+        answer = ask(proxy.url, VACATION)
         assert proxy.connections == 2
         (run,) = server.runs()
-        assert words is None or words == server.finished(run["run_id"])["answer"]
-        assert server.vacations() == 1
+        assert answer.id == f"chatcmpl-{run['run_id']}"
+        assert answer.choices[0].message.content == server.finished(run["run_id"])["answer"]
+        # Where it was killed in the middle of the write, nobody can tell whether it was made.
+        assert server.vacations() == 1 or (how == "sent" and server.vacations() == 0)
 
 
 def test_a_request_that_was_cut_off_by_a_kill_is_not_carried_out_again():
@@ -208,12 +204,9 @@ def test_a_request_that_was_cut_off_by_a_kill_is_not_carried_out_again():
             # The client loses patience, and the server is gone when it comes again.
             with client(proxy.url, timeout=2) as api:
                 messages = [{"role": "user", "content": "Hello there"}]
-                try:
-                    answer = api.chat.completions.create(model="proscenium", messages=messages)
-                    assert answer.choices[0].message.content == "Good day."
-                except openai.InternalServerError as error:
-                    assert error.code == "run.interrupted"
-            assert proxy.connections == 2
+                answer = api.chat.completions.create(model="proscenium", messages=messages)
+            assert answer.choices[0].message.content == "Good day."
+            assert proxy.connections >= 2
         assert len(server.runs()) == 1
 
 
