@@ -2,6 +2,7 @@
 
 mod completion;
 mod error;
+mod key;
 mod request;
 mod retry;
 mod stream;
@@ -17,8 +18,9 @@ use super::{body, chat};
 use crate::llm::cache::Mode;
 use completion::Completion;
 pub(crate) use error::{Error, ErrorBody};
+pub(crate) use key::Key;
 use request::CompletionRequest;
-pub(crate) use retry::{Delivery, Key, Tries};
+pub(crate) use retry::{Delivery, Tries};
 
 /// The name under which this server is a model.
 pub(crate) const MODEL: &str = "proscenium";
@@ -47,7 +49,7 @@ pub(crate) async fn completions(
     let (streamed, with_usage) = (body.streamed(), body.with_usage());
     let header = request.headers().get("x-session-id").map(|value| value.to_str().unwrap_or_default());
     let session = header.map(chat::session).transpose()?;
-    let key = retry::Key::of(&who, &request, session.as_ref(), &body);
+    let key = Key::of(&who, &request, session.as_ref(), &body);
     let idempotency = chat::idempotency(&request)?;
     let cache = chat::cache(&request)?;
     let tenant = who.tenant.clone();

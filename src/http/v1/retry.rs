@@ -14,7 +14,7 @@
 //!
 //! **After a restart.** A server that is killed breaks the connection of every client that waits, and their
 //! further tries come to the next process. So each run bears the mark of what was asked in its first event
-//! ([`Key::mark`]), and a process begins with the runs that earlier ones accepted not longer ago than
+//! (`Key::mark`), and a process begins with the runs that earlier ones accepted not longer ago than
 //! [`KEPT`], whatever it does with them by itself:
 //!
 //! - One that had not ended when this process started is one whose client went away: nobody can have got its
@@ -33,67 +33,24 @@
 //! That is the price of never writing twice: nothing tells the one from the other.
 
 use std::collections::{HashMap, VecDeque};
-use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use actix_web::HttpRequest;
 use jiff::Timestamp;
-use sha2::{Digest, Sha256};
 use tokio::sync::watch;
 
-use super::super::who::Who;
-use super::request::CompletionRequest;
+use super::key::Key;
 use crate::engine::again::{self, ANSWERED, KEPT};
-use crate::run::{RunId, SessionId};
+use crate::run::RunId;
 use crate::store::Asked;
 
 /// How long after the moment for which a refused client was told to come again.
 const REFUSED: Duration = Duration::from_secs(10);
+/// Time between two looks through everything, when there is no room.
+const SWEEP: Duration = Duration::from_secs(1);
 /// Most runs and refusals of this process; as many of earlier ones may be beside them.
 const MOST: usize = again::MOST as usize;
-
-/// What makes two requests the same.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Key([u8; 32]);
-
-impl Key {
-    pub(crate) fn of(
-        who: &Who,
-        request: &HttpRequest,
-        session: Option<&SessionId>,
-        body: &CompletionRequest,
-    ) -> Self {
-        let peer = request.peer_addr().map(|addr| addr.ip().to_string()).unwrap_or_default();
-        let session = session.map_or("", SessionId::as_str);
-        let mut hasher = Sha256::new();
-        for part in [who.tenant.as_str(), &who.user, &peer, session] {
-            hasher.update((part.len() as u64).to_le_bytes());
-            hasher.update(part);
-        }
-        // Plain data, which can always be written. A part that is absent does not count, so that later parts
-        // change no mark of before.
-        hasher.update(serde_json::to_vec(body).unwrap_or_default());
-        Self(hasher.finalize().into())
-    }
-
-    /// How it is written down.
-    pub(crate) fn mark(&self) -> String {
-        self.0.iter().fold(String::with_capacity(64), |mut mark, byte| {
-            // A text takes everything.
-            let _ = write!(mark, "{byte:02x}");
-            mark
-        })
-    }
-
-    /// The key that is written so.
-    fn read(mark: &str) -> Option<Self> {
-        let (pairs, []) = mark.as_bytes().as_chunks::<2>() else { return None };
-        let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-        let bytes = pairs.iter().map(|[high, low]| Some((digit(*high)? << 4) | digit(*low)?));
-        bytes.collect::<Option<Vec<u8>>>()?.try_into().ok().map(Self)
-    }
-}
 
 /// Whether this is a further try, as its client says.
 pub(crate) fn is_further(request: &HttpRequest) -> bool {
@@ -112,6 +69,8 @@ struct Kept {
     ages: VecDeque<(Instant, Key, u64)>,
     /// The same of what earlier processes accepted. Apart, so that new requests do not push it out.
     earlier: VecDeque<(Instant, Key, u64)>,
+    /// When everything was last looked through for what nobody asks for any more.
+    swept: Option<Instant>,
     next: u64,
 }
 
@@ -245,10 +204,35 @@ impl Kept {
             let Some((_, key, number)) = self.earlier.pop_front() else { break };
             self.remove(&key, number);
         }
+        if self.ages.len() >= MOST && self.swept.is_none_or(|at| now.duration_since(at) >= SWEEP) {
+            self.swept = Some(now);
+            self.sweep(now);
+        }
         while self.ages.len() >= MOST || self.ages.front().is_some_and(old) {
             let Some((_, key, number)) = self.ages.pop_front() else { break };
             self.remove(&key, number);
         }
+    }
+
+    /// Drops what was answered long ago and refusals that are over: it makes room for who waits.
+    fn sweep(&mut self, now: Instant) {
+        let serves = |entry: &Entry| match entry.what {
+            What::Run { waiting: 0, answered: Some(at), .. } => now.duration_since(at) < ANSWERED,
+            What::Run { .. } => true,
+            What::Refused { until } => now < until,
+        };
+        self.asked.retain(|_, entries| {
+            entries.retain(serves);
+            !entries.is_empty()
+        });
+        let asked = &self.asked;
+        let is_there = |(_, key, number): &(Instant, Key, u64)| {
+            asked
+                .get(key)
+                .is_some_and(|entries| entries.binary_search_by_key(number, |entry| entry.number).is_ok())
+        };
+        self.ages.retain(is_there);
+        self.earlier.retain(is_there);
     }
 
     fn remove(&mut self, key: &Key, number: u64) {
@@ -450,6 +434,20 @@ mod tests {
             drop(tries.begin(Key([2; 32])));
         }
         assert_eq!(joined(&tries).1, run(1));
+    }
+
+    #[test]
+    fn what_was_answered_makes_room_for_who_waits() {
+        let tries = Tries::default();
+        drop(accepted(&tries, KEY, 1));
+        let (now, later) = (Instant::now(), Instant::now() + ANSWERED);
+        let (_, run) = watch::channel(None);
+        let mut kept = tries.kept();
+        for _ in 0..=MOST {
+            let answered = What::Run { run: run.clone(), waiting: 0, answered: Some(now) };
+            kept.add(Key([2; 32]), answered, later);
+        }
+        assert!(kept.ages.len() < MOST && kept.asked.contains_key(&KEY));
     }
 
     #[test]
