@@ -417,8 +417,11 @@ impl Engine {
 
     /// Asks a tenant's run to stop at its next safe point; `by` says who wants it. False where it has no
     /// run of that id under way here.
-    pub async fn cancel(&self, tenant: &TenantId, run: RunId, by: &str) -> bool {
-        self.watch(tenant, run).is_some_and(|watch| watch.cancel(by))
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn cancel(&self, tenant: &TenantId, run: RunId, by: &str) -> Result<bool, Fault> {
+        Ok(self.follow(tenant, run).await?.is_some_and(|watch| watch.cancel(by)))
     }
 
     /// The answer document of a tenant's run, once it has ended; where it is not under way here, as far as
@@ -427,7 +430,7 @@ impl Engine {
     /// # Errors
     /// `run.unknown` where the tenant has no such run; the store's.
     pub async fn wait(&self, tenant: &TenantId, run: RunId) -> Result<Answer, Fault> {
-        if let Some(mut watch) = self.watch(tenant, run) {
+        if let Some(mut watch) = self.follow(tenant, run).await? {
             while watch.next().await.is_some() {}
         }
         let answer = self.answer_of(tenant, run).await?;
@@ -452,7 +455,7 @@ impl Engine {
         last: Option<EventId>,
     ) -> Result<PublicStream, Fault> {
         // Before the journal is read, so that what happens in between is heard.
-        let watch = self.watch(tenant, run);
+        let watch = self.follow(tenant, run).await?;
         if watch.is_none() {
             let stored = self.parts.store.run(tenant, run).await.map_err(|error| store_fault(&error))?;
             if stored.is_none() {

@@ -17,6 +17,7 @@ use super::clock::Clock;
 use super::journal;
 use super::live::{Entered, Live};
 use super::scene;
+use crate::crash;
 use crate::llm::budget::Hold;
 use crate::llm::{self, Caller, Confirm, Gateway, Sink};
 use crate::memory;
@@ -363,7 +364,10 @@ impl Driver {
         self.state.check(&envelope.body).map_err(illegal)?;
         let mut records = vec![Record::Run(envelope.clone())];
         records.extend(self.turn(&envelope));
+        let name = envelope.body.name();
+        crash::point(crash::BEFORE, name, self.state.request());
         self.shared.journal.append(records, durable).await.map_err(|error| store_fault(&error))?;
+        crash::point(crash::AFTER, name, self.state.request());
         self.state.apply_checked(&envelope.body);
         self.live.feed.journalled(envelope.seq, &envelope.body);
         // Nobody may be listening.

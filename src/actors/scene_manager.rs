@@ -23,6 +23,7 @@ use super::launch;
 use super::live::Watch;
 use super::session_registry::{self, Asleep};
 use crate::answer::Answer;
+use crate::crash;
 use crate::llm::budget::{Hold, Scope};
 use crate::llm::{Caller, Purpose};
 use crate::memory::{self, Memory};
@@ -121,7 +122,9 @@ pub(crate) struct SceneManager {
     /// Wishes to erase that came before the memory was there and before any request.
     erasing: Vec<Erase>,
     queue: VecDeque<Waiting>,
-    /// Who waits until every unfinished run of an earlier process was carried on.
+    /// Who waits until every unfinished run of an earlier process is under way or waits for its turn.
+    waking: Vec<oneshot::Sender<()>>,
+    /// Who waits until each of them has ended.
     carrying: Vec<oneshot::Sender<()>>,
     busy: bool,
     /// Ends the summary that is being made.
@@ -154,6 +157,7 @@ impl SceneManager {
             early: VecDeque::new(),
             erasing: Vec::new(),
             queue: VecDeque::new(),
+            waking: Vec::new(),
             carrying: Vec::new(),
             busy: false,
             summary: None,
@@ -252,9 +256,15 @@ impl SceneManager {
                 let _ = submit.reply.send(Err(Fault::new("session.queue_full", message)));
                 continue;
             }
+            let words = if cfg!(feature = "crash-points") { submit.message.clone() } else { String::new() };
             let (record, place) = self.place(submit);
             let journal = journal.clone();
-            appends.push(async move { journal.append(vec![record], true).await });
+            appends.push(async move {
+                crash::point(crash::BEFORE, "run_queued", &words);
+                let appended = journal.append(vec![record], true).await;
+                crash::point(crash::AFTER, "run_queued", &words);
+                appended
+            });
             places.push(place);
         }
         if places.is_empty() {
@@ -324,10 +334,10 @@ impl SceneManager {
         if let Some(timer) = self.timer.take() {
             ctx.cancel_future(timer);
         }
+        self.tell_carried();
         if self.busy {
             return;
         }
-        self.tell_carried();
         let Some(memory) = &self.memory else { return };
         let window = self.options.shared.load().gateway.context_window(Purpose::Plan) as usize;
         if let Some(job) = memory.needs_summary(window) {

@@ -63,10 +63,20 @@ impl Address {
     /// Has what an earlier process left unfinished in a conversation carried on, and waits for the end of
     /// it. Waits for room, too: nobody's request does so here.
     pub(crate) async fn carry_on(&self, tenant: TenantId, session: SessionId) {
+        let (woken, _) = oneshot::channel();
         let (done, carried) = oneshot::channel();
-        if self.registry.send(ToCarryOn { tenant, session, done }).await.is_ok() {
+        if self.registry.send(ToCarryOn { tenant, session, wish: CarryOn { woken, done } }).await.is_ok() {
             // Told, or its conversation ended for another reason.
             let _ = carried.await;
+        }
+    }
+
+    /// The same, and waits only until it can be followed.
+    pub(crate) async fn take_up(&self, tenant: TenantId, session: SessionId) {
+        let (woken, taken_up) = oneshot::channel();
+        let (done, _) = oneshot::channel();
+        if self.registry.send(ToCarryOn { tenant, session, wish: CarryOn { woken, done } }).await.is_ok() {
+            let _ = taken_up.await;
         }
     }
 
@@ -107,7 +117,7 @@ struct ToErase {
 struct ToCarryOn {
     tenant: TenantId,
     session: SessionId,
-    done: oneshot::Sender<()>,
+    wish: CarryOn,
 }
 
 /// A conversation wants to sleep; `received` is how many requests have reached it.
@@ -235,10 +245,10 @@ impl Handler<ToCarryOn> for SessionRegistry {
     type Result = ();
 
     fn handle(&mut self, message: ToCarryOn, ctx: &mut Context<Self>) {
-        let ToCarryOn { tenant, session, done } = message;
+        let ToCarryOn { tenant, session, wish } = message;
         // Where it cannot be woken now, it is carried on when it wakes.
         if let Ok(awake) = self.awake((tenant, session), false, ctx)
-            && awake.address.try_send(CarryOn { done }).is_ok()
+            && awake.address.try_send(wish).is_ok()
         {
             awake.sent += 1;
         }

@@ -7,7 +7,8 @@ use futures::StreamExt;
 
 use super::Engine;
 use crate::actors::driver::store_fault;
-use crate::run::Fault;
+use crate::actors::live::Watch;
+use crate::run::{Fault, RunId, TenantId};
 
 /// Most conversations whose unfinished runs are carried on at once, beside those that requests wake.
 const AT_ONCE: usize = 64;
@@ -40,5 +41,18 @@ impl Engine {
             carried.buffer_unordered(AT_ONCE).collect::<()>().await;
         });
         Ok(count)
+    }
+
+    /// Follows a tenant's run from now on, also one that an earlier process left unfinished and that is
+    /// still to be carried on here; `None` where it is neither.
+    pub(super) async fn follow(&self, tenant: &TenantId, run: RunId) -> Result<Option<Watch>, Fault> {
+        let watch = self.watch(tenant, run);
+        if watch.is_some() || !self.parts.carries_on.load(Ordering::Acquire) {
+            return Ok(watch);
+        }
+        let row = self.parts.store.run(tenant, run).await.map_err(|error| store_fault(&error))?;
+        let Some(row) = row.filter(|row| !row.status.is_terminal()) else { return Ok(None) };
+        self.system.registry.take_up(tenant.clone(), row.session).await;
+        Ok(self.watch(tenant, run))
     }
 }

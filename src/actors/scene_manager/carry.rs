@@ -17,13 +17,17 @@ use crate::answer::Answer;
 use crate::run::{Envelope, Event, Fault, RunId, RunState, SCHEMA, SessionId, TenantId};
 use crate::store::{self, Record, Store, Stream};
 
-/// How often a driver of one run may panic in this process.
-const MAX_CRASHES: u32 = 3;
+/// How often a driver of one run may panic in this process. The machine puts a run aside before that
+/// (`run.poisonous`); this is for one that cannot even say so.
+const MAX_CRASHES: u32 = 5;
 
-/// The wish to have what was left unfinished carried on; told when there is nothing of it left.
+/// The wish to have what was left unfinished carried on.
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(crate) struct CarryOn {
+    /// Told when all of it is under way or waits for its turn.
+    pub(crate) woken: oneshot::Sender<()>,
+    /// Told when there is nothing of it left.
     pub(crate) done: oneshot::Sender<()>,
 }
 
@@ -127,8 +131,16 @@ impl SceneManager {
         }
     }
 
-    /// Tells whoever waits for it that everything unfinished was carried on.
+    /// Tells whoever waits for it that everything unfinished was carried on, or at least taken up.
     pub(super) fn tell_carried(&mut self) {
+        if self.memory.is_some() {
+            for woken in self.waking.drain(..) {
+                let _ = woken.send(());
+            }
+        }
+        if self.busy {
+            return;
+        }
         let left = self.queue.iter().any(|waiting| waiting.run.taken_over);
         if self.memory.is_some() && !left {
             for done in self.carrying.drain(..) {
@@ -199,6 +211,7 @@ impl Handler<CarryOn> for SceneManager {
 
     fn handle(&mut self, wish: CarryOn, ctx: &mut Context<Self>) {
         self.received += 1;
+        self.waking.push(wish.woken);
         self.carrying.push(wish.done);
         // While it wakes there is nothing to do; afterwards whatever there is to do is under way.
         if self.memory.is_some() {
