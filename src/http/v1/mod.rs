@@ -49,15 +49,14 @@ pub(crate) async fn completions(
     let (streamed, with_usage) = (body.streamed(), body.with_usage());
     let header = request.headers().get("x-session-id").map(|value| value.to_str().unwrap_or_default());
     let session = header.map(chat::session).transpose()?;
-    let key = Key::of(&who, &request, session.as_ref(), &body);
     let idempotency = chat::idempotency(&request)?;
+    // A name of its own tells a further try better than anything else.
+    let key = idempotency.is_none().then(|| Key::of(&who, &request, session.as_ref(), &body));
     let cache = chat::cache(&request)?;
     let tenant = who.tenant.clone();
-    // A name of its own tells a further try better than anything else.
     let mut joined = None;
-    if idempotency.is_none()
-        && retry::is_further(&request)
-        && let Some(mut delivery) = app.tries.join(&key)
+    if retry::is_further(&request)
+        && let Some(mut delivery) = key.as_ref().and_then(|key| app.tries.join(key))
     {
         joined = delivery.run().await.map(|run| (run, delivery));
     }
@@ -65,11 +64,10 @@ pub(crate) async fn completions(
         Some((run, delivery)) => chat::join(&app, &tenant, run, delivery).await?,
         None => {
             let talk = body.talk(app.options.max_messages)?;
-            let mark = idempotency.is_none().then(|| key.mark());
             let asked = talk.into_request(who, session, idempotency, false);
-            let asked = crate::ChatRequest { cache, asked: mark, ..asked };
-            chat::accept(&app, asked, Some(key.clone())).await.inspect_err(|problem| {
-                if let (None, Some(seconds)) = (problem.run_id, problem.retry_after) {
+            let asked = crate::ChatRequest { cache, asked: key.as_ref().map(Key::mark), ..asked };
+            chat::accept(&app, asked, key.clone()).await.inspect_err(|problem| {
+                if let (Some(key), None, Some(seconds)) = (key, problem.run_id, problem.retry_after) {
                     app.tries.refused(key, seconds);
                 }
             })?

@@ -26,7 +26,8 @@
 //!   by default they try twice more, and wait eight seconds at most in between.
 //! - One that had ended before is nobody's: its client had the answer or has asked again.
 //!
-//! A request that carries a name (`Idempotency-Key`) bears no mark: the name finds it, and nothing else does.
+//! A request that carries a name (`Idempotency-Key`) is not remembered here and bears no mark: the name finds
+//! it, and nothing else does.
 //!
 //! While no server is there first tries fail, too, and their further tries come when it is there again. Such a
 //! one gets the run of a twin that said the same before the stop with the same key, from the same address.
