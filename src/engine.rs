@@ -2,6 +2,7 @@
 //!
 //! It owns an actix system on a thread of its own, so it can be started from any async runtime.
 
+pub(crate) mod again;
 mod carry;
 mod once;
 mod past;
@@ -132,6 +133,8 @@ impl Builder {
             .guarded(guards);
         let dir = DataDir::open(&config.store.data_dir)?;
         let store = Store::open(dir).await?;
+        // Before anything is accepted or carried on here.
+        let earlier = again::Earlier::read(&store).await?;
         seed(&gateway.guards().budget, &store, &clock).await?;
         make_tables(&store, &loaded.scenes).await?;
         let workers = tokio::runtime::Builder::new_multi_thread()
@@ -166,7 +169,7 @@ impl Builder {
                 return Err(error);
             }
         };
-        Ok(Engine { parts, system, workers: Some(workers), once: once::Locks::default() })
+        Ok(Engine { parts, system, workers: Some(workers), once: once::Locks::default(), earlier })
     }
 }
 
@@ -247,6 +250,9 @@ pub struct ChatRequest {
     /// The client's name for this request, so that it can be sent again without being carried out
     /// again: 1 to 255 printable ASCII characters. See [`Engine::submit_once`].
     pub idempotency: Option<String>,
+    /// What was asked, by whom and from where, as a hash in hex: for a client that sends again without a
+    /// name, and is to be known after a restart.
+    pub asked: Option<String>,
 }
 
 /// A request that was accepted: it will end in exactly one way, whether anybody waits or not.
@@ -327,6 +333,7 @@ pub struct Engine {
     system: System,
     workers: Option<tokio::runtime::Runtime>,
     once: once::Locks,
+    earlier: again::Earlier,
 }
 
 impl Engine {
@@ -377,6 +384,7 @@ impl Engine {
             user: request.user,
             plan_only: request.plan_only,
             idempotency,
+            asked: request.asked,
             history: request.history,
             instructions: request.instructions,
             cache: request.cache,
@@ -487,6 +495,7 @@ impl Engine {
             cache: None,
             plan_only: false,
             idempotency: None,
+            asked: None,
         }
     }
 

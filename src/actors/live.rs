@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::{broadcast, watch};
+use tokio::sync::{Notify, broadcast, watch};
 
 use super::driver::{CancelWish, EVENTS_KEPT, Told};
 use super::feed::Feed;
@@ -14,6 +14,8 @@ use crate::run::{RunId, SessionId, TenantId};
 #[derive(Clone, Default)]
 pub(crate) struct Live {
     runs: Arc<Mutex<HashMap<RunId, Entry>>>,
+    /// Told of every run that enters.
+    entered: Arc<Notify>,
 }
 
 struct Entry {
@@ -73,6 +75,7 @@ impl Live {
         };
         let watch = entry.watch(run);
         lock(&self.runs).insert(run, entry);
+        self.entered.notify_waiters();
         (Entered { run, runs: self.runs.clone(), listeners, feed, wishes }, watch)
     }
 
@@ -80,6 +83,18 @@ impl Live {
     pub(crate) fn watch(&self, tenant: &TenantId, run: RunId) -> Option<Watch> {
         let runs = lock(&self.runs);
         runs.get(&run).filter(|entry| entry.tenant == *tenant).map(|entry| entry.watch(run))
+    }
+
+    /// Waits until a tenant's run is under way; for ever where it never is.
+    pub(crate) async fn until_under_way(&self, tenant: &TenantId, run: RunId) {
+        loop {
+            // Before the look, so that what enters in between is heard.
+            let entered = self.entered.notified();
+            if self.watch(tenant, run).is_some() {
+                return;
+            }
+            entered.await;
+        }
     }
 
     /// How many runs are under way, those that wait for their turn included.

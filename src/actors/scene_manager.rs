@@ -66,6 +66,8 @@ pub(crate) struct Submit {
     pub(crate) plan_only: bool,
     /// Its client's name for it; the journal takes each once.
     pub(crate) idempotency: Option<Idempotency>,
+    /// What was asked, for a client that sends again without a name.
+    pub(crate) asked: Option<String>,
     /// The conversation as the client tells it, where it is not kept here.
     pub(crate) history: Option<Vec<Turn>>,
     /// The chatbot's own instructions.
@@ -294,6 +296,7 @@ impl SceneManager {
         let queued = RunQueued {
             plan_only: submit.plan_only,
             idempotency: submit.idempotency,
+            asked: submit.asked,
             history: submit.history,
             instructions: submit.instructions,
             cache: submit.cache,

@@ -4,6 +4,7 @@
 //! **Invariant:** the journal is the truth. The lists of runs and sessions change only in the
 //! transaction that appends the events they are made from.
 
+mod asked;
 mod breakdown;
 mod claims;
 mod dir;
@@ -29,6 +30,7 @@ use std::time::Duration;
 use sqlx::SqlitePool;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 
+pub use asked::Asked;
 pub use breakdown::UsageRow;
 pub use claims::Claimed;
 pub use dir::DataDir;

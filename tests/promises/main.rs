@@ -26,6 +26,7 @@ mod real_replies;
 mod reload;
 mod scenarios;
 mod scene_faults;
+mod sent_again;
 mod server_api;
 mod server_faults;
 mod server_limits;
