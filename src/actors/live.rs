@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{broadcast, mpsc};
+use tokio_util::sync::CancellationToken;
 
 use super::driver::{CancelWish, EVENTS_KEPT, Told};
 use super::feed::Feed;
@@ -17,6 +18,8 @@ const WISHES: usize = 4;
 #[derive(Clone, Default)]
 pub(crate) struct Live {
     runs: Arc<Mutex<HashMap<RunId, Entry>>>,
+    /// Fires when the engine ends.
+    end: CancellationToken,
 }
 
 struct Entry {
@@ -82,6 +85,16 @@ impl Live {
     pub(crate) fn watch(&self, tenant: &TenantId, run: RunId) -> Option<Watch> {
         let runs = lock(&self.runs);
         runs.get(&run).filter(|entry| entry.tenant == *tenant).map(|entry| entry.watch(run))
+    }
+
+    /// Drives a run until it ends; `None` where the engine ended first, and the run stops where it is.
+    pub(crate) fn until_end<F: Future>(&self, driven: F) -> impl Future<Output = Option<F::Output>> + use<F> {
+        self.end.clone().run_until_cancelled_owned(driven)
+    }
+
+    /// The engine ends: runs under way stop where they are.
+    pub(crate) fn end(&self) {
+        self.end.cancel();
     }
 
     /// How many runs are under way, those that wait for their turn included.

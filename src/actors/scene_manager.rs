@@ -324,20 +324,22 @@ impl SceneManager {
         let Waiting { run, history, instructions, received, answer, queued } = waiting;
         drop(queued);
         let remembered = self.remembered(history, instructions.as_deref());
-        let driver = Driver::new(
-            Shared::clone(&self.options.shared.load()),
-            self.session.clone(),
-            self.tenant.clone(),
-            run,
-            self.seq,
-        );
-        // A task of its own: a panic in it ends this run and nothing else.
-        let task = actix::spawn(driver.run(remembered));
-        ctx.spawn(task.into_actor(self).map(move |ended, manager, ctx| {
+        let shared = Shared::clone(&self.options.shared.load());
+        let (gateway, live) = (shared.gateway.clone(), shared.live.clone());
+        let driver = Driver::new(shared, self.session.clone(), self.tenant.clone(), run, self.seq);
+        // A task of its own: a panic in it ends this run and nothing else. It runs where models are called,
+        // and this handle on the gateway outlives it.
+        let work = async move {
+            let task = gateway.spawn(live.until_end(driver.run(remembered))).map_err(|e| e.to_string())?;
+            task.await.map_err(|e| e.to_string())
+        };
+        ctx.spawn(work.into_actor(self).map(move |ended, manager, ctx| {
             let result = match ended {
-                Ok(ended) => manager.ended(ended, received),
+                Ok(Some(ended)) => manager.ended(ended, received),
+                // So does this actor; whoever waits for the answer is told by its absence.
+                Ok(None) => return,
                 Err(error) => {
-                    tracing::error!(%error, "the driver of a run panicked");
+                    tracing::error!(error, "the driver of a run panicked");
                     Err(Fault::new(
                         "run.crashed",
                         "the run stopped with an internal error; what it did is in its events",
