@@ -192,12 +192,8 @@ struct Actor {
 
 impl Actor {
     fn launch(scene: &Arc<Scene>, options: &Options) -> Addr<Self> {
-        let actor = Self {
-            scene: scene.clone(),
-            options: options.clone(),
-            waiting: VecDeque::new(),
-            calling: 0,
-        };
+        let actor =
+            Self { scene: scene.clone(), options: options.clone(), waiting: VecDeque::new(), calling: 0 };
         launch::start(&options.arbiter, actor.scene.mailbox as usize, actor)
     }
 
