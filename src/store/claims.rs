@@ -111,6 +111,11 @@ impl Claims {
         Ok(())
     }
 
+    /// Whether nothing is to be written.
+    pub(super) fn is_empty(&self) -> bool {
+        self.new.is_empty()
+    }
+
     /// Writes what was taken.
     pub(super) async fn write(self, tx: &mut SqliteConnection) -> Result<(), sqlx::Error> {
         for New { tenant, key, hash, run } in self.new {

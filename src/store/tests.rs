@@ -1,6 +1,7 @@
 use std::path::Path;
 
 use jiff::Timestamp;
+use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
 use super::*;
@@ -266,16 +267,23 @@ async fn one_may_look_beside_the_owner_but_not_write() {
     assert_eq!(reading.run_events(&tenant(), run_id(1)).await.unwrap().len(), 2);
 }
 
+/// Lets the writer's file have so many pages at most.
+async fn pages(store: &Store, most: u32) {
+    let mut writing = store.writer("test").await.unwrap();
+    let connection = writing.connection().await.unwrap();
+    sqlx::query(AssertSqlSafe(format!("PRAGMA max_page_count = {most}"))).execute(connection).await.unwrap();
+}
+
 #[tokio::test]
 async fn a_full_disk_is_a_clear_error_and_stores_nothing_by_halves() {
     let tmp = tempfile::tempdir().unwrap();
     let store = open(tmp.path()).await;
     write(&store, [record(1, 1)]).await.unwrap();
-    sqlx::query("PRAGMA max_page_count = 20").execute(store.writer().unwrap()).await.unwrap();
+    pages(&store, 20).await;
     let error = write(&store, (2..=2000).map(|seq| record(1, seq))).await.unwrap_err();
     assert_eq!(error.code(), "store.full", "{error}");
     assert_eq!(store.run_events(&tenant(), run_id(1)).await.unwrap().len(), 1);
-    sqlx::query("PRAGMA max_page_count = 100000").execute(store.writer().unwrap()).await.unwrap();
+    pages(&store, 100000).await;
     write(&store, [record(1, 2)]).await.unwrap();
 }
 
@@ -307,6 +315,71 @@ async fn the_records_of_one_stream_in_one_append_stand_or_fall_together() {
     assert_eq!(outcomes[0].failures.len(), 1);
     assert!(store.run_events(&tenant(), run_id(1)).await.unwrap().is_empty());
     assert_eq!(store.run_events(&tenant(), run_id(2)).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn what_is_remembered_of_a_stream_gives_way_to_what_is_there() {
+    let tmp = tempfile::tempdir().unwrap();
+    let store = open(tmp.path()).await;
+    write(&store, [record(1, 1), record(2, 1)]).await.unwrap();
+    // Somebody else was at two streams, one of which begins only now as far as is remembered.
+    for (n, seq) in [(1, 2), (3, 1)] {
+        let row = record(n, seq).row().unwrap();
+        let stream = row.stream.to_string();
+        sqlx::query("INSERT INTO journal VALUES (?, ?, 's1', 'acme', 0, 1, 1, ?)")
+            .bind(&stream)
+            .bind(seq as i64)
+            .bind(&row.body)
+            .execute(store.pool())
+            .await
+            .unwrap();
+        sqlx::query("INSERT INTO runs VALUES (?, 'acme', 's1', '', 'running', 0, 0, 1, ?) ON CONFLICT DO UPDATE SET last_seq = 2")
+            .bind(run_id(n).to_string())
+            .bind(seq as i64)
+            .execute(store.pool())
+            .await
+            .unwrap();
+    }
+    let groups: Vec<Vec<Row>> =
+        [(1, 2), (2, 2), (3, 1)].map(|(n, seq)| vec![record(n, seq).row().unwrap()]).into();
+    let outcomes = store.write(&groups).await.unwrap();
+    let codes: Vec<Option<&str>> =
+        outcomes.iter().map(|o| o.failures.first().map(|(_, error)| error.code())).collect();
+    assert_eq!(codes, [Some("store.conflict"), None, Some("store.conflict")]);
+    write(&store, [record(1, 3), record(2, 3), record(3, 2)]).await.unwrap();
+    assert_eq!(store.run_events(&tenant(), run_id(1)).await.unwrap().len(), 3);
+}
+
+#[tokio::test]
+async fn a_conversation_begins_anew_after_it_was_erased() {
+    let tmp = tempfile::tempdir().unwrap();
+    let store = open(tmp.path()).await;
+    let turns = |seq| Record::Session(envelope(None, "s1", seq, turn_ended()));
+    write(&store, [turns(1), turns(2)]).await.unwrap();
+    assert!(store.erase_session(&tenant(), &session("s1")).await.unwrap());
+    assert_eq!(write(&store, [turns(3)]).await.unwrap_err().code(), "store.conflict");
+    write(&store, [turns(1), turns(2)]).await.unwrap();
+    assert_eq!(store.session_events(&tenant(), &session("s1")).await.unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn texts_are_stored_byte_for_byte() {
+    let tmp = tempfile::tempdir().unwrap();
+    let store = open(tmp.path()).await;
+    let words = "Città \u{0}\u{1f600} \"quoted\" \\ \u{7f}\u{2028} fin";
+    let asked = |n| {
+        let mut first = event(n, 1);
+        if let Event::RunQueued(queued) = &mut first.body {
+            queued.request = format!("{words} {n}");
+        }
+        first
+    };
+    write(&store, [1, 2].map(|n| Record::Run(asked(n)))).await.unwrap();
+    for n in [1, 2] {
+        assert_eq!(store.run_events(&tenant(), run_id(n)).await.unwrap(), [asked(n)]);
+        let row = store.run(&tenant(), run_id(n)).await.unwrap().unwrap();
+        assert_eq!(row.request, format!("{words} {n}"));
+    }
 }
 
 #[tokio::test]
