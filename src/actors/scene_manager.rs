@@ -296,7 +296,7 @@ impl SceneManager {
             accepted: Accepted { watch, answer: answered },
             reply: submit.reply,
         };
-        (Record::Run(envelope), place)
+        (Record::Run(envelope.into()), place)
     }
 
     /// Starts the next request, makes a summary that is due, or thinks of sleep.

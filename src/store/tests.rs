@@ -52,7 +52,7 @@ pub(crate) fn event(n: u128, seq: u64) -> Envelope<Event> {
 }
 
 pub(crate) fn record(n: u128, seq: u64) -> Record {
-    Record::Run(event(n, seq))
+    Record::Run(event(n, seq).into())
 }
 
 pub(crate) async fn open(path: &Path) -> Store {
@@ -89,7 +89,7 @@ async fn what_is_written_is_read_back_as_it_was() {
     let tmp = tempfile::tempdir().unwrap();
     let store = open(tmp.path()).await;
     let events: Vec<Envelope<Event>> = (1..=150).map(|seq| event(7, seq)).collect();
-    write(&store, events.iter().cloned().map(Record::Run)).await.unwrap();
+    write(&store, events.iter().cloned().map(|event| Record::Run(event.into()))).await.unwrap();
     assert_eq!(store.run_events(&tenant(), run_id(7)).await.unwrap(), events);
     let turns = envelope(None, "s1", 1, turn_ended());
     write(&store, [Record::Session(turns.clone())]).await.unwrap();
@@ -374,7 +374,7 @@ async fn texts_are_stored_byte_for_byte() {
         }
         first
     };
-    write(&store, [1, 2].map(|n| Record::Run(asked(n)))).await.unwrap();
+    write(&store, [1, 2].map(|n| Record::Run(asked(n).into()))).await.unwrap();
     for n in [1, 2] {
         assert_eq!(store.run_events(&tenant(), run_id(n)).await.unwrap(), [asked(n)]);
         let row = store.run(&tenant(), run_id(n)).await.unwrap().unwrap();
@@ -386,7 +386,7 @@ async fn texts_are_stored_byte_for_byte() {
 async fn a_writer_whose_epoch_is_over_is_refused() {
     let tmp = tempfile::tempdir().unwrap();
     let store = open(tmp.path()).await;
-    let with_epoch = |seq, epoch| Record::Run(Envelope { epoch, ..event(1, seq) });
+    let with_epoch = |seq, epoch| Record::Run(Envelope { epoch, ..event(1, seq) }.into());
     write(&store, [with_epoch(1, 1), with_epoch(2, 2)]).await.unwrap();
     let error = write(&store, [with_epoch(3, 1)]).await.unwrap_err();
     assert_eq!(error.code(), "store.conflict");
@@ -399,7 +399,7 @@ async fn a_run_cannot_change_its_session_or_tenant() {
     let tmp = tempfile::tempdir().unwrap();
     let store = open(tmp.path()).await;
     write(&store, [record(1, 1)]).await.unwrap();
-    let moved = Record::Run(Envelope { session: session("s2"), ..event(1, 2) });
+    let moved = Record::Run(Envelope { session: session("s2"), ..event(1, 2) }.into());
     assert_eq!(write(&store, [moved]).await.unwrap_err().code(), "store.conflict");
 }
 
@@ -462,7 +462,7 @@ async fn lists_of_runs_follow_the_events_newest_first_page_by_page() {
     let tmp = tempfile::tempdir().unwrap();
     let store = open(tmp.path()).await;
     write(&store, (1..=5).map(|n| record(n, 1))).await.unwrap();
-    let end = |n, body| Record::Run(envelope(Some(run_id(n)), "s1", 2, body));
+    let end = |n, body| Record::Run(envelope(Some(run_id(n)), "s1", 2, body).into());
     write(
         &store,
         [
@@ -529,7 +529,7 @@ async fn an_erased_session_leaves_no_word_in_the_files() {
     if let SessionEvent::TurnEnded { turn, .. } = &mut said {
         turn.request = secret.to_owned();
     }
-    write(&store, [Record::Run(first), Record::Session(envelope(None, "s1", 1, said))]).await.unwrap();
+    write(&store, [Record::Run(first.into()), Record::Session(envelope(None, "s1", 1, said))]).await.unwrap();
     let held = || {
         [FILE, "proscenium.db-wal"].iter().any(|name| {
             let bytes = std::fs::read(tmp.path().join(name)).unwrap_or_default();
@@ -540,7 +540,7 @@ async fn an_erased_session_leaves_no_word_in_the_files() {
     let error = store.erase_session(&tenant(), &session("s1")).await.unwrap_err();
     assert_eq!(error.code(), "store.session_busy");
     let end = Event::RunCompleted { status: RunStatus::Completed };
-    write(&store, [Record::Run(envelope(Some(run_id(1)), "s1", 2, end))]).await.unwrap();
+    write(&store, [Record::Run(envelope(Some(run_id(1)), "s1", 2, end).into())]).await.unwrap();
     assert!(store.erase_session(&tenant(), &session("s1")).await.unwrap());
     assert!(!held());
     assert!(store.run_events(&tenant(), run_id(1)).await.unwrap().is_empty());
