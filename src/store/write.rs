@@ -49,11 +49,11 @@ impl Store {
         let mut written = write(&mut writing, groups, false).await;
         if written.as_ref().is_err_and(was_there) {
             // What is remembered is wrong, so somebody else has been at a stream: what is there decides.
-            writing.undo().await;
+            writing.discard();
             written = write(&mut writing, groups, true).await;
         }
         if written.is_err() {
-            writing.undo().await;
+            writing.discard();
         }
         written.map_err(failed)
     }
@@ -177,6 +177,8 @@ async fn commit(
         if alone { format!("BEGIN IMMEDIATE; {ROWS}; COMMIT") } else { format!("BEGIN IMMEDIATE; {ROWS}") };
     // Nothing but constants was joined.
     sqlx::query(AssertSqlSafe(sql))
+        // Statements that are kept end their thread where one of several cannot be prepared once more.
+        .persistent(false)
         .bind(bodies.0)
         .bind(list(&events))
         .bind(requests.0)

@@ -89,28 +89,19 @@ impl Writing<'_> {
         self.open = false;
     }
 
-    /// Undoes the transaction, if it is not at its end.
-    pub(super) async fn undo(&mut self) {
+    /// Lets go of the connection, which undoes what is not at its end, and forgets. (To ask for that on a
+    /// connection that has just failed may be to wait for ever: its thread may be gone.)
+    pub(super) fn discard(&mut self) {
+        self.slot.connection = None;
         self.slot.heads.clear();
-        if !std::mem::take(&mut self.open) {
-            return;
-        }
-        let undone = match &mut self.slot.connection {
-            Some(connection) => sqlx::raw_sql("ROLLBACK").execute(connection).await.is_ok(),
-            None => true,
-        };
-        if !undone {
-            // SQLite may have undone it already, or the connection is broken.
-            self.slot.connection = None;
-        }
+        self.open = false;
     }
 }
 
 impl Drop for Writing<'_> {
     fn drop(&mut self) {
         if self.open {
-            self.slot.connection = None;
-            self.slot.heads.clear();
+            self.discard();
         }
     }
 }
