@@ -2,12 +2,14 @@
 //!
 //! It owns an actix system on a thread of its own, so it can be started from any async runtime.
 
+mod carry;
 mod once;
 mod past;
 mod reload;
 mod sessions;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use actix::{Arbiter, ArbiterHandle};
@@ -155,6 +157,7 @@ impl Builder {
             names: names.into(),
             kpis,
             outside: Outside::default(),
+            carries_on: Arc::default(),
         };
         let system = System::start(parts.clone()).await;
         let system = match system {
@@ -198,6 +201,7 @@ struct Parts {
     names: Arc<Names>,
     kpis: Option<Arc<Kpis>>,
     outside: Outside,
+    carries_on: Arc<AtomicBool>,
 }
 
 /// What a configuration makes, and a changed one makes anew.
@@ -405,8 +409,11 @@ impl Engine {
 
     /// Asks a tenant's run to stop at its next safe point; `by` says who wants it. False where it has no
     /// run of that id under way here.
-    pub async fn cancel(&self, tenant: &TenantId, run: RunId, by: &str) -> bool {
-        self.watch(tenant, run).is_some_and(|watch| watch.cancel(by))
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn cancel(&self, tenant: &TenantId, run: RunId, by: &str) -> Result<bool, Fault> {
+        Ok(self.follow(tenant, run).await?.is_some_and(|watch| watch.cancel(by)))
     }
 
     /// The answer document of a tenant's run, once it has ended; where it is not under way here, as far as
@@ -415,7 +422,7 @@ impl Engine {
     /// # Errors
     /// `run.unknown` where the tenant has no such run; the store's.
     pub async fn wait(&self, tenant: &TenantId, run: RunId) -> Result<Answer, Fault> {
-        if let Some(mut watch) = self.watch(tenant, run) {
+        if let Some(mut watch) = self.follow(tenant, run).await? {
             while watch.next().await.is_some() {}
         }
         let answer = self.answer_of(tenant, run).await?;
@@ -440,7 +447,7 @@ impl Engine {
         last: Option<EventId>,
     ) -> Result<PublicStream, Fault> {
         // Before the journal is read, so that what happens in between is heard.
-        let watch = self.watch(tenant, run);
+        let watch = self.follow(tenant, run).await?;
         if watch.is_none() {
             let stored = self.parts.store.run(tenant, run).await.map_err(|error| store_fault(&error))?;
             if stored.is_none() {
@@ -678,6 +685,7 @@ async fn cast(parts: &Parts) -> Result<Cast, StartError> {
         max_queued: config.execution.max_queued_requests as usize,
         idle: parts.idle,
         outside: parts.outside.clone(),
+        carries_on: parts.carries_on.clone(),
     };
     let registry = session_registry::Address::start(
         &arbiters[0],

@@ -11,6 +11,7 @@
 pub mod actors;
 mod answer;
 pub mod config;
+mod crash;
 pub mod engine;
 pub mod http;
 pub mod llm;

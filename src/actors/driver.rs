@@ -10,13 +10,14 @@ use std::time::{Duration, Instant};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use jiff::Timestamp;
-use tokio::sync::mpsc;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::clock::Clock;
 use super::journal;
 use super::live::{Entered, Live};
 use super::scene;
+use crate::crash;
 use crate::llm::budget::Hold;
 use crate::llm::{self, Caller, Confirm, Gateway, Sink};
 use crate::memory;
@@ -62,12 +63,22 @@ pub type Told = Arc<Envelope<Event>>;
 
 /// A run whose `run_queued` is in the journal, and who is to be told of it.
 pub(crate) struct Accepted {
-    pub(crate) run: RunId,
-    pub(crate) queued: RunQueued,
-    pub(crate) live: Entered,
-    pub(crate) wishes: mpsc::Receiver<CancelWish>,
-    /// How its questions use the cache, where not as configured.
-    pub(crate) cache: Option<llm::cache::Mode>,
+    /// The fold of what the journal has of it.
+    pub(crate) state: RunState,
+    pub(crate) live: Arc<Entered>,
+    /// Somebody carried it out before: it is to be taken over.
+    pub(crate) taken_over: bool,
+}
+
+impl Accepted {
+    /// A run of which nothing but the request is in the journal.
+    pub(crate) fn new(run: RunId, queued: RunQueued, live: Entered) -> Self {
+        let mut state = RunState::new(run);
+        if let Err(error) = state.apply(&Event::RunQueued(queued)) {
+            tracing::error!(%run, %error, "a new run refused its own request");
+        }
+        Self { state, live: Arc::new(live), taken_over: false }
+    }
 }
 
 /// A run under way.
@@ -76,8 +87,9 @@ pub(crate) struct Driver {
     session: SessionId,
     principal: Principal,
     state: RunState,
-    live: Entered,
-    wishes: mpsc::Receiver<CancelWish>,
+    live: Arc<Entered>,
+    wishes: watch::Receiver<Option<CancelWish>>,
+    taken_over: bool,
     in_flight: FuturesUnordered<Pin<Box<dyn Future<Output = Done> + Send>>>,
     /// Replies whose meaning is not read yet, by their questions.
     unread: BTreeMap<u32, Confirm>,
@@ -105,7 +117,7 @@ pub(crate) struct Ended {
 }
 
 impl Driver {
-    /// A driver for a run that has not started.
+    /// A driver for a run that has not started, or that was left by whoever carried it out.
     pub(crate) fn new(
         shared: Shared,
         session: SessionId,
@@ -113,14 +125,18 @@ impl Driver {
         accepted: Accepted,
         session_seq: u64,
     ) -> Self {
-        let Accepted { run, queued, live, wishes, cache } = accepted;
-        let principal = Principal { tenant, user: queued.user.clone() };
-        let mut state = RunState::new(run);
-        if let Err(error) = state.apply(&Event::RunQueued(queued)) {
-            tracing::error!(%run, %error, "a new run refused its own request");
+        let Accepted { state, live, taken_over } = accepted;
+        let queued = state.queued.as_ref();
+        let user = queued.map(|queued| queued.user.clone()).unwrap_or_default();
+        let cache = queued.and_then(|queued| queued.cache);
+        let principal = Principal { tenant, user };
+        let spent = state.usage.cost_nano_usd;
+        let account = shared.gateway.guards().budget.hold_run(&principal.tenant, state.run, spent);
+        let mut wishes = live.wishes.clone();
+        // One that came before is heard, too.
+        if wishes.borrow().is_some() {
+            wishes.mark_changed();
         }
-        let account =
-            shared.gateway.guards().budget.hold_run(&principal.tenant, run, state.usage.cost_nano_usd);
         Self {
             shared,
             session,
@@ -128,6 +144,7 @@ impl Driver {
             state,
             live,
             wishes,
+            taken_over,
             in_flight: FuturesUnordered::new(),
             unread: BTreeMap::new(),
             stop: CancellationToken::new(),
@@ -158,7 +175,12 @@ impl Driver {
 
     async fn drive(&mut self, context: Context) -> Result<(), Fault> {
         let mut context = Some(context);
-        let deadline = tokio::time::sleep(Duration::from_millis(self.shared.settings.run_timeout_ms));
+        if self.taken_over {
+            self.record(Event::RunResumed { epoch: self.state.epoch + 1 }).await?;
+        }
+        // Whoever takes a run over gives it its whole time: that in which nobody was there is not its own.
+        let settings = self.state.started.as_ref().map_or(&self.shared.settings, |started| &started.settings);
+        let deadline = tokio::time::sleep(Duration::from_millis(settings.run_timeout_ms));
         tokio::pin!(deadline);
         let mut late = false;
         loop {
@@ -177,8 +199,10 @@ impl Driver {
             self.waited.busy(!self.in_flight.is_empty());
             let (event, confirm) = tokio::select! {
                 Some(done) = self.in_flight.next() => done,
-                Some(wish) = self.wishes.recv() => {
-                    (Event::CancelRequested { by: wish.by, deadline: false }, None)
+                Ok(()) = self.wishes.changed() => {
+                    let wish = self.wishes.borrow_and_update().clone();
+                    let Some(CancelWish { by }) = wish else { continue };
+                    (Event::CancelRequested { by, deadline: false }, None)
                 }
                 () = &mut deadline, if !late => {
                     late = true;
@@ -337,13 +361,19 @@ impl Driver {
             session: self.session.clone(),
             tenant: self.principal.tenant.clone(),
             at: Timestamp::now(),
-            epoch: self.state.epoch,
+            epoch: match &event {
+                Event::RunResumed { epoch } => *epoch,
+                _ => self.state.epoch,
+            },
             schema: SCHEMA,
             body: event,
         });
         let mut records = vec![Record::Run(envelope.clone())];
         records.extend(self.turn(&envelope));
+        let name = envelope.body.name();
+        crash::point(crash::BEFORE, name, self.state.request());
         self.shared.journal.append(records, durable).await.map_err(|error| store_fault(&error))?;
+        crash::point(crash::AFTER, name, self.state.request());
         self.state.apply_checked(&envelope.body);
         self.live.feed.journalled(envelope.seq, &envelope.body);
         // Nobody may be listening.

@@ -17,6 +17,7 @@ use self::inbox::{Done, Item, Next};
 use self::shared::Shared;
 pub use self::shared::Stats;
 use super::aside::aside;
+use crate::run::{Envelope, Event};
 use crate::store::{Code, Error, Options, Record, Row, Store, Stream};
 use crate::telemetry::{Outside, Subscriber, Watch};
 
@@ -141,6 +142,11 @@ impl Journal {
                     if !rows.is_empty() {
                         batch.groups.push(rows);
                         batch.waiting.push((records, permit, done));
+                    }
+                }
+                Item::Known(events) => {
+                    if let Some(subscriber) = &mut self.subscriber {
+                        subscriber.restore(&events);
                     }
                 }
                 Item::Flush(done) => batch.flushes.push(done),
@@ -320,6 +326,15 @@ impl Handler<Wake> for Journal {
 }
 
 impl Handle {
+    /// Shows the journal's subscriber what was written of a run before this process carries it on; it
+    /// counts nothing of it again.
+    pub fn known(&self, events: Vec<Envelope<Event>>) {
+        if self.shared.watched {
+            // Where there is no room the run's figures begin where it is taken over.
+            let _ = self.send(Item::Known(events));
+        }
+    }
+
     /// Appends records in the order given; appends to one stream are in the order of the calls. With
     /// `durable` it returns once they are on disk; without, once their order is taken. Waits while
     /// `max_pending` events are waiting to be written.

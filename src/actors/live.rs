@@ -3,16 +3,13 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::{broadcast, mpsc};
+use tokio::sync::{broadcast, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::driver::{CancelWish, EVENTS_KEPT, Told};
 use super::feed::Feed;
 use crate::plan::TaskId;
 use crate::run::{RunId, SessionId, TenantId};
-
-/// Most wishes to stop one run that wait; more say nothing new.
-const WISHES: usize = 4;
 
 /// The table of runs; clones share it.
 #[derive(Clone, Default)]
@@ -28,7 +25,7 @@ struct Entry {
     task: TaskId,
     listeners: broadcast::Sender<Told>,
     feed: Arc<Feed>,
-    cancel: mpsc::Sender<CancelWish>,
+    cancel: watch::Sender<Option<CancelWish>>,
 }
 
 /// A run's own side of its entry; when it is dropped, the run is not under way any more.
@@ -39,6 +36,8 @@ pub(crate) struct Entered {
     pub(crate) listeners: broadcast::Sender<Told>,
     /// Where its answer is shown.
     pub(crate) feed: Arc<Feed>,
+    /// The last wish to stop it.
+    pub(crate) wishes: watch::Receiver<Option<CancelWish>>,
 }
 
 /// A run under way, followed: what it says from now on. It holds nothing up, however slowly it is
@@ -52,21 +51,20 @@ pub struct Watch {
     pub task: TaskId,
     pub(crate) events: broadcast::Receiver<Told>,
     pub(crate) feed: Arc<Feed>,
-    cancel: mpsc::Sender<CancelWish>,
+    cancel: watch::Sender<Option<CancelWish>>,
 }
 
 impl Live {
-    /// Enters a run. Gives its own side, one who follows it from the beginning, and where its driver
-    /// hears of wishes to stop it.
+    /// Enters a run. Gives its own side and one who follows it from the beginning.
     pub(crate) fn enter(
         &self,
         run: RunId,
         task: TaskId,
         tenant: &TenantId,
         session: &SessionId,
-    ) -> (Entered, Watch, mpsc::Receiver<CancelWish>) {
+    ) -> (Entered, Watch) {
         let (listeners, _) = broadcast::channel(EVENTS_KEPT);
-        let (cancel, wishes) = mpsc::channel(WISHES);
+        let (cancel, wishes) = watch::channel(None);
         let feed = Arc::new(Feed::new());
         let entry = Entry {
             tenant: tenant.clone(),
@@ -78,7 +76,7 @@ impl Live {
         };
         let watch = entry.watch(run);
         lock(&self.runs).insert(run, entry);
-        (Entered { run, runs: self.runs.clone(), listeners, feed }, watch, wishes)
+        (Entered { run, runs: self.runs.clone(), listeners, feed, wishes }, watch)
     }
 
     /// Follows a tenant's run; `None` where it has none of that id under way.
@@ -138,7 +136,7 @@ impl Watch {
     /// Asks the run to stop at its next safe point. Says whether it was still under way.
     pub fn cancel(&self, by: &str) -> bool {
         let wish = CancelWish { by: by.to_owned() };
-        !matches!(self.cancel.try_send(wish), Err(mpsc::error::TrySendError::Closed(_)))
+        self.cancel.send(Some(wish)).is_ok()
     }
 
     /// Another one who follows the same run from now on.

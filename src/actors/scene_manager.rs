@@ -1,10 +1,12 @@
 //! `SceneManager`: one live conversation. Its requests run in the order they came; its memory is a
 //! fold of the session's stream; when nothing is left to do it goes to sleep in the store.
 
+mod carry;
 mod erase;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use actix::prelude::*;
@@ -21,17 +23,19 @@ use super::launch;
 use super::live::Watch;
 use super::session_registry::{self, Asleep};
 use crate::answer::Answer;
+use crate::crash;
 use crate::llm::budget::{Hold, Scope};
 use crate::llm::{Caller, Purpose};
 use crate::memory::{self, Memory};
 use crate::plan::TaskId;
 use crate::run::{
-    Attempt, Context as Remembered, Envelope, Event, Fault, Idempotency, RunId, RunQueued, SCHEMA,
+    Attempt, Context as Remembered, Envelope, Event, Fault, Idempotency, RunId, RunQueued, RunState, SCHEMA,
     SessionEvent, SessionId, TenantId, Turn, Usage,
 };
 use crate::store::{self, Record, Store};
 use crate::telemetry::{Outside, Part, Queued};
 
+pub(crate) use carry::CarryOn;
 pub(crate) use erase::{Erase, session_busy};
 
 /// What every conversation works with.
@@ -47,6 +51,8 @@ pub(crate) struct Options {
     pub(crate) idle: Duration,
     /// Hears of what waits and of what is refused.
     pub(crate) outside: Outside,
+    /// Whether runs that an earlier process left unfinished are carried on here.
+    pub(crate) carries_on: Arc<AtomicBool>,
 }
 
 /// A request to a conversation.
@@ -79,14 +85,15 @@ pub(crate) struct Accepted {
     pub(crate) answer: oneshot::Receiver<Result<Answer, Fault>>,
 }
 
-/// A request that waits for its turn.
+/// A run that waits for its turn.
 struct Waiting {
     run: driver::Accepted,
-    history: Option<Vec<Turn>>,
-    instructions: Option<String>,
     received: Instant,
-    answer: oneshot::Sender<Result<Answer, Fault>>,
+    /// Who waits for its answer, if anybody does.
+    answer: Option<oneshot::Sender<Result<Answer, Fault>>>,
     queued: Option<Queued>,
+    /// How often its driver has ended without ending it.
+    crashes: u32,
 }
 
 /// A request on its way into the queue.
@@ -113,6 +120,10 @@ pub(crate) struct SceneManager {
     /// Wishes to erase that came before the memory was there and before any request.
     erasing: Vec<Erase>,
     queue: VecDeque<Waiting>,
+    /// Who waits until every unfinished run of an earlier process is under way or waits for its turn.
+    waking: Vec<oneshot::Sender<()>>,
+    /// Who waits until each of them has ended.
+    carrying: Vec<oneshot::Sender<()>>,
     busy: bool,
     /// Ends the summary that is being made.
     summary: Option<CancellationToken>,
@@ -144,6 +155,8 @@ impl SceneManager {
             early: VecDeque::new(),
             erasing: Vec::new(),
             queue: VecDeque::new(),
+            waking: Vec::new(),
+            carrying: Vec::new(),
             busy: false,
             summary: None,
             received: 0,
@@ -161,18 +174,25 @@ impl SceneManager {
     fn wake(&mut self, ctx: &mut Context<Self>) {
         let (store, tenant, session) =
             (self.options.store.clone(), self.tenant.clone(), self.session.clone());
-        let budget = self.options.shared.load().gateway.guards().budget.clone();
+        let shared = self.options.shared.load();
+        let (budget, journal) = (shared.gateway.guards().budget.clone(), shared.journal.clone());
+        let carries_on = self.options.carries_on.load(Ordering::Acquire);
         let read = aside(async move {
+            let left = if carries_on {
+                carry::unfinished(&store, &journal, &tenant, &session).await?
+            } else {
+                Vec::new()
+            };
             let events = store.session_events(&tenant, &session).await?;
             // What is not limited need not be added up.
             let spent = match budget.limit(Scope::Session) {
                 Some(_) => store.session_usage(&tenant, &session).await?.cost_nano_usd,
                 None => 0,
             };
-            Ok::<_, store::Error>((events, budget.hold_session(&tenant, &session, spent)))
+            Ok::<_, store::Error>((events, left, budget.hold_session(&tenant, &session, spent)))
         });
         ctx.spawn(read.into_actor(self).map(|read, manager, ctx| match read {
-            Ok((events, account)) => {
+            Ok((events, left, account)) => {
                 manager.account = Some(account);
                 let mut memory = Memory::new(manager.options.memory.clone());
                 for event in &events {
@@ -180,6 +200,7 @@ impl SceneManager {
                     manager.seq = event.seq;
                 }
                 manager.memory = Some(memory);
+                manager.take_over(left);
                 manager.woken(ctx);
             }
             Err(error) => manager.give_up(error, ctx),
@@ -233,9 +254,15 @@ impl SceneManager {
                 let _ = submit.reply.send(Err(Fault::new("session.queue_full", message)));
                 continue;
             }
+            let words = if cfg!(feature = "crash-points") { submit.message.clone() } else { String::new() };
             let (record, place) = self.place(submit);
             let journal = journal.clone();
-            appends.push(async move { journal.append(vec![record], true).await });
+            appends.push(async move {
+                crash::point(crash::BEFORE, "run_queued", &words);
+                let appended = journal.append(vec![record], true).await;
+                crash::point(crash::AFTER, "run_queued", &words);
+                appended
+            });
             places.push(place);
         }
         if places.is_empty() {
@@ -265,11 +292,12 @@ impl SceneManager {
     fn place(&self, submit: Submit) -> (Record, Place) {
         let run = RunId(Uuid::now_v7());
         let queued = RunQueued {
-            request: submit.message,
-            user: submit.user,
-            task: TaskId(Uuid::now_v7()),
             plan_only: submit.plan_only,
             idempotency: submit.idempotency,
+            history: submit.history,
+            instructions: submit.instructions,
+            cache: submit.cache,
+            ..RunQueued::new(submit.message, submit.user, TaskId(Uuid::now_v7()))
         };
         let envelope = Envelope {
             seq: 1,
@@ -281,17 +309,16 @@ impl SceneManager {
             schema: SCHEMA,
             body: Event::RunQueued(queued.clone()),
         };
-        let (live, watch, wishes) =
+        let (live, watch) =
             self.options.shared.load().live.enter(run, queued.task, &self.tenant, &self.session);
         let (answer, answered) = oneshot::channel();
         let place = Place {
             waiting: Waiting {
-                run: driver::Accepted { run, queued, live, wishes, cache: submit.cache },
-                history: submit.history,
-                instructions: submit.instructions,
+                run: driver::Accepted::new(run, queued, live),
                 received: submit.received,
-                answer,
+                answer: Some(answer),
                 queued: submit.waiting,
+                crashes: 0,
             },
             accepted: Accepted { watch, answer: answered },
             reply: submit.reply,
@@ -304,6 +331,7 @@ impl SceneManager {
         if let Some(timer) = self.timer.take() {
             ctx.cancel_future(timer);
         }
+        self.tell_carried();
         if self.busy {
             return;
         }
@@ -321,16 +349,18 @@ impl SceneManager {
     }
 
     fn start(&mut self, waiting: Waiting, ctx: &mut Context<Self>) {
-        let Waiting { run, history, instructions, received, answer, queued } = waiting;
+        let Waiting { run, received, answer, queued, crashes } = waiting;
         drop(queued);
-        let remembered = self.remembered(history, instructions.as_deref());
+        let live = run.live.clone();
+        let id = run.state.run;
+        let remembered = self.remembered(&run.state);
         let shared = Shared::clone(&self.options.shared.load());
-        let (gateway, live) = (shared.gateway.clone(), shared.live.clone());
+        let (gateway, all) = (shared.gateway.clone(), shared.live.clone());
         let driver = Driver::new(shared, self.session.clone(), self.tenant.clone(), run, self.seq);
         // A task of its own: a panic in it ends this run and nothing else. It runs where models are called,
         // and this handle on the gateway outlives it.
         let work = async move {
-            let task = gateway.spawn(live.until_end(driver.run(remembered))).map_err(|e| e.to_string())?;
+            let task = gateway.spawn(all.until_end(driver.run(remembered))).map_err(|e| e.to_string())?;
             task.await.map_err(|e| e.to_string())
         };
         ctx.spawn(work.into_actor(self).map(move |ended, manager, ctx| {
@@ -339,34 +369,39 @@ impl SceneManager {
                 // So does this actor; whoever waits for the answer is told by its absence.
                 Ok(None) => return,
                 Err(error) => {
-                    tracing::error!(error, "the driver of a run panicked");
-                    Err(Fault::new(
-                        "run.crashed",
-                        "the run stopped with an internal error; what it did is in its events",
-                    ))
+                    tracing::error!(run = %id, error, "the driver of a run panicked");
+                    let crashed = carry::Crashed { run: id, live, received, answer, crashes: crashes + 1 };
+                    return manager.crashed(crashed, ctx);
                 }
             };
+            // Only now is it not under way any more.
+            drop(live);
             // The client may have gone away.
-            let _ = answer.send(result);
+            if let Some(answer) = answer {
+                let _ = answer.send(result);
+            }
             manager.busy = false;
             manager.proceed(ctx);
         }));
     }
 
-    fn remembered(&self, history: Option<Vec<Turn>>, instructions: Option<&str>) -> Remembered {
+    fn remembered(&self, run: &RunState) -> Remembered {
+        let Some(queued) = run.queued.as_ref().filter(|_| run.started.is_none()) else {
+            return Remembered::default();
+        };
         let window = self.options.shared.load().gateway.context_window(Purpose::Plan) as usize;
         let budget = self.options.memory.budget(window);
-        let remembered = match history {
+        let remembered = match &queued.history {
             Some(turns) => {
                 let mut memory = Memory::new(self.options.memory.clone());
-                for turn in turns {
+                for turn in turns.clone() {
                     memory.apply(&SessionEvent::TurnEnded { turn, pending: None, usage: Usage::default() });
                 }
                 memory.context(budget)
             }
             None => self.memory.as_ref().map(|m| m.context(budget)).unwrap_or_default(),
         };
-        memory::with_instructions(remembered, instructions)
+        memory::with_instructions(remembered, queued.instructions.as_deref())
     }
 
     fn ended(&mut self, ended: Ended, received: Instant) -> Result<Answer, Fault> {
@@ -460,7 +495,9 @@ impl SceneManager {
                 Err(error) => {
                     let fault = store_fault(&error);
                     for waiting in std::mem::take(&mut manager.queue) {
-                        let _ = waiting.answer.send(Err(fault.clone()));
+                        if let Some(answer) = waiting.answer {
+                            let _ = answer.send(Err(fault.clone()));
+                        }
                     }
                     manager.give_up(error, ctx);
                 }

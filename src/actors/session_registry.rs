@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use tokio::sync::oneshot;
 
 use super::launch;
-use super::scene_manager::{self, Erase, SceneManager, Submit};
+use super::scene_manager::{self, CarryOn, Erase, SceneManager, Submit};
 use crate::run::{Fault, SessionId, TenantId};
 use crate::telemetry::{Outside, Part, Queued};
 
@@ -60,6 +60,26 @@ impl Address {
         })?
     }
 
+    /// Has what an earlier process left unfinished in a conversation carried on, and waits for the end of
+    /// it. Waits for room, too: nobody's request does so here.
+    pub(crate) async fn carry_on(&self, tenant: TenantId, session: SessionId) {
+        let (woken, _) = oneshot::channel();
+        let (done, carried) = oneshot::channel();
+        if self.registry.send(ToCarryOn { tenant, session, wish: CarryOn { woken, done } }).await.is_ok() {
+            // Told, or its conversation ended for another reason.
+            let _ = carried.await;
+        }
+    }
+
+    /// The same, and waits only until it can be followed.
+    pub(crate) async fn take_up(&self, tenant: TenantId, session: SessionId) {
+        let (woken, taken_up) = oneshot::channel();
+        let (done, _) = oneshot::channel();
+        if self.registry.send(ToCarryOn { tenant, session, wish: CarryOn { woken, done } }).await.is_ok() {
+            let _ = taken_up.await;
+        }
+    }
+
     /// Whether a conversation may sleep: no request is on its way to it.
     pub(crate) async fn may_sleep(&self, wish: Asleep) -> bool {
         self.registry.send(wish).await.unwrap_or(true)
@@ -90,6 +110,14 @@ struct ToErase {
     tenant: TenantId,
     session: SessionId,
     erase: Erase,
+}
+
+#[derive(Message)]
+#[rtype(result = "()")]
+struct ToCarryOn {
+    tenant: TenantId,
+    session: SessionId,
+    wish: CarryOn,
 }
 
 /// A conversation wants to sleep; `received` is how many requests have reached it.
@@ -210,6 +238,21 @@ impl Handler<ToErase> for SessionRegistry {
                 let _ = error.into_inner().reply.send(Err(scene_manager::session_busy(&session)));
             }
         }
+    }
+}
+
+impl Handler<ToCarryOn> for SessionRegistry {
+    type Result = ();
+
+    fn handle(&mut self, message: ToCarryOn, ctx: &mut Context<Self>) {
+        let ToCarryOn { tenant, session, wish } = message;
+        // Where it cannot be woken now, it is carried on when it wakes.
+        if let Ok(awake) = self.awake((tenant, session), false, ctx)
+            && awake.address.try_send(wish).is_ok()
+        {
+            awake.sent += 1;
+        }
+        self.options.outside.set_awake(self.awake.len());
     }
 }
 

@@ -62,13 +62,7 @@ pub fn queued(request: &str) -> Vec<Event> {
 
 fn queued_with(request: &str, settings: Settings) -> Vec<Event> {
     vec![
-        Event::RunQueued(RunQueued {
-            request: request.to_owned(),
-            user: "keysersoze".to_owned(),
-            task: task_id(),
-            plan_only: false,
-            idempotency: None,
-        }),
+        Event::RunQueued(RunQueued::new(request, "keysersoze", task_id())),
         Event::RunStarted(RunStarted {
             now: "2026-05-04T09:00:00+02:00[Europe/Rome]".parse().unwrap(),
             language: Some("it".to_owned()),

@@ -25,6 +25,14 @@ pub async fn serve<W: Write, E: Write>(
     let mut reloads = Reloads::listen()
         .map_err(|error| Failure::new("serve.signals", format!("SIGHUP cannot be listened to: {error}")))?;
     let engine = Arc::new(engine::engine(loaded.clone()).await?);
+    // Before anything new is taken: a request comes after what was left unfinished in its conversation.
+    let unfinished = match engine.carry_on().await {
+        Ok(unfinished) => unfinished,
+        Err(fault) => {
+            stop(engine).await?;
+            return Err(Failure::new(&fault.code, fault.message));
+        }
+    };
     let server = match Server::start(engine.clone(), &loaded.config).await {
         Ok(server) => server,
         Err(error) => {
@@ -33,6 +41,11 @@ pub async fn serve<W: Write, E: Write>(
             return Err(failure);
         }
     };
+    if unfinished > 0 {
+        let runs = if unfinished == 1 { "run" } else { "runs" };
+        writeln!(errors, "carrying on {unfinished} {runs} that had not ended")?;
+        errors.flush()?;
+    }
     writeln!(out, "proscenium serves at http://{}", server.addr())?;
     out.flush()?;
     let name = loop {

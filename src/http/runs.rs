@@ -156,7 +156,7 @@ pub(crate) async fn cancel(
     let run = id(&path)?;
     let row =
         app.engine.store().run(&who.tenant, run).await?.ok_or_else(|| Problem::unknown("run", &path))?;
-    let stopping = app.engine.cancel(&who.tenant, run, &who.user).await;
+    let stopping = app.engine.cancel(&who.tenant, run, &who.user).await?;
     let view = CancelView { run_id: run, status: row.status, stopping };
     Ok(if stopping { HttpResponse::Accepted().json(view) } else { HttpResponse::Ok().json(view) })
 }

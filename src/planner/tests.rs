@@ -44,16 +44,7 @@ fn planning(words: &str) -> RunState {
     let mut state = RunState::new(RunId(uuid::Uuid::from_u128(1)));
     let task = TaskId(uuid::Uuid::from_u128(2));
     let user = "keysersoze".to_owned();
-    apply(
-        &mut state,
-        Event::RunQueued(RunQueued {
-            request: words.to_owned(),
-            user,
-            task,
-            plan_only: false,
-            idempotency: None,
-        }),
-    );
+    apply(&mut state, Event::RunQueued(RunQueued::new(words, user, task)));
     let started = RunStarted {
         now: "2026-05-04T09:00:00+02:00[Europe/Rome]".parse().unwrap(),
         language: None,

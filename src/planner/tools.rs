@@ -171,12 +171,13 @@ pub fn ask_user() -> ToolSpec {
 }
 
 /// `NextCall`: what a scene's model decides by where it ended without what the plan expects: one of the
-/// `tools`, a question to the user, or nothing more.
+/// `tools`, or nothing more. A question to the user is not among them: small models choose it and ask for
+/// what they were told. What the user did not say is a null in the call that they decide for.
 pub fn next_call(tools: &[&SceneTool]) -> ToolSpec {
     let first = |text: &str| text.split_inclusive(". ").next().unwrap_or_default().trim().to_owned();
     let told: Vec<String> =
         tools.iter().map(|tool| format!("{}: {}", tool.name, first(&tool.description))).collect();
-    let choices: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).chain([ASK_USER, NOTHING]).collect();
+    let choices: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).chain([NOTHING]).collect();
     ToolSpec {
         name: NEXT_CALL.to_owned(),
         description: "Says which function is to be called next to do what the purpose says.".to_owned(),
@@ -189,8 +190,7 @@ pub fn next_call(tools: &[&SceneTool]) -> ToolSpec {
                     "type": "string",
                     "enum": choices,
                     "description": format!(
-                        "{}\n{ASK_USER}: the user has not said what the tool needs.\n{NOTHING}: the purpose asks for \
-                         nothing that is still to be done.",
+                        "{}\n{NOTHING}: the purpose asks for nothing that is still to be done.",
                         told.join("\n")
                     )
                 }

@@ -1,5 +1,5 @@
 //! What a scene's model is asked for: mostly any move of its own; after a reply that leaves undone
-//! what the plan expects, something definite.
+//! what the plan expects, or only repeats what was done, something definite.
 //!
 //! **Invariant:** only a read is ever asked for by name unasked. A write is asked for by name only
 //! after the model itself has decided for it, in a closed question in which it could also decide for
@@ -7,7 +7,7 @@
 
 use super::prompt::offered;
 use super::read::{EMPTY_REPLY, UNDONE};
-use crate::run::{AskStatus, Effect, Outcome, RunState, StepState};
+use crate::run::{AskStatus, CallStatus, Effect, Outcome, RunState, StepState};
 use crate::scene::{Catalogue, Scene, SceneTool};
 
 /// What the next question to a step's model asks for.
@@ -32,7 +32,7 @@ pub(super) fn wanted(state: &RunState, catalogue: &Catalogue, number: u32) -> Wa
     if let Some(tool) = &step.next {
         return Wanted::Call(tool.clone());
     }
-    if !sent_back(state, step) {
+    if !sent_back(state, step) && !goes_in_a_circle(state, step) {
         return Wanted::Move;
     }
     let mut due = step.step.expected_tools.iter().filter_map(|name| scene.tool(name));
@@ -44,17 +44,30 @@ pub(super) fn wanted(state: &RunState, catalogue: &Catalogue, number: u32) -> Wa
     due.unwrap_or(Wanted::Move)
 }
 
-/// Whether the plan expects a write of the step, nothing was done in it so far, and its model has not
-/// said that nothing is to be written.
+/// Whether the plan expects a write of the step, nothing that it expects was done so far, and its model
+/// has not said that nothing is to be written.
 ///
-/// A step in which something was found ends with that: a plan often names a write that is only
-/// perhaps needed.
+/// A step in which something expected was found ends with that: a plan often names a write that is only
+/// perhaps needed. What its model has looked up beside the plan is not what the step is for.
 pub(super) fn write_is_open(state: &RunState, scene: &Scene, step: &StepState) -> bool {
-    let done = |call: &u32| {
-        let writes = state.calls.get(call).is_some_and(|c| c.requested.effect == Effect::Write);
-        writes || matches!(state.outcome(*call), Some(Outcome::Ok { .. }))
+    let writes = |call: &u32| state.calls.get(call).is_some_and(|c| c.requested.effect == Effect::Write);
+    !step.decided && expects_write(scene, step) && !found(state, step) && !step.calls.iter().any(writes)
+}
+
+/// Whether a tool that the plan expects of the step has found or done something.
+fn found(state: &RunState, step: &StepState) -> bool {
+    let expected = |call: &u32| {
+        let tool = state.calls.get(call).map(|c| &c.requested.tool);
+        tool.is_some_and(|tool| step.step.expected_tools.contains(tool))
     };
-    !step.decided && expects_write(scene, step) && !step.calls.iter().any(done)
+    step.calls.iter().any(|call| expected(call) && matches!(state.outcome(*call), Some(Outcome::Ok { .. })))
+}
+
+/// Whether the last reply asked for nothing but what had been done before.
+fn goes_in_a_circle(state: &RunState, step: &StepState) -> bool {
+    let skipped =
+        |call: &u32| state.calls.get(call).is_some_and(|c| matches!(c.status, CallStatus::Skipped { .. }));
+    step.history.last().is_some_and(|round| !round.calls.is_empty() && round.calls.iter().all(skipped))
 }
 
 fn expects_write(scene: &Scene, step: &StepState) -> bool {
@@ -77,8 +90,7 @@ pub(super) fn sent_back(state: &RunState, step: &StepState) -> bool {
 /// nothing or its model had to be asked what comes next. Elsewhere a plan often names a write that is
 /// only perhaps needed.
 pub(super) fn writes_not_called<'a>(state: &RunState, scene: &'a Scene, step: &'a StepState) -> Vec<&'a str> {
-    let found = step.calls.iter().any(|call| matches!(state.outcome(*call), Some(Outcome::Ok { .. })));
-    if found && !step.decided {
+    if found(state, step) && !step.decided {
         return Vec::new();
     }
     let writes = offered(scene, step).filter(|tool| tool.effect == Effect::Write);

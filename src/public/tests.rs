@@ -55,13 +55,7 @@ fn events() -> Vec<Event> {
         ..Verdict::default()
     };
     vec![
-        Event::RunQueued(RunQueued {
-            request: "secret request".to_owned(),
-            user: "u".to_owned(),
-            task: TaskId(uuid::Uuid::from_u128(2)),
-            plan_only: false,
-            idempotency: None,
-        }),
+        Event::RunQueued(RunQueued::new("secret request", "u", TaskId(uuid::Uuid::from_u128(2)))),
         Event::RunStarted(RunStarted {
             now: "2026-05-04T09:00:00+02:00[Europe/Rome]".parse().unwrap(),
             language: Some("it".to_owned()),

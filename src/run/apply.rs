@@ -33,6 +33,9 @@ impl RunState {
     }
 
     fn fold(&mut self, event: &Event) {
+        if let Event::ModelReplied { .. } | Event::ModelFailed { .. } | Event::ToolCompleted { .. } = event {
+            self.stalls = 0;
+        }
         match event {
             Event::RunQueued(queued) => self.queued = Some(queued.clone()),
             Event::RunStarted(started) => {
@@ -174,6 +177,7 @@ impl RunState {
     /// are asked again, writes go by their policy.
     fn resume(&mut self, epoch: u32) {
         self.epoch = epoch;
+        self.stalls += 1;
         for ask in self.asks.values_mut().filter(|a| a.status == AskStatus::InFlight) {
             ask.status = AskStatus::Lost;
         }

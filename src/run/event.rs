@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::attempt::Attempt;
-use super::context::Context;
+use super::context::{Context, Turn};
 use super::ids::{RunId, SessionId, TenantId};
-use super::settings::Settings;
+use super::settings::{CacheMode, Settings};
 use crate::plan::{Plan, Problem, TaskId};
 
 /// The version of the event format that this program writes.
@@ -219,7 +219,8 @@ pub enum Event {
     },
 }
 
-/// The request as it was accepted.
+/// The request as it was accepted: everything that carrying it out needs, so that whoever takes it over
+/// has it, too.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunQueued {
     /// The user's words.
@@ -234,6 +235,31 @@ pub struct RunQueued {
     /// Its client's name for it, so that it can be sent again without being carried out again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency: Option<Idempotency>,
+    /// The conversation as the client tells it, where it is not kept here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub history: Option<Vec<Turn>>,
+    /// The chatbot's own instructions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<String>,
+    /// How its questions use the cache, where not as configured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<CacheMode>,
+}
+
+impl RunQueued {
+    /// What `user` asks for in these words, to be carried out as it is configured.
+    pub fn new(request: impl Into<String>, user: impl Into<String>, task: TaskId) -> Self {
+        Self {
+            request: request.into(),
+            user: user.into(),
+            task,
+            plan_only: false,
+            idempotency: None,
+            history: None,
+            instructions: None,
+            cache: None,
+        }
+    }
 }
 
 /// A client's name for a request, and what was asked under it.
@@ -614,10 +640,12 @@ impl Event {
     }
 
     /// Whether something outside depends on this event being on disk before the run goes on: an
-    /// accepted request, a write's intent and its outcome, a person's decision, an end.
+    /// accepted request, a taking over, a write's intent and its outcome, a person's decision, an end.
     pub fn must_be_durable(&self, writes: bool) -> bool {
         match self {
             Event::RunQueued(_)
+            // Or a process that it ends again and again would not be seen to.
+            | Event::RunResumed { .. }
             | Event::CancelRequested { .. }
             | Event::RunCompleted { .. }
             | Event::RunFailed { .. }

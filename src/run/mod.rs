@@ -31,7 +31,7 @@ pub use event::{
 pub use ids::{InvalidId, RunId, SessionId, TenantId};
 pub use key::{call_key, canonical_json, idempotency_key};
 pub use session::SessionEvent;
-pub use settings::{Duplicates, OutOfScope, Reader, Settings};
+pub use settings::{CacheMode, Duplicates, OutOfScope, Reader, Settings};
 pub use state::{
     Answer, Ask, AskStatus, CallState, CallStatus, Cancel, Planning, Round, RunState, StepState,
 };

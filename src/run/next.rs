@@ -10,6 +10,10 @@ use crate::plan::{self, Step, StepStatus};
 /// asked for once more.
 const PLAIN_RETRIES: u32 = 1;
 
+/// Times a run is begun or taken over without anything coming of it; then it is put aside, so that a
+/// request which itself ends whoever carries it out cannot do so for ever.
+const POISON_TRIES: u32 = 3;
+
 impl RunState {
     /// What must happen now. Empty while everything is under way, and for ever once the run ended.
     pub fn next(&self) -> Vec<Action> {
@@ -18,6 +22,13 @@ impl RunState {
         }
         if let Some(stop) = self.stopping() {
             return stop;
+        }
+        if self.stalls >= POISON_TRIES {
+            let message = format!(
+                "whoever carried this run out ended {POISON_TRIES} times in a row before anything came of it: it was \
+                 put aside; its events tell what was done before"
+            );
+            return vec![record(Event::RunFailed { error: Fault::new("run.poisonous", message) })];
         }
         if self.started.is_none() {
             return vec![Action::Start];

@@ -88,3 +88,30 @@ pub enum Duplicates {
     /// Scene and tool.
     SceneTool,
 }
+
+/// How the cache is used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CacheMode {
+    /// Not at all.
+    #[default]
+    Off,
+    /// Replies are taken from it and put into it.
+    On,
+    /// Replies are taken from it only.
+    ReadOnly,
+    /// Replies are put into it only: whatever is there is made anew.
+    WriteOnly,
+}
+
+impl CacheMode {
+    /// Whether replies are taken from it.
+    pub fn reads(self) -> bool {
+        matches!(self, CacheMode::On | CacheMode::ReadOnly)
+    }
+
+    /// Whether replies are put into it.
+    pub fn writes(self) -> bool {
+        matches!(self, CacheMode::On | CacheMode::WriteOnly)
+    }
+}

@@ -29,6 +29,9 @@ pub struct RunState {
     pub seq: u64,
     /// How many times it was taken over.
     pub epoch: u32,
+    /// How many times it was taken over since anything last came of it.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub stalls: u32,
     /// Where it stands.
     pub status: RunStatus,
     /// Where its plan stands.
@@ -246,6 +249,11 @@ pub(super) enum Due {
     GiveUp(Fault),
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde asks for")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
 impl RunState {
     /// A run of which nothing has happened yet.
     pub fn new(run: RunId) -> Self {
@@ -253,6 +261,7 @@ impl RunState {
             run,
             seq: 0,
             epoch: 0,
+            stalls: 0,
             status: RunStatus::Queued,
             plan_status: PlanStatus::Draft,
             queued: None,

@@ -195,6 +195,23 @@ impl Store {
         rows.iter().map(run_row).collect::<Result<_, _>>().map_err(|e| self.listing(&e))
     }
 
+    /// A conversation's runs that have not ended, oldest first.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn unfinished_of(&self, tenant: &TenantId, session: &SessionId) -> Result<Vec<RunRow>, Error> {
+        let rows = sqlx::query(
+            "SELECT * FROM runs WHERE tenant = ? AND session = ? AND status IN ('queued', 'running', 'waiting') \
+             ORDER BY created, run",
+        )
+        .bind(tenant.as_str())
+        .bind(session.as_str())
+        .fetch_all(self.pool())
+        .await
+        .map_err(|e| self.listing(&e))?;
+        rows.iter().map(run_row).collect::<Result<_, _>>().map_err(|e| self.listing(&e))
+    }
+
     /// One conversation as lists show it; `None` when the tenant has no such session.
     ///
     /// # Errors

@@ -39,13 +39,9 @@ pub(crate) fn envelope<B>(run: Option<RunId>, session_name: &str, seq: u64, body
 /// Event `seq` of run `n` in session `s1`: first the request, then steps.
 pub(crate) fn event(n: u128, seq: u64) -> Envelope<Event> {
     let body = match seq {
-        1 => Event::RunQueued(RunQueued {
-            request: format!("request {n}"),
-            user: "keysersoze".to_owned(),
-            task: TaskId(Uuid::from_u128(n)),
-            plan_only: false,
-            idempotency: None,
-        }),
+        1 => {
+            Event::RunQueued(RunQueued::new(format!("request {n}"), "keysersoze", TaskId(Uuid::from_u128(n))))
+        }
         seq => Event::StepStarted { step: u32::try_from(seq).unwrap() },
     };
     envelope(Some(run_id(n)), "s1", seq, body)

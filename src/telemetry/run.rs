@@ -105,6 +105,11 @@ impl Run {
         self.move_to(None, to);
     }
 
+    /// What was told so far was told to others.
+    pub(super) fn is_restored(&mut self) {
+        self.state = None;
+    }
+
     fn move_to(&mut self, state: Option<usize>, to: To<'_>) {
         if let Some(kpis) = to.kpis {
             if let Some(old) = self.state {

@@ -45,6 +45,21 @@ impl Subscriber {
         }
     }
 
+    /// The events of a run that is about to be carried on: what comes of it then is told as of a run that
+    /// was followed from its beginning, and nothing of before is counted or told again.
+    pub fn restore(&mut self, events: &[Envelope<Event>]) {
+        let Some((id, first)) = events.first().and_then(|first| Some((first.run?, first))) else { return };
+        let mut run = Run::new(first);
+        let to = To { names: &self.names, kpis: None };
+        tracing::dispatcher::with_default(&tracing::Dispatch::none(), || {
+            for event in events {
+                run.observe(event, to);
+            }
+        });
+        run.is_restored();
+        self.runs.insert(id, run);
+    }
+
     /// Nothing more of this stream is expected.
     pub fn forget(&mut self, stream: &Stream) {
         if let Stream::Run(run) = stream {

@@ -77,13 +77,7 @@ impl Book {
 
 fn queued() -> Event {
     let (request, user) = (CANARY.to_owned(), CANARY.to_owned());
-    Event::RunQueued(RunQueued {
-        request,
-        user,
-        task: TaskId(Uuid::nil()),
-        plan_only: false,
-        idempotency: None,
-    })
+    Event::RunQueued(RunQueued::new(request, user, TaskId(Uuid::nil())))
 }
 
 fn started() -> Event {

@@ -7,6 +7,7 @@ mod check;
 mod cli;
 mod continuation;
 mod conversations;
+mod crash;
 mod dashboards;
 mod degradation;
 mod example;

@@ -89,7 +89,13 @@ impl Desk {
 
     /// Starts a process and leaves it running.
     pub fn hold(&self, arguments: &[&str]) -> Held {
+        self.hold_with(arguments, &[])
+    }
+
+    /// Starts a process with these variables beside those of the desk, and leaves it running.
+    pub fn hold_with(&self, arguments: &[&str], env: &[(&str, String)]) -> Held {
         let mut command = self.command(arguments);
+        command.envs(env.iter().map(|(name, value)| (name, value)));
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let out = BufReader::new(child.stdout.take().unwrap());
@@ -146,9 +152,26 @@ impl Held {
         let mut line = String::new();
         while !line.contains(what) {
             line.clear();
-            assert_ne!(self.out.read_line(&mut line).unwrap(), 0, "no {what:?} in {}", self.said);
+            if self.out.read_line(&mut line).unwrap() == 0 {
+                let mut complained = String::new();
+                std::io::Read::read_to_string(&mut self.err, &mut complained).unwrap();
+                panic!("no {what:?} in {}\n{complained}", self.said);
+            }
             self.said.push_str(&line);
         }
+    }
+
+    /// The same, unless it ends before it comes to that.
+    pub fn comes_to(&mut self, what: &str) -> bool {
+        let mut line = String::new();
+        while !line.contains(what) {
+            line.clear();
+            if self.out.read_line(&mut line).unwrap() == 0 {
+                return false;
+            }
+            self.said.push_str(&line);
+        }
+        true
     }
 
     /// Reads its standard error up to a line that contains `what`.
@@ -159,6 +182,16 @@ impl Held {
             assert_ne!(self.err.read_line(&mut line).unwrap(), 0, "no {what:?} in {}", self.complained);
             self.complained.push_str(&line);
         }
+    }
+
+    /// Whether it has ended by itself.
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
+
+    /// The process's number.
+    pub fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// What was read of its standard output so far.

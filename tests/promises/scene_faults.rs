@@ -301,7 +301,7 @@ async fn a_silent_scene_that_decides_for_the_write_makes_it_once() {
         tools.iter().find(|tool| tool["function"]["name"] == name).unwrap()["function"].clone()
     };
     let choices = function(&asked[1], "NextCall")["parameters"]["properties"]["next"]["enum"].clone();
-    assert_eq!(choices, json!(["ReserveBook", "AskUser", "nothing"]));
+    assert_eq!(choices, json!(["ReserveBook", "nothing"]));
     let plain = function(&asked[1], "ReserveBook")["parameters"]["properties"]["days"].clone();
     let forced = function(&asked[2], "ReserveBook")["parameters"]["properties"]["days"].clone();
     assert_eq!(forced["anyOf"], json!([plain, {"type": "null"}]), "null says that the user did not say it");

@@ -339,7 +339,7 @@ async fn an_ended_run_is_told_from_the_journal_from_any_of_its_events_on() {
     ticket.answer().await.unwrap();
     let tenant = town.engine.request("x", None).tenant;
     assert!(town.engine.watch(&tenant, run).is_none());
-    assert!(!town.engine.cancel(&tenant, run, "nobody").await);
+    assert!(!town.engine.cancel(&tenant, run, "nobody").await.unwrap());
 
     let mut after = vec![Seen::default()];
     let mut stream = town.replay(run, None).await;
@@ -376,7 +376,7 @@ async fn a_run_of_another_tenant_looks_as_if_it_were_not_there() {
     let unknown = Some("run.unknown".to_owned());
     assert_eq!(code(town.engine.stream(&other, ticket.run, None).await), unknown);
     assert!(town.engine.watch(&other, ticket.run).is_none());
-    assert!(!town.engine.cancel(&other, ticket.run, "somebody").await);
+    assert!(!town.engine.cancel(&other, ticket.run, "somebody").await.unwrap());
     gate.open();
     assert_eq!(all(ticket.stream()).await.answer, ANSWER);
     assert_eq!(code(town.engine.stream(&other, ticket.run, None).await), unknown);
@@ -417,7 +417,7 @@ async fn what_was_shown_of_an_answer_that_never_comes_is_taken_back() {
         seen.see(stream.next().await.unwrap().unwrap());
     }
     let early = seen.clone();
-    assert!(town.engine.cancel(&tenant, ticket.run, "keysersoze").await);
+    assert!(town.engine.cancel(&tenant, ticket.run, "keysersoze").await.unwrap());
     let seen = seen.and_the_rest(stream).await;
     assert_eq!((seen.answer.as_str(), seen.resets), ("", 1));
     assert_eq!(seen.others.last().unwrap().0, "run_cancelled");

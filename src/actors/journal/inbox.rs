@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
+use crate::run::{Envelope, Event};
 use crate::store::{Error, Record, Row, Stream};
 
 /// Who waits for the end of something.
@@ -15,6 +16,8 @@ pub(super) type Done = oneshot::Sender<Result<(), Error>>;
 pub(super) enum Item {
     /// Rows to be written, the records behind them, and their place in the queue.
     Append { records: Vec<Record>, rows: Vec<Row>, permit: OwnedSemaphorePermit, done: Option<Done> },
+    /// What the journal has of a run that is to go on, for whoever is shown what is written.
+    Known(Vec<Envelope<Event>>),
     /// To be told when what came before is on disk.
     Flush(Done),
     /// A stream to be taken up again.
@@ -25,7 +28,7 @@ pub(super) enum Item {
 
 impl Item {
     fn is_awaited(&self) -> bool {
-        !matches!(self, Item::Append { done: None, .. })
+        !matches!(self, Item::Append { done: None, .. } | Item::Known(_))
     }
 }
 
@@ -131,7 +134,7 @@ impl Inbox {
                     inner.items.push_front(item);
                     break;
                 }
-                Item::Flush(_) | Item::Reopen(..) | Item::Stop(_) => {}
+                Item::Known(_) | Item::Flush(_) | Item::Reopen(..) | Item::Stop(_) => {}
             }
             inner.awaited -= usize::from(item.is_awaited());
             work.push(item);

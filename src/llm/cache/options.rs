@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::llm::Purpose;
+pub use crate::run::CacheMode as Mode;
 use crate::setting::{Review, Wrong};
 
 /// How much is kept, for how long, and for what.
@@ -31,32 +32,6 @@ impl Default for Options {
             (Purpose::Summary, Mode::On),
         ];
         Self { max_bytes: 64 * 1024 * 1024, ttl_s: 3_600, purposes: purposes.into() }
-    }
-}
-
-/// How the cache is used.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(rename_all = "snake_case")]
-#[schema(as = CacheMode)]
-pub enum Mode {
-    /// Not at all.
-    #[default]
-    Off,
-    /// Replies are taken from it and put into it.
-    On,
-    /// Replies are taken from it only.
-    ReadOnly,
-    /// Replies are put into it only: whatever is there is made anew.
-    WriteOnly,
-}
-
-impl Mode {
-    pub(super) fn reads(self) -> bool {
-        matches!(self, Mode::On | Mode::ReadOnly)
-    }
-
-    pub(super) fn writes(self) -> bool {
-        matches!(self, Mode::On | Mode::WriteOnly)
     }
 }
 

@@ -14,13 +14,8 @@ use crate::run::{
 const LIMIT: usize = 6000;
 
 pub fn queued(plan_only: bool) -> Event {
-    Event::RunQueued(RunQueued {
-        request: "everything".to_owned(),
-        user: "keysersoze".to_owned(),
-        task: TaskId(uuid::Uuid::from_u128(7)),
-        plan_only,
-        idempotency: None,
-    })
+    let task = TaskId(uuid::Uuid::from_u128(7));
+    Event::RunQueued(RunQueued { plan_only, ..RunQueued::new("everything", "keysersoze", task) })
 }
 
 pub fn started(settings: &Settings) -> Event {

@@ -1,0 +1,221 @@
+//! Runs that somebody left unfinished: an earlier process that died, or a driver of this one that
+//! panicked. They are carried on from their journal, before anything that came later.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use actix::prelude::*;
+use jiff::Timestamp;
+use tokio::sync::oneshot;
+
+use super::{SceneManager, Waiting};
+use crate::actors::aside::aside;
+use crate::actors::driver::{self, store_fault};
+use crate::actors::journal;
+use crate::actors::live::Entered;
+use crate::answer::Answer;
+use crate::run::{Envelope, Event, Fault, RunId, RunState, SCHEMA, SessionId, TenantId};
+use crate::store::{self, Record, Store, Stream};
+
+/// How often a driver of one run may panic in this process. The machine puts a run aside before that
+/// (`run.poisonous`); this is for one that cannot even say so.
+const MAX_CRASHES: u32 = 5;
+
+/// The wish to have what was left unfinished carried on.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct CarryOn {
+    /// Told when all of it is under way or waits for its turn.
+    pub(crate) woken: oneshot::Sender<()>,
+    /// Told when there is nothing of it left.
+    pub(crate) done: oneshot::Sender<()>,
+}
+
+/// A run whose driver panicked.
+pub(super) struct Crashed {
+    pub(super) run: RunId,
+    /// Whoever follows the run goes on following it.
+    pub(super) live: Arc<Entered>,
+    pub(super) received: Instant,
+    pub(super) answer: Option<oneshot::Sender<Result<Answer, Fault>>>,
+    pub(super) crashes: u32,
+}
+
+/// The unfinished runs of a conversation, the oldest first. One that cannot be carried on is ended, with
+/// the reason as its last event.
+///
+/// # Errors
+/// The store's, where the conversation itself cannot be read.
+pub(super) async fn unfinished(
+    store: &Store,
+    journal: &journal::Handle,
+    tenant: &TenantId,
+    session: &SessionId,
+) -> Result<Vec<RunState>, store::Error> {
+    let mut left = Vec::new();
+    for row in store.unfinished_of(tenant, session).await? {
+        match read(store, journal, tenant, row.run).await {
+            Ok((state, events)) => {
+                journal.known(events);
+                left.push(state);
+            }
+            Err(fault) => {
+                let last = Last { tenant, session, run: row.run, seq: row.last_seq, epoch: row.epoch };
+                put_aside(journal, last, fault).await?;
+            }
+        }
+    }
+    Ok(left)
+}
+
+/// A run as the journal has it, open for its next event.
+async fn read(
+    store: &Store,
+    journal: &journal::Handle,
+    tenant: &TenantId,
+    run: RunId,
+) -> Result<(RunState, Vec<Envelope<Event>>), Fault> {
+    // A stream that had failed, as on a full disk, takes events again from where it is.
+    journal.reopen(Stream::Run(run)).await.map_err(|error| store_fault(&error))?;
+    let events = store.run_events(tenant, run).await.map_err(|error| store_fault(&error))?;
+    let mut state = RunState::new(run);
+    for event in &events {
+        state.apply(&event.body).map_err(|error| {
+            Fault::new("run.illegal_event", format!("event {} of run {run}: {error}", event.seq))
+        })?;
+    }
+    Ok((state, events))
+}
+
+/// The last event of a run that cannot be folded, as the list of runs has it.
+struct Last<'a> {
+    tenant: &'a TenantId,
+    session: &'a SessionId,
+    run: RunId,
+    seq: u64,
+    epoch: u32,
+}
+
+/// Ends a run that nobody can carry on.
+async fn put_aside(journal: &journal::Handle, last: Last<'_>, why: Fault) -> Result<(), store::Error> {
+    tracing::error!(run = %last.run, code = %why.code, "a run cannot be carried on: {}", why.message);
+    let message = format!("the run cannot be carried on: {}", why.message);
+    let error = Fault::new("run.unrecoverable", message);
+    let envelope = Envelope {
+        seq: last.seq + 1,
+        run: Some(last.run),
+        session: last.session.clone(),
+        tenant: last.tenant.clone(),
+        at: Timestamp::now(),
+        epoch: last.epoch + 1,
+        schema: SCHEMA,
+        body: Event::RunFailed { error },
+    };
+    journal.append(vec![Record::Run(envelope.into())], true).await
+}
+
+impl SceneManager {
+    /// Puts what was left unfinished before everything else.
+    pub(super) fn take_over(&mut self, left: Vec<RunState>) {
+        let shared = self.options.shared.load();
+        for state in left {
+            let Some(queued) = &state.queued else { continue };
+            let (live, _) = shared.live.enter(state.run, queued.task, &self.tenant, &self.session);
+            self.queue.push_back(Waiting {
+                run: driver::Accepted { state, live: Arc::new(live), taken_over: true },
+                received: Instant::now(),
+                answer: None,
+                queued: None,
+                crashes: 0,
+            });
+        }
+    }
+
+    /// Tells whoever waits for it that everything unfinished was carried on, or at least taken up.
+    pub(super) fn tell_carried(&mut self) {
+        if self.memory.is_some() {
+            for woken in self.waking.drain(..) {
+                let _ = woken.send(());
+            }
+        }
+        if self.busy {
+            return;
+        }
+        let left = self.queue.iter().any(|waiting| waiting.run.taken_over);
+        if self.memory.is_some() && !left {
+            for done in self.carrying.drain(..) {
+                let _ = done.send(());
+            }
+        }
+    }
+
+    /// Takes a run over whose driver panicked; after a few times it is left to whoever starts next.
+    pub(super) fn crashed(&mut self, crashed: Crashed, ctx: &mut Context<Self>) {
+        let Crashed { run, live, received, answer, crashes } = crashed;
+        let journal = self.options.shared.load().journal.clone();
+        let (store, tenant, session) =
+            (self.options.store.clone(), self.tenant.clone(), self.session.clone());
+        let work = aside(async move {
+            // What was told to it and not waited for.
+            journal.flush().await.map_err(|error| store_fault(&error))?;
+            let read = read(&store, &journal, &tenant, run).await;
+            let fault = match read {
+                Ok((state, _)) if crashes < MAX_CRASHES => return Ok(state),
+                Ok(_) => Fault::new("run.crashed", "its driver ended with an internal error each time"),
+                Err(fault) => fault,
+            };
+            if let Ok(Some(row)) = store.run(&tenant, run).await
+                && !row.status.is_terminal()
+            {
+                let last =
+                    Last { tenant: &tenant, session: &session, run, seq: row.last_seq, epoch: row.epoch };
+                put_aside(&journal, last, fault.clone()).await.map_err(|error| store_fault(&error))?;
+            }
+            Err(Fault::new(
+                "run.crashed",
+                format!(
+                    "the run stopped with an internal error ({}); what it did is in its events",
+                    fault.message
+                ),
+            ))
+        });
+        ctx.spawn(work.into_actor(self).map(move |read, manager, ctx| {
+            manager.busy = false;
+            match read {
+                Ok(state) if !state.status.is_terminal() => {
+                    let run = driver::Accepted { state, live, taken_over: true };
+                    manager.queue.push_front(Waiting { run, received, answer, queued: None, crashes });
+                }
+                Ok(state) => {
+                    drop(live);
+                    let ended = driver::Ended { state, overhead: std::time::Duration::ZERO, broken: None };
+                    let result = manager.ended(ended, received);
+                    if let Some(answer) = answer {
+                        let _ = answer.send(result);
+                    }
+                }
+                Err(fault) => {
+                    drop(live);
+                    if let Some(answer) = answer {
+                        let _ = answer.send(Err(fault));
+                    }
+                }
+            }
+            manager.proceed(ctx);
+        }));
+    }
+}
+
+impl Handler<CarryOn> for SceneManager {
+    type Result = ();
+
+    fn handle(&mut self, wish: CarryOn, ctx: &mut Context<Self>) {
+        self.received += 1;
+        self.waking.push(wish.woken);
+        self.carrying.push(wish.done);
+        // While it wakes there is nothing to do; afterwards whatever there is to do is under way.
+        if self.memory.is_some() {
+            self.proceed(ctx);
+        }
+    }
+}

@@ -1,0 +1,484 @@
+//! What is left of a server that is killed at any boundary of its journal and started again, judged by
+//! what reached a back end outside of it: every write at most once, every accepted request one end.
+//!
+//! `SOAK=200 cargo test --test promises crash` kills so many times at each boundary.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use proscenium::run::{Effect, Envelope, Event, Outcome, RunState, TenantId};
+use proscenium::store::{Page, RunFilter, Store};
+use rand::Rng;
+use rand::SeedableRng;
+use rand_chacha::ChaCha8Rng;
+use serde_json::{Value, json};
+
+use super::process::{Desk, Held};
+use super::support::{
+    Backend, Reached, Reply, Scripted, ScriptedLlm, forced_tool, section, tool_names, tool_results,
+};
+
+/// Times that a server is killed at each boundary, unless `SOAK` says otherwise.
+const KILLS: u64 = 20;
+/// Requests under way when a server is killed, beside what earlier ones left.
+const CLIENTS: usize = 2;
+/// How long anything may take that has to happen.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Every event of a run of this test, each with a boundary before and one behind it.
+const EVENTS: [&str; 15] = [
+    "run_queued",
+    "run_started",
+    "run_resumed",
+    "planning",
+    "model_asked",
+    "model_replied",
+    "plan_created",
+    "step_started",
+    "scene_replied",
+    "tool_started",
+    "tool_completed",
+    "step_completed",
+    "continuation",
+    "answered",
+    "run_completed",
+];
+
+/// The company's server: what reached it, and a wish to have a server killed while it works.
+struct Ledger {
+    backend: Backend,
+    killer: Arc<Killer>,
+}
+
+#[derive(Default)]
+struct Killer {
+    pid: Mutex<Option<u32>>,
+    /// How many calls it lets pass first.
+    left: AtomicI64,
+}
+
+impl Ledger {
+    fn open() -> Self {
+        let killer = Arc::new(Killer::default());
+        let hand = killer.clone();
+        let backend = Backend::start(move |reached: &Reached| {
+            if hand.left.fetch_sub(1, Ordering::SeqCst) == 0
+                && let Some(pid) = hand.pid.lock().unwrap().take()
+            {
+                kill(pid);
+            }
+            json!({"done": reached.place})
+        });
+        Self { backend, killer }
+    }
+}
+
+fn kill(pid: u32) {
+    let line = format!("kill -KILL {pid}");
+    assert!(std::process::Command::new("sh").args(["-c", &line]).status().unwrap().success());
+}
+
+fn scene(name: &str, tools: &[(&str, &str)], address: &str) -> String {
+    let mut scene = format!(
+        "name = \"{name}\"\ndescription = \"Keeps the {name}.\"\ninstructions = \"Call the tools.\"\n\
+         examples = [{{ say = \"Use the {name}\", tool = \"{}\" }}]\n",
+        tools[0].0
+    );
+    for (tool, kind) in tools {
+        let (effect, method) =
+            if *kind == "read" { ("effect = \"read\"", "GET") } else { ("effect = \"write\"", "POST") };
+        let repeat = if *kind == "key" { "repeat = \"key\"" } else { "" };
+        scene.push_str(&format!(
+            "[[tools]]\nname = \"{tool}\"\ndescription = \"Does {tool}.\"\n{effect}\n{repeat}\n\
+             parameters = {{ type = \"object\", required = [\"book\"], properties = {{ book = {{ type = \"string\" }} }} }}\n\
+             [tools.http]\nmethod = \"{method}\"\nurl = \"{address}/{tool}?book={{book}}\"\n"
+        ));
+    }
+    scene
+}
+
+/// What the models say: always the same two steps.
+fn say(request: &Value) -> Scripted {
+    let words = section(request, "request").unwrap_or_default();
+    let book = words.rsplit(' ').next().unwrap_or_default().to_owned();
+    let reply = match forced_tool(request) {
+        Some("CreateExecutionPlan") => Scripted::forced(
+            request,
+            json!({"needs_execution": true, "reasoning": "Both.", "steps": [
+                {"step_number": 1, "scene_name": "Shelf", "purpose": "Reserve it",
+                 "expected_tools": ["Look", "Reserve"], "depends_on_step": null},
+                {"step_number": 2, "scene_name": "Desk", "purpose": "Renew it",
+                 "expected_tools": ["Renew"], "depends_on_step": 1}]}),
+        ),
+        Some("CheckContinuation") => Scripted::forced(
+            request,
+            json!({"should_continue": false, "can_answer_now": true, "reasoning": "Done.",
+                   "missing_information": null, "answer": "Everything was done."}),
+        ),
+        _ => {
+            let done = tool_results(request).len();
+            let offered = tool_names(request);
+            let next =
+                ["Look", "Reserve", "Renew"].into_iter().filter(|tool| offered.contains(tool)).nth(done);
+            match next {
+                Some(tool) => Scripted::call(tool, json!({ "book": book })),
+                None => Scripted::Text("It is done.".into()),
+            }
+        }
+    };
+    reply.metered(1_000, 0, 100)
+}
+
+/// A desk on which servers are killed, with the back end and the models of all of them.
+struct Hall {
+    desk: Desk,
+    ledger: Ledger,
+    _llm: ScriptedLlm,
+    client: reqwest::Client,
+    /// Every request, with its key.
+    asked: Vec<(String, String)>,
+}
+
+impl Hall {
+    fn open() -> Self {
+        let ledger = Ledger::open();
+        let llm = ScriptedLlm::start(|request, _| say(request));
+        let desk = Desk::bare();
+        let address = ledger.backend.address();
+        let shelf = scene("Shelf", &[("Look", "read"), ("Reserve", "write")], address);
+        desk.write("scenes/shelf/scene.toml", &shelf);
+        desk.write("scenes/desk/scene.toml", &scene("Desk", &[("Renew", "key")], address));
+        desk.write(
+            "house.toml",
+            &format!(
+                "[scenes]\nbuiltin = false\nallow_private_addresses = true\n[budget]\nday_usd = 1000.0\n\
+                 [[llm.models]]\nname = \"scripted\"\nbase_url = \"{}\"\nforcing = \"named\"\n\
+                 input_usd_per_million = 1.0\noutput_usd_per_million = 10.0\n",
+                llm.base_url()
+            ),
+        );
+        let client = reqwest::Client::builder().pool_max_idle_per_host(0).build().unwrap();
+        Self { desk, ledger, _llm: llm, client, asked: Vec::new() }
+    }
+
+    fn start(&self, env: &[(&str, String)]) -> Server {
+        self.try_start(env).unwrap()
+    }
+
+    /// None where it ended before it was ready, over what was left to it.
+    fn try_start(&self, env: &[(&str, String)]) -> Option<Server> {
+        let line = ["serve", "--addr", "127.0.0.1:0", "--config", "house.toml", "--scenes", "scenes"];
+        let mut held = self.desk.hold_with(&line, env);
+        if !held.comes_to("serves at ") {
+            let ran = held.end();
+            assert_eq!((ran.status, ran.err.contains("error[")), (-1, false), "{ran:?}");
+            return None;
+        }
+        let line = held.said().lines().last().unwrap().to_owned();
+        let address = line.rsplit("serves at ").next().unwrap().trim().to_owned();
+        Some(Server { held: Some(held), address })
+    }
+
+    /// One server's life: requests come in, and it is killed, at the boundary if it comes to it. Tells
+    /// whether it came to it before its clients had their answers.
+    async fn life(&mut self, env: &[(&str, String)], calls_before: Option<i64>) -> bool {
+        let Some(server) = self.try_start(env) else { return true };
+        if let Some(left) = calls_before {
+            self.ledger.killer.left.store(left, Ordering::SeqCst);
+            *self.ledger.killer.pid.lock().unwrap() = server.held.as_ref().map(Held::id);
+        }
+        let mut clients = Vec::new();
+        for _ in 0..CLIENTS {
+            let number = self.asked.len();
+            let (words, key) = (format!("Get the book b{number}"), format!("k{number}"));
+            self.asked.push((words.clone(), key.clone()));
+            clients.push(server.ask(&self.client, &words, &key));
+        }
+        // They end with an answer or with the connection.
+        let _ = tokio::time::timeout(PATIENCE, futures::future::join_all(clients)).await.unwrap();
+        *self.ledger.killer.pid.lock().unwrap() = None;
+        server.kill()
+    }
+
+    /// A server that is left in peace: everything ends, every client that asks again gets an answer, and
+    /// the journal and the back end agree.
+    async fn settle(self) {
+        let mut reached: Vec<Reached> = Vec::new();
+        let server = self.start(&[]);
+        server.until_idle(&self.client).await;
+        for (words, key) in &self.asked {
+            let reply = server.ask(&self.client, words, key).await.unwrap();
+            let document = reply.json();
+            let document = if reply.status == 200 { &document } else { &document["document"] };
+            let status = document["status"].as_str().unwrap_or_else(|| panic!("{reply:#?}"));
+            // A write of unknown outcome, or a run that was put aside, is told as what it is.
+            assert!(["completed", "partial", "failed"].contains(&status), "{document:#}");
+        }
+        let usage = server.get(&self.client, "/api/usage").await;
+        let metrics = server.get(&self.client, "/metrics").await.body;
+        server.end();
+        reached.extend(self.ledger.backend.taken());
+        let tenant = TenantId::new("local").unwrap();
+        let store = Store::open_reading(&self.desk.data()).await.unwrap();
+        let mut spent = 0;
+        let mut runs = 0;
+        let mut after = None;
+        loop {
+            let page = Page { limit: 500, after };
+            let rows = store.runs(&tenant, &RunFilter::default(), &page).await.unwrap();
+            let Some(last) = rows.last() else { break };
+            after = Some(last.run);
+            for row in &rows {
+                let events = store.run_events(&tenant, row.run).await.unwrap();
+                spent += judge(&events, &reached);
+                runs += 1;
+            }
+        }
+        // Each request was accepted once, whenever and however often it was sent.
+        assert_eq!(runs, self.asked.len());
+        let told = usage.json()["cost_usd"].as_f64().unwrap();
+        assert!((told - spent as f64 / 1e9).abs() < 1e-9, "{told} of {spent}");
+        let line =
+            metrics.lines().find(|line| line.starts_with("proscenium_budget_spent_usd{scope=\"day\"}"));
+        let budget: f64 = line.unwrap().rsplit(' ').next().unwrap().parse().unwrap();
+        assert!((budget - spent as f64 / 1e9).abs() < 1e-9, "{budget} of {spent}");
+    }
+}
+
+/// Holds one run against the back end; gives what it cost.
+fn judge(events: &[Envelope<Event>], reached: &[Reached]) -> u64 {
+    let run = events[0].run.unwrap();
+    let terminal = events.iter().filter(|event| event.body.is_terminal()).count();
+    assert_eq!(terminal, 1, "{run}");
+    assert!(events.last().unwrap().body.is_terminal(), "{run}");
+    let mut state = RunState::new(run);
+    let mut begun: BTreeMap<u32, usize> = BTreeMap::new();
+    let mut done: BTreeSet<u32> = BTreeSet::new();
+    for event in events {
+        match &event.body {
+            Event::StepStarted { step } => *begun.entry(*step).or_default() += 1,
+            Event::StepCompleted { step, .. } => _ = done.insert(*step),
+            Event::ToolStarted { call, .. } => {
+                assert!(!done.contains(&state.calls[call].step), "{run}: a finished step was run again");
+            }
+            _ => {}
+        }
+        state.apply(&event.body).unwrap();
+    }
+    assert!(begun.values().all(|times| *times == 1), "{run}: {begun:?}");
+    let book = state.request().rsplit(' ').next().unwrap().to_owned();
+    for tool in ["Reserve", "Renew"] {
+        let place = format!("POST /{tool}");
+        let here =
+            || reached.iter().filter(|call| call.place == place && call.query.get("book") == Some(&book));
+        let keys: BTreeSet<_> = here().map(|call| call.idempotency_key.clone()).collect();
+        // By its key the back end knows a repeated call for what it is.
+        let times = if tool == "Renew" { keys.len() } else { here().count() };
+        assert!(times <= 1, "{run}: {tool} of {book} reached the back end {times} times: {keys:?}");
+        let calls = state.calls.iter().filter(|(_, call)| call.requested.tool == tool);
+        let outcomes: Vec<Option<&Outcome>> = calls.map(|(number, _)| state.outcome(*number)).collect();
+        let ok = outcomes.iter().any(|outcome| matches!(outcome, Some(Outcome::Ok { .. })));
+        let unknown = outcomes.iter().any(|outcome| matches!(outcome, Some(Outcome::Unknown { .. })));
+        assert!(!ok || times == 1, "{run}: {tool} is said to be done and never reached the back end");
+        assert!(
+            times == 0 || ok || unknown,
+            "{run}: {tool} reached the back end and nobody knows: {outcomes:?}"
+        );
+    }
+    let writes = state.calls.values().filter(|call| call.requested.effect == Effect::Write);
+    let started: Vec<u32> = writes.map(|call| call.attempts).collect();
+    assert!(started.iter().all(|attempts| *attempts <= 2), "{run}: {started:?}");
+    state.usage.cost_nano_usd
+}
+
+struct Server {
+    held: Option<Held>,
+    address: String,
+}
+
+impl Server {
+    fn ask(
+        &self,
+        client: &reqwest::Client,
+        words: &str,
+        key: &str,
+    ) -> impl Future<Output = Result<Reply, reqwest::Error>> + use<> {
+        self.ask_in(key, client, words, key)
+    }
+
+    fn ask_in(
+        &self,
+        session: &str,
+        client: &reqwest::Client,
+        words: &str,
+        key: &str,
+    ) -> impl Future<Output = Result<Reply, reqwest::Error>> + use<> {
+        let body = json!({"messages": [{"role": "user", "content": words}], "session_id": session});
+        let request =
+            client.post(format!("{}/api/chat", self.address)).header("Idempotency-Key", key).json(&body);
+        async move { Ok(Reply::of(request.send().await?).await) }
+    }
+
+    async fn get(&self, client: &reqwest::Client, path: &str) -> Reply {
+        Reply::of(client.get(format!("{}{path}", self.address)).send().await.unwrap()).await
+    }
+
+    /// Until no run is under way any more.
+    async fn until_idle(&self, client: &reqwest::Client) {
+        let began = Instant::now();
+        loop {
+            let mut left = 0;
+            for status in ["queued", "running"] {
+                let listed = self.get(client, &format!("/api/runs?status={status}")).await;
+                left += listed.json()["runs"].as_array().unwrap().len();
+            }
+            if left == 0 {
+                return;
+            }
+            assert!(began.elapsed() < PATIENCE, "{left} runs do not end");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Kills it, and tells whether it had ended before.
+    fn kill(mut self) -> bool {
+        let Some(mut held) = self.held.take() else { return true };
+        let ended = held.has_ended();
+        held.kill();
+        ended
+    }
+
+    fn end(mut self) {
+        if let Some(held) = self.held.take() {
+            held.signal("TERM");
+            let ran = held.end();
+            assert_eq!(ran.status, 0, "{ran:?}");
+        }
+    }
+}
+
+fn kills() -> u64 {
+    std::env::var("SOAK").ok().and_then(|kills| kills.parse().ok()).unwrap_or(KILLS)
+}
+
+/// Kills servers at a place, each on what the one before it left.
+async fn killed_at(place: &str) {
+    let mut hall = Hall::open();
+    let mut hit = 0;
+    for seed in 0..kills() {
+        let mut dice = ChaCha8Rng::seed_from_u64(seed ^ place.len() as u64);
+        let mut skip: u32 = dice.random_range(0..4);
+        if place.ends_with("run_resumed") {
+            // There has to be something to take over.
+            let env = [("CRASH_POINT_AT", "after:step_started".to_owned())];
+            hall.life(&env, None).await;
+            skip = 0;
+        }
+        let env = [("CRASH_POINT_AT", place.to_owned()), ("CRASH_POINT_SKIP", skip.to_string())];
+        hit += u64::from(hall.life(&env, None).await);
+    }
+    // What is never reached shows nothing.
+    assert!(hit * 3 >= kills(), "{place} was reached {hit} times");
+    hall.settle().await;
+}
+
+async fn killed_around(events: &[&str]) {
+    for event in events {
+        for when in ["before", "after"] {
+            killed_at(&format!("{when}:{event}")).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_lost_or_done_twice_around_the_beginning_and_the_plan() {
+    killed_around(&EVENTS[..7]).await;
+}
+
+#[tokio::test]
+async fn nothing_is_lost_or_done_twice_around_steps_and_calls() {
+    killed_around(&EVENTS[7..12]).await;
+}
+
+#[tokio::test]
+async fn nothing_is_lost_or_done_twice_around_the_check_and_the_end() {
+    killed_around(&EVENTS[12..]).await;
+}
+
+#[tokio::test]
+async fn nothing_is_lost_or_done_twice_while_the_back_end_is_at_work() {
+    let mut hall = Hall::open();
+    let mut hit = 0;
+    for seed in 0..kills() {
+        let mut dice = ChaCha8Rng::seed_from_u64(seed);
+        hit += u64::from(hall.life(&[], Some(dice.random_range(0..6))).await);
+    }
+    assert!(hit * 3 >= kills(), "{hit}");
+    hall.settle().await;
+}
+
+/// The names above are the journal's: one that is not would never be reached.
+#[test]
+fn the_boundaries_are_events() {
+    let known = include_str!("../../src/run/event.rs");
+    for event in EVENTS {
+        assert!(known.contains(&format!("=> \"{event}\"")), "{event}");
+    }
+}
+
+fn poisoned(panics: bool) -> Vec<(&'static str, String)> {
+    let mut env = vec![
+        ("CRASH_POINT_AT", "before:step_started".to_owned()),
+        ("CRASH_POINT_WORDS", "poison".to_owned()),
+    ];
+    if panics {
+        env.push(("CRASH_POINT_PANICS", "1".to_owned()));
+    }
+    env
+}
+
+#[tokio::test]
+async fn a_request_that_ends_its_server_again_and_again_is_put_aside() {
+    let hall = Hall::open();
+    let server = hall.start(&poisoned(false));
+    server.ask(&hall.client, "Get the poison p1", "k1").await.unwrap_err();
+    server.kill();
+    for _ in 0..2 {
+        // What was left unfinished it carries on first; it may not come to saying where it is.
+        if let Some(mut server) = hall.try_start(&poisoned(false)) {
+            let ran = server.held.take().unwrap().end();
+            assert_eq!(ran.status, -1, "{ran:?}");
+        }
+    }
+    let server = hall.start(&poisoned(false));
+    let reply = server.ask(&hall.client, "Get the poison p1", "k1").await.unwrap();
+    let problem = reply.json();
+    assert_eq!(problem["code"], "run.poisonous", "{problem:#}");
+    assert!(problem["detail"].as_str().unwrap().contains("3 times"), "{problem:#}");
+    let reply = server.ask(&hall.client, "Get the book b1", "k2").await.unwrap();
+    assert_eq!((reply.status, &reply.json()["status"]), (200, &json!("completed")));
+    server.end();
+    assert!(hall.ledger.backend.taken().iter().all(|call| call.query["book"] != "p1"));
+}
+
+#[tokio::test]
+async fn a_run_whose_actor_panics_is_put_aside_and_harms_no_neighbour() {
+    let hall = Hall::open();
+    let server = hall.start(&poisoned(true));
+    let neighbours =
+        (0..8).map(|n| server.ask(&hall.client, &format!("Get the book b{n}"), &format!("n{n}")));
+    let neighbours = futures::future::join_all(neighbours);
+    let poison = server.ask(&hall.client, "Get the poison p1", "k1");
+    let (poison, neighbours) = tokio::join!(poison, neighbours);
+    let problem = poison.unwrap().json();
+    assert_eq!(problem["code"], "run.poisonous", "{problem:#}");
+    for reply in neighbours {
+        assert_eq!(reply.unwrap().json()["status"], "completed");
+    }
+    // In its own conversation, too.
+    let reply = server.ask_in("k1", &hall.client, "Get the book b9", "k9").await.unwrap();
+    assert_eq!((reply.status, &reply.json()["status"]), (200, &json!("completed")));
+    server.end();
+}
