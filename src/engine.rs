@@ -2,6 +2,7 @@
 //!
 //! It owns an actix system on a thread of its own, so it can be started from any async runtime.
 
+pub(crate) mod again;
 mod carry;
 mod once;
 mod past;
@@ -32,7 +33,7 @@ use crate::public::{EventId, PublicStream, Source};
 use crate::run::{Envelope, Event, Fault, Idempotency, RunId, RunState, SessionId, TenantId, Turn};
 use crate::scene::{self, Catalogue, Folder, Scene};
 use crate::store::{self, DataDir, Store};
-use crate::telemetry::{self, Exposition, Kpis, Names, Outside, Subscriber};
+use crate::telemetry::{self, Exposition, Figures, Kpis, Names, Outside, Subscriber};
 use crate::tools::{NativeTools, SceneStore};
 
 pub use once::Submitted;
@@ -132,6 +133,8 @@ impl Builder {
             .guarded(guards);
         let dir = DataDir::open(&config.store.data_dir)?;
         let store = Store::open(dir).await?;
+        // Before anything is accepted or carried on here.
+        let earlier = again::Earlier::read(&store).await?;
         seed(&gateway.guards().budget, &store, &clock).await?;
         make_tables(&store, &loaded.scenes).await?;
         let workers = tokio::runtime::Builder::new_multi_thread()
@@ -154,8 +157,7 @@ impl Builder {
             current: Arc::new(ArcSwap::from_pointee(Current { config, gateway, catalogue, http })),
             idle: self.idle,
             live: Live::default(),
-            names: names.into(),
-            kpis,
+            figures: Figures::new(names.into(), kpis),
             outside: Outside::default(),
             carries_on: Arc::default(),
         };
@@ -167,7 +169,7 @@ impl Builder {
                 return Err(error);
             }
         };
-        Ok(Engine { parts, system, workers: Some(workers), once: once::Locks::default() })
+        Ok(Engine { parts, system, workers: Some(workers), once: once::Locks::default(), earlier })
     }
 }
 
@@ -198,8 +200,7 @@ struct Parts {
     current: Arc<ArcSwap<Current>>,
     idle: Duration,
     live: Live,
-    names: Arc<Names>,
-    kpis: Option<Arc<Kpis>>,
+    figures: Figures,
     outside: Outside,
     carries_on: Arc<AtomicBool>,
 }
@@ -249,6 +250,9 @@ pub struct ChatRequest {
     /// The client's name for this request, so that it can be sent again without being carried out
     /// again: 1 to 255 printable ASCII characters. See [`Engine::submit_once`].
     pub idempotency: Option<String>,
+    /// What was asked, by whom and from where, as a hash in hex: for a client that sends again without a
+    /// name, and is to be known after a restart.
+    pub asked: Option<String>,
 }
 
 /// A request that was accepted: it will end in exactly one way, whether anybody waits or not.
@@ -329,6 +333,7 @@ pub struct Engine {
     system: System,
     workers: Option<tokio::runtime::Runtime>,
     once: once::Locks,
+    earlier: again::Earlier,
 }
 
 impl Engine {
@@ -379,6 +384,7 @@ impl Engine {
             user: request.user,
             plan_only: request.plan_only,
             idempotency,
+            asked: request.asked,
             history: request.history,
             instructions: request.instructions,
             cache: request.cache,
@@ -489,6 +495,7 @@ impl Engine {
             cache: None,
             plan_only: false,
             idempotency: None,
+            asked: None,
         }
     }
 
@@ -529,7 +536,7 @@ impl Engine {
     /// stands in memory is looked up now.
     pub async fn metrics(&self) -> Option<String> {
         let outside = &self.parts.outside;
-        let mut text = Exposition::new(self.parts.kpis.as_ref()?, outside);
+        let mut text = Exposition::new(self.parts.figures.now().kpis.as_ref()?, outside);
         telemetry::gateway(&mut text, &self.gateway()).await;
         telemetry::journal(&mut text, outside, self.system.journal.stats().pending);
         let stored = self.parts.store.count_sessions().await;
@@ -648,6 +655,8 @@ impl System {
     }
 
     fn end(&self) {
+        // Drivers are not on the actors' threads.
+        self.shared.load().live.end();
         // The thread ends by itself; joining it here could block an async caller.
         self.actix.stop();
     }
@@ -663,7 +672,7 @@ struct Cast {
 
 /// Starts the whole cast.
 async fn cast(parts: &Parts) -> Result<Cast, StartError> {
-    let subscriber = Subscriber::new(parts.names.clone(), parts.kpis.clone());
+    let subscriber = Subscriber::of(parts.figures.clone());
     let watch = telemetry::Watch { subscriber: Some(subscriber), outside: parts.outside.clone() };
     let current = parts.current.load_full();
     let config = &current.config;

@@ -23,6 +23,7 @@ pub mod public;
 pub mod replay;
 pub mod run;
 pub mod scene;
+mod schema;
 pub mod setting;
 pub mod store;
 pub mod telemetry;
@@ -33,3 +34,4 @@ pub use answer::{Answer, AnswerCall, AnswerStep, AnswerUsage, CallOutcome, Metad
 pub use config::Config;
 pub use engine::{Builder, ChatRequest, Engine, StartError, Submitted, Ticket, fold};
 pub use public::{EventId, PublicEvent, PublicStream};
+pub use schema::Schema;

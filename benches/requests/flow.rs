@@ -1,8 +1,8 @@
 //! The request that is measured: two scenes, six calls of a model, two calls of tools.
 
 use proscenium::config::Config;
-use proscenium::llm::ModelOptions;
 use proscenium::llm::limits::Rates;
+use proscenium::llm::{ModelOptions, Stream};
 use proscenium::run::Effect;
 use proscenium::scene::{Scene, SceneTool};
 use proscenium::{Builder, Engine};
@@ -73,6 +73,8 @@ pub fn config(address: &str, data: &std::path::Path, off: &[Part]) -> Config {
         base_url: format!("http://{address}/v1"),
         input_usd_per_million: 0.15,
         output_usd_per_million: 0.6,
+        // The provider sends each reply whole.
+        stream: Stream::No,
         ..ModelOptions::default()
     }];
     data.clone_into(&mut config.store.data_dir);

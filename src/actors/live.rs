@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::{broadcast, watch};
+use tokio::sync::{Notify, broadcast, watch};
+use tokio_util::sync::CancellationToken;
 
 use super::driver::{CancelWish, EVENTS_KEPT, Told};
 use super::feed::Feed;
@@ -14,6 +15,10 @@ use crate::run::{RunId, SessionId, TenantId};
 #[derive(Clone, Default)]
 pub(crate) struct Live {
     runs: Arc<Mutex<HashMap<RunId, Entry>>>,
+    /// Told of every run that enters.
+    entered: Arc<Notify>,
+    /// Fires when the engine ends.
+    end: CancellationToken,
 }
 
 struct Entry {
@@ -73,6 +78,7 @@ impl Live {
         };
         let watch = entry.watch(run);
         lock(&self.runs).insert(run, entry);
+        self.entered.notify_waiters();
         (Entered { run, runs: self.runs.clone(), listeners, feed, wishes }, watch)
     }
 
@@ -80,6 +86,28 @@ impl Live {
     pub(crate) fn watch(&self, tenant: &TenantId, run: RunId) -> Option<Watch> {
         let runs = lock(&self.runs);
         runs.get(&run).filter(|entry| entry.tenant == *tenant).map(|entry| entry.watch(run))
+    }
+
+    /// Waits until a tenant's run is under way; for ever where it never is.
+    pub(crate) async fn until_under_way(&self, tenant: &TenantId, run: RunId) {
+        loop {
+            // Before the look, so that what enters in between is heard.
+            let entered = self.entered.notified();
+            if self.watch(tenant, run).is_some() {
+                return;
+            }
+            entered.await;
+        }
+    }
+
+    /// Drives a run until it ends; `None` where the engine ended first, and the run stops where it is.
+    pub(crate) fn until_end<F: Future>(&self, driven: F) -> impl Future<Output = Option<F::Output>> + use<F> {
+        self.end.clone().run_until_cancelled_owned(driven)
+    }
+
+    /// The engine ends: runs under way stop where they are.
+    pub(crate) fn end(&self) {
+        self.end.cancel();
     }
 
     /// How many runs are under way, those that wait for their turn included.

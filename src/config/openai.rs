@@ -43,8 +43,6 @@ pub(super) fn add(
     let mut one = Dict::new();
     one.insert("name".to_owned(), Value::from(model.name));
     one.insert("base_url".to_owned(), Value::from(model.base_url));
-    // Somebody may be reading: words are shown as they come.
-    one.insert("stream".to_owned(), Value::from(true));
     if let Some(variable) = model.api_key_env {
         one.insert("api_key_env".to_owned(), Value::from(variable));
     }

@@ -98,6 +98,7 @@ fn hash(request: &ChatRequest) -> String {
         instructions,
         plan_only,
         idempotency: _,
+        asked: _,
         cache: _,
     } = request;
     let parts = json!({"message": message, "session": session, "user": user, "history": history,

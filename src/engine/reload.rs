@@ -29,8 +29,8 @@ const FIXED: [Fixed; 7] = [
 impl Engine {
     /// Takes another configuration, and reads the scenes again. Runs that start from here on work with
     /// it; those under way end with what they began with. What was spent and what is kept in the cache
-    /// stays; a changed limit of rates begins with nothing taken. Figures of scenes and models that were
-    /// not there at the start are counted as `other`.
+    /// stays; a changed limit of rates begins with nothing taken. Figures of new scenes, tools and models
+    /// have their names from here on, and those that went away keep theirs ([`Figures`](crate::telemetry::Figures)).
     ///
     /// Gives the keys that have changed and that only a restart changes.
     ///
@@ -70,6 +70,7 @@ impl Engine {
             .map(|(key, _)| *key)
             .collect();
         let catalogue = Arc::new(Catalogue::new(loaded.scenes));
+        parts.figures.follow(&catalogue, &gateway.configured());
         let current = Current { config, gateway, catalogue, http };
         let shared = shared(parts, &current, &self.system.arbiters, &self.system.journal);
         self.system.shared.store(Arc::new(shared));

@@ -38,16 +38,9 @@ pub(crate) enum Anonymous {
 impl App {
     pub(crate) fn new(engine: Arc<Engine>, options: Server, anonymous: Anonymous) -> Self {
         let keys = KeyRing::new(engine.store().clone());
+        let tries = Tries::after(&engine.take_earlier(), jiff::Timestamp::now());
         let admission = Arc::new(Semaphore::new(options.max_in_flight));
-        Self {
-            engine,
-            options,
-            keys,
-            anonymous,
-            tries: Tries::default(),
-            admission,
-            draining: AtomicBool::new(false),
-        }
+        Self { engine, options, keys, anonymous, tries, admission, draining: AtomicBool::new(false) }
     }
 
     /// A place for a request to the assistant, to be kept until its run ended.

@@ -17,6 +17,7 @@ use super::who::Who;
 use crate::Submitted;
 use crate::llm::cache::Mode;
 use crate::run::{Fault, RunId, RunStatus, SessionId, TenantId};
+use crate::store::RunRow;
 use crate::{Answer, ChatRequest};
 
 /// A request to the assistant.
@@ -139,6 +140,7 @@ impl messages::Chat {
             cache: None,
             plan_only,
             idempotency,
+            asked: None,
         }
     }
 }
@@ -229,7 +231,7 @@ async fn submit(
             });
             Accepted { run, session, again: false, answer, delivery: None }
         }
-        Submitted::Before { run, session } => again(&app, tenant, run, session, permit),
+        Submitted::Before { run, .. } => again(&app, tenant, run, permit).await?,
     };
     accepted.delivery = delivery.map(|mut delivery| {
         delivery.accepted(accepted.run);
@@ -246,27 +248,72 @@ pub(crate) async fn join(
     delivery: Delivery,
 ) -> Result<Accepted, Problem> {
     let permit = app.admit()?;
-    let row = app.engine.store().run(tenant, run).await?;
-    let row = row.ok_or_else(|| Problem::unknown("run", &run.to_string()))?;
-    let accepted = again(app, tenant.clone(), run, row.session, permit);
-    Ok(Accepted { delivery: Some(delivery), ..accepted })
+    match again(app, tenant.clone(), run, permit).await {
+        Ok(accepted) => Ok(Accepted { delivery: Some(delivery), ..accepted }),
+        Err(problem) => {
+            // That there is nothing to come is an answer, too; that nobody can tell is none.
+            if matches!(&*problem.code, INTERRUPTED | "run.unknown") {
+                delivery.sent();
+            }
+            Err(problem)
+        }
+    }
 }
 
-fn again(
+/// A run that was accepted before, with the wait for its answer begun.
+async fn again(
     app: &web::Data<App>,
     tenant: TenantId,
     run: RunId,
-    session: SessionId,
     permit: OwnedSemaphorePermit,
-) -> Accepted {
+) -> Result<Accepted, Problem> {
+    let (mut row, mut goes_on) = stand(app, &tenant, run).await?;
+    if !goes_on {
+        app.engine.until_carried_on(&tenant, &row.session, run).await;
+        (row, goes_on) = stand(app, &tenant, run).await?;
+    }
+    if !goes_on {
+        return Err(told(interrupted(run), run));
+    }
     let (tell, answer) = oneshot::channel();
     let app = app.clone();
     actix_web::rt::spawn(async move {
+        let answer = match app.engine.wait(&tenant, run).await {
+            Ok(answer) if is_cut_off(answer.status) => Err(interrupted(run)),
+            answer => answer,
+        };
         // Whoever asked may have gone.
-        let _ = tell.send(app.engine.wait(&tenant, run).await);
+        let _ = tell.send(answer);
         drop(permit);
     });
-    Accepted { run, session, again: true, answer, delivery: None }
+    Ok(Accepted { run, session: row.session, again: true, answer, delivery: None })
+}
+
+/// A run as it is stored, and whether it is under way or has ended.
+async fn stand(app: &web::Data<App>, tenant: &TenantId, run: RunId) -> Result<(RunRow, bool), Problem> {
+    // In this order: what ends in between has ended in the store, too.
+    let live = app.engine.watch(tenant, run).is_some();
+    let row = app.engine.store().run(tenant, run).await;
+    let row = row.map_err(|error| Problem { run_id: Some(run), ..error.into() })?;
+    let row = row.ok_or_else(|| Problem::unknown("run", &run.to_string()))?;
+    let goes_on = live || !is_cut_off(row.status);
+    Ok((row, goes_on))
+}
+
+/// The code of a run that has neither ended nor is under way.
+const INTERRUPTED: &str = "run.interrupted";
+
+/// Whether a run that stands so should be under way.
+fn is_cut_off(status: RunStatus) -> bool {
+    matches!(status, RunStatus::Queued | RunStatus::Running)
+}
+
+fn interrupted(run: RunId) -> Fault {
+    let message = format!(
+        "run {run} was accepted, was cut off when the server stopped and has not been carried on; \
+         look at what it did before you ask anew: GET /api/runs/{run}"
+    );
+    Fault::new(INTERRUPTED, message)
 }
 
 /// The problem that a run was, if it was one. What it did is told with it, so that nobody does it again.

@@ -66,6 +66,7 @@ pub(crate) async fn plan(
         cache: None,
         plan_only: true,
         idempotency: chat::idempotency(&request)?,
+        asked: None,
     };
     let accepted = chat::accept(&app, asked, None).await?;
     let answer = accepted.answer.await.unwrap_or_else(|_| Err(chat::lost(accepted.run)));

@@ -1,8 +1,10 @@
 //! The `llm` section of the configuration.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::de::{self, Unexpected, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::Purpose;
 use crate::nearest::nearest;
@@ -87,8 +89,8 @@ pub struct ModelOptions {
     pub api_key_env: Option<String>,
     /// How a call of one function is forced; `check --live` tells which way works.
     pub forcing: Forcing,
-    /// Whether replies are streamed.
-    pub stream: bool,
+    /// Which replies are streamed.
+    pub stream: Stream,
     /// USD per million prompt tokens.
     pub input_usd_per_million: f64,
     /// USD per million cached prompt tokens; as others where absent.
@@ -109,7 +111,7 @@ impl Default for ModelOptions {
             model: None,
             api_key_env: None,
             forcing: Forcing::Named,
-            stream: false,
+            stream: Stream::Shown,
             input_usd_per_million: 0.0,
             cached_input_usd_per_million: None,
             output_usd_per_million: 0.0,
@@ -146,6 +148,61 @@ impl std::fmt::Display for Forcing {
             Forcing::Required => "required",
             Forcing::JsonSchema => "json_schema",
         })
+    }
+}
+
+/// Which replies of a model are streamed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Stream {
+    /// None: `false`.
+    No,
+    /// Those of which somebody may get the words while they are written, the words of an answer: `true`.
+    /// Plans, what scenes do and summaries are asked for whole, which tells their tokens on every server
+    /// and which more servers get right. What a server refuses to stream is asked for whole, too.
+    #[default]
+    Shown,
+    /// All: `"all"`. A silent model is noticed at its first token, whatever it is asked.
+    All,
+}
+
+impl Stream {
+    const ALL: &str = "all";
+}
+
+impl Serialize for Stream {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Stream::No => to.serialize_bool(false),
+            Stream::Shown => to.serialize_bool(true),
+            Stream::All => to.serialize_str(Self::ALL),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Stream {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Read;
+
+        impl Visitor<'_> for Read {
+            type Value = Stream;
+
+            fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(to, "true, false or {:?}", Stream::ALL)
+            }
+
+            fn visit_bool<E: de::Error>(self, shown: bool) -> Result<Stream, E> {
+                Ok(if shown { Stream::Shown } else { Stream::No })
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Stream, E> {
+                match text {
+                    Stream::ALL => Ok(Stream::All),
+                    other => Err(E::invalid_value(Unexpected::Str(other), &self)),
+                }
+            }
+        }
+
+        from.deserialize_any(Read)
     }
 }
 
@@ -303,5 +360,18 @@ mod tests {
             toml::from_str("purposes.plan = ['x']\n[[models]]\nname = 'x'\nforcing = 'json_schema'").unwrap();
         assert_eq!(read.models[0].forcing, Forcing::JsonSchema);
         assert_eq!(read.purposes[&Purpose::Plan], ["x"]);
+    }
+
+    #[test]
+    fn what_is_streamed_is_true_false_or_all() {
+        for (written, stream) in [("true", Stream::Shown), ("false", Stream::No), ("\"all\"", Stream::All)] {
+            let read: ModelOptions = toml::from_str(&format!("stream = {written}")).unwrap();
+            assert_eq!((read.stream, serde_json::to_string(&stream).unwrap().as_str()), (stream, written));
+        }
+        for wrong in ["\"some\"", "1"] {
+            let error = toml::from_str::<ModelOptions>(&format!("stream = {wrong}")).unwrap_err();
+            assert!(error.to_string().contains("true, false or \"all\""), "{error}");
+        }
+        assert_eq!(ModelOptions::default().stream, Stream::Shown);
     }
 }

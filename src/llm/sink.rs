@@ -31,6 +31,11 @@ impl Sink {
         Self(Some(listener))
     }
 
+    /// Whether anybody is told.
+    pub fn is_live(&self) -> bool {
+        self.0.is_some()
+    }
+
     pub(super) fn restart(&self) {
         if let Some(listener) = &self.0 {
             listener.restart();

@@ -235,6 +235,10 @@ pub struct RunQueued {
     /// Its client's name for it, so that it can be sent again without being carried out again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency: Option<Idempotency>,
+    /// What was asked, by whom and from where, as a hash in hex, where clients send again without a name: by
+    /// it a further try is known after a restart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<String>,
     /// The conversation as the client tells it, where it is not kept here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history: Option<Vec<Turn>>,
@@ -255,6 +259,7 @@ impl RunQueued {
             task,
             plan_only: false,
             idempotency: None,
+            asked: None,
             history: None,
             instructions: None,
             cache: None,

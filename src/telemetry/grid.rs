@@ -36,12 +36,13 @@ macro_rules! labelled {
 
 labelled!(IntCounterVec => IntCounter, IntGaugeVec => IntGauge, HistogramVec => Histogram);
 
-/// One metric, with a series for each combination of positions that ever occurred.
+/// One metric, with a series for each combination of positions that ever occurred. Clones share it.
+#[derive(Clone)]
 pub(super) struct Grid<M: Labelled, const N: usize> {
     metric: M,
     axes: [Axis; N],
     /// Looked up once.
-    cells: Box<[OnceLock<M::Series>]>,
+    cells: Arc<[OnceLock<M::Series>]>,
 }
 
 impl<M: Labelled, const N: usize> Grid<M, N> {
@@ -49,6 +50,19 @@ impl<M: Labelled, const N: usize> Grid<M, N> {
     pub(super) fn new(metric: M, axes: [Axis; N]) -> Self {
         let size = axes.iter().map(|axis| axis.len()).product();
         Self { metric, axes, cells: std::iter::repeat_with(OnceLock::new).take(size).collect() }
+    }
+
+    /// The same metric with another first axis, which has at least what this one has, in the same places:
+    /// the series are the same, too.
+    pub(super) fn along(&self, first: &Axis) -> Self
+    where
+        M: Clone,
+    {
+        let mut axes = self.axes.clone();
+        if let Some(axis) = axes.first_mut() {
+            *axis = first.clone();
+        }
+        Self::new(self.metric.clone(), axes)
     }
 
     /// With every series there can be, at zero.

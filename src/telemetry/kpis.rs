@@ -27,6 +27,7 @@ pub(super) const TOKENS: [&str; 3] = ["input", "cached_input", "output"];
 pub(super) const IN_FLIGHT: [&str; 2] = ["queued", "running"];
 
 /// The figures of runs. Counting is an index and an atomic step; nothing is locked.
+#[derive(Clone)]
 pub struct Kpis {
     registry: Registry,
     pub(super) requests: Counts<1>,
@@ -206,6 +207,24 @@ impl Kpis {
             registry: registry.clone(),
         };
         Ok(made)
+    }
+
+    /// The same figures for names of which these are the first: whatever is counted in either is in both.
+    pub(super) fn along(&self, names: &Names) -> Self {
+        let Names { scene_axis, tool_axis, model_axis, .. } = names;
+        Self {
+            steps: self.steps.along(scene_axis),
+            step_seconds: self.step_seconds.along(scene_axis),
+            calls: self.calls.along(tool_axis),
+            call_seconds: self.call_seconds.along(tool_axis),
+            mutations: self.mutations.along(tool_axis),
+            llm_requests: self.llm_requests.along(model_axis),
+            llm_seconds: self.llm_seconds.along(model_axis),
+            llm_first_token: self.llm_first_token.along(model_axis),
+            llm_tokens: self.llm_tokens.along(model_axis),
+            llm_cost: self.llm_cost.along(model_axis),
+            ..self.clone()
+        }
     }
 
     pub(super) fn gather(&self) -> Vec<MetricFamily> {

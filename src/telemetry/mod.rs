@@ -10,6 +10,7 @@
 mod awaited;
 mod buckets;
 mod exposition;
+mod figures;
 mod grid;
 mod kpis;
 mod lines;
@@ -23,6 +24,7 @@ mod subscriber;
 mod tests;
 
 pub use exposition::Exposition;
+pub use figures::{Figures, Sheet};
 pub use kpis::Kpis;
 pub use names::Names;
 pub use outside::{Outside, Part, Queued};

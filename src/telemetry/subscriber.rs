@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::run::{Run, To, spent};
-use super::{Kpis, Names, Outside, lines};
+use super::{Figures, Kpis, Names, Outside, Sheet, lines};
 use crate::llm::Purpose;
 use crate::run::{Attempt, Envelope, Event, RunId, SessionEvent, Usage};
 use crate::store::{Record, Stream};
@@ -16,8 +16,7 @@ const MAX_RUNS: usize = 65_536;
 /// The journal's writer shows it what was written; another one, shown the stored records, comes to the
 /// same counts.
 pub struct Subscriber {
-    names: Arc<Names>,
-    kpis: Option<Arc<Kpis>>,
+    figures: Figures,
     /// Those that have not ended. Ids sort by time.
     runs: BTreeMap<RunId, Run>,
 }
@@ -34,7 +33,12 @@ pub struct Watch {
 impl Subscriber {
     /// Counts in `kpis`, if there are any, and writes lines in any case.
     pub fn new(names: Arc<Names>, kpis: Option<Arc<Kpis>>) -> Self {
-        Self { names, kpis, runs: BTreeMap::new() }
+        Self::of(Figures::new(names, kpis))
+    }
+
+    /// Counts in `figures`, by the names that they have when a record comes.
+    pub fn of(figures: Figures) -> Self {
+        Self { figures, runs: BTreeMap::new() }
     }
 
     /// A record is in the journal.
@@ -50,7 +54,8 @@ impl Subscriber {
     pub fn restore(&mut self, events: &[Envelope<Event>]) {
         let Some((id, first)) = events.first().and_then(|first| Some((first.run?, first))) else { return };
         let mut run = Run::new(first);
-        let to = To { names: &self.names, kpis: None };
+        let now = self.figures.now();
+        let to = To { names: &now.names, kpis: None };
         tracing::dispatcher::with_default(&tracing::Dispatch::none(), || {
             for event in events {
                 run.observe(event, to);
@@ -80,9 +85,9 @@ impl Subscriber {
         {
             self.leave(oldest);
         }
-        let to = To { names: &self.names, kpis: self.kpis.as_deref() };
+        let now = self.figures.now();
         let run = self.runs.entry(id).or_insert_with(|| Run::new(envelope));
-        run.observe(envelope, to);
+        run.observe(envelope, To::from(&**now));
         if envelope.body.is_terminal() {
             self.runs.remove(&id);
         }
@@ -101,14 +106,20 @@ impl Subscriber {
     }
 
     fn summary(&self, attempts: &[Attempt], usage: Usage) {
-        let to = To { names: &self.names, kpis: self.kpis.as_deref() };
-        spent(attempts, usage, "", Purpose::Summary.name(), to);
+        let now = self.figures.now();
+        spent(attempts, usage, "", Purpose::Summary.name(), To::from(&**now));
     }
 
     fn leave(&mut self, run: RunId) {
         if let Some(mut run) = self.runs.remove(&run) {
-            run.leave(To { names: &self.names, kpis: self.kpis.as_deref() });
+            run.leave(To::from(&**self.figures.now()));
         }
+    }
+}
+
+impl<'a> From<&'a Sheet> for To<'a> {
+    fn from(sheet: &'a Sheet) -> Self {
+        To { names: &sheet.names, kpis: sheet.kpis.as_deref() }
     }
 }
 

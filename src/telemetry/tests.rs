@@ -1,20 +1,23 @@
 //! The fold by itself, over events that were written by hand.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 
 use serde_json::json;
 use uuid::Uuid;
 
-use super::{Exposition, Kpis, Names, Outside, Part, Subscriber};
+use super::names::{MOST_MODELS, MOST_SCENES, MOST_TOOLS};
+use super::{Exposition, Figures, Kpis, Names, Outside, Part, Subscriber};
 use crate::plan::{Plan, Step, StepStatus, TaskId};
 use crate::run::{
     Attempt, Cause, Context, Effect, Envelope, Event, Fault, Maker, Outcome, PlanMade, Question, Repeat,
     Reply, RequestedCall, RunId, RunQueued, RunStarted, RunStatus, SessionEvent, SessionId, Settings,
     Subject, TenantId, Usage, Verdict,
 };
-use crate::scene::Catalogue;
+use crate::scene::{Catalogue, Scene, SceneTool};
 use crate::store::{Record, Stream};
+use crate::tools::{ToolContext, native};
 
 /// Words that are nobody else's business.
 const CANARY: &str = "canary-in-a-coal-mine";
@@ -25,6 +28,7 @@ fn names() -> Arc<Names> {
 
 struct Book {
     subscriber: Subscriber,
+    figures: Figures,
     kpis: Arc<Kpis>,
     run: u128,
     seq: u64,
@@ -35,7 +39,8 @@ impl Book {
     fn new() -> Self {
         let names = names();
         let kpis = Arc::new(Kpis::new(&names).unwrap());
-        Self { subscriber: Subscriber::new(names, Some(kpis.clone())), kpis, run: 1, seq: 0, micros: 0 }
+        let figures = Figures::new(names, Some(kpis.clone()));
+        Self { subscriber: Subscriber::of(figures.clone()), figures, kpis, run: 1, seq: 0, micros: 0 }
     }
 
     fn envelope<B>(&mut self, run: Option<RunId>, body: B) -> Envelope<B> {
@@ -56,7 +61,7 @@ impl Book {
     fn after(&mut self, micros: i64, event: Event) -> &mut Self {
         self.micros += micros;
         let envelope = self.envelope(Some(RunId(Uuid::from_u128(self.run))), event);
-        self.subscriber.observe(&Record::Run(envelope));
+        self.subscriber.observe(&Record::Run(envelope.into()));
         self
     }
 
@@ -249,6 +254,115 @@ fn whatever_names_events_invent_the_series_are_those_of_the_lists() {
     assert_eq!(series, after);
     assert!(!book.text().contains("invented"));
     book.shows(r#"llm_requests_total{model="other",outcome="other",purpose="other"} 1000"#);
+}
+
+/// A catalogue of these scenes with these tools.
+fn catalogue(scenes: &[(&str, &[&str])]) -> Catalogue {
+    Catalogue::new(scenes.iter().map(|(name, tools)| {
+        let scene = Scene::builder(name).description("Does it.").instructions("Do it.");
+        let tools = tools.iter().map(|tool| {
+            let work = native(|_: serde_json::Value, _: ToolContext| async { Ok(json!(null)) });
+            let schema = json!({"type": "object", "properties": {}});
+            SceneTool::dynamic(tool, "Does it.", Effect::Read, schema, work)
+        });
+        let scene = scene.example("Do it", "Do");
+        tools.fold(scene, |scene, tool| scene.tool(tool)).build().unwrap()
+    }))
+}
+
+impl Book {
+    /// A run of one step, whose scene calls one tool.
+    fn runs(&mut self, scene: &str, tool: &str, model: &str) -> &mut Self {
+        self.run += 1;
+        self.tell(queued()).tell(started()).tell(planned(&[(1, scene, &[tool])]));
+        self.tell(Event::StepStarted { step: 1 }).tell(asked(1, Subject::Scene { step: 1 }));
+        self.tell(replied(1, 1, vec![attempt(model, "scene", "ok")]));
+        let calls = vec![requested(1, tool, Effect::Read)];
+        let text = String::new();
+        self.tell(Event::SceneReplied { step: 1, call: 1, text, calls, question: None, next: None });
+        self.tell(Event::ToolStarted { call: 1, attempt: 1 });
+        let outcome = Outcome::Ok { result: json!(null), say: None };
+        self.tell(Event::ToolCompleted { call: 1, outcome, millis: 0 });
+        self.tell(Event::StepCompleted { step: 1, result: String::new() });
+        self.tell(Event::RunCompleted { status: RunStatus::Completed })
+    }
+
+    /// How many values a label has, over all series.
+    fn values(&self, label: &str) -> BTreeSet<String> {
+        let text = self.text();
+        let begin = format!("{label}=\"");
+        let after = text.lines().filter_map(|line| line.split_once(&begin)).map(|(_, rest)| rest);
+        after.filter_map(|rest| rest.split('"').next()).map(str::to_owned).collect()
+    }
+}
+
+#[test]
+fn what_a_changed_configuration_brings_has_its_name_from_then_on_and_what_it_drops_keeps_its_series() {
+    let mut book = Book::new();
+    let figures = book.figures.clone();
+    let models = |name: &str| [name.to_owned()];
+    book.runs("Garden", "Do", "spare").shows(r#"steps_total{outcome="completed",scene="other"} 1"#);
+    figures.follow(&catalogue(&[("Garden", &["Do"])]), &models("spare"));
+    book.runs("Garden", "Do", "spare").runs("Garden", "Else", "main");
+    book.shows(r#"steps_total{outcome="completed",scene="Garden"} 2"#);
+    book.shows(r#"tool_calls_total{outcome="ok",scene="Garden",tool="Do"} 1"#);
+    book.shows(r#"tool_calls_total{outcome="ok",scene="Garden",tool="other"} 1"#);
+    // The model of the start, which is gone, and the new one.
+    book.shows(r#"llm_requests_total{model="main",outcome="ok",purpose="scene"} 1"#);
+    book.shows(r#"llm_requests_total{model="spare",outcome="ok",purpose="scene"} 1"#);
+    book.shows(r#"steps_total{outcome="completed",scene="other"} 1"#);
+
+    // A run that was planned before the change ends in its own series, as does what is dropped.
+    book.run += 1;
+    book.tell(queued()).tell(started()).tell(planned(&[(1, "Garden", &["Do"])]));
+    figures.follow(&catalogue(&[("Kiosk", &["Do", "Sell"]), ("Attic", &["Do"])]), &models("third"));
+    book.tell(Event::StepStarted { step: 1 }).tell(Event::StepCompleted { step: 1, result: String::new() });
+    book.tell(Event::RunCompleted { status: RunStatus::Completed });
+    book.runs("Kiosk", "Sell", "third").runs("Garden", "Do", "spare").runs("Attic", "Do", "offline");
+    // A tool that a scene got later.
+    figures.follow(&catalogue(&[("Garden", &["Do", "Mow"])]), &models("main"));
+    book.runs("Garden", "Mow", "main");
+    book.shows(r#"steps_total{outcome="completed",scene="Garden"} 5"#);
+    book.shows(r#"steps_total{outcome="completed",scene="Kiosk"} 1"#);
+    book.shows(r#"tool_calls_total{outcome="ok",scene="Kiosk",tool="Sell"} 1"#);
+    book.shows(r#"tool_calls_total{outcome="ok",scene="Garden",tool="Do"} 2"#);
+    book.shows(r#"tool_calls_total{outcome="ok",scene="Garden",tool="Mow"} 1"#);
+    book.shows(r#"tool_calls_total{outcome="ok",scene="Attic",tool="Do"} 1"#);
+    book.shows(r#"llm_requests_total{model="third",outcome="ok",purpose="scene"} 1"#);
+    book.shows(r#"llm_requests_total{model="spare",outcome="ok",purpose="scene"} 2"#);
+    book.shows(r#"llm_requests_total{model="offline",outcome="ok",purpose="scene"} 1"#);
+    book.shows(r#"runs_in_flight{state="running"} 0"#);
+    assert_eq!(book.values("scene"), ["Attic", "Garden", "Kiosk", "other"].map(str::to_owned).into());
+}
+
+#[test]
+fn a_thousand_changes_with_invented_names_make_no_more_series_than_there_is_room_for() {
+    let mut book = Book::new();
+    let figures = book.figures.clone();
+    for n in 0..1_000 {
+        let invented = format!("Invented{n}");
+        let tools: Vec<String> = (0..12).map(|n| format!("Do{n}")).collect();
+        let tools: Vec<&str> = tools.iter().map(String::as_str).chain(["Do"]).collect();
+        figures.follow(&catalogue(&[(&invented, &tools)]), std::slice::from_ref(&invented));
+        book.runs(&invented, "Do11", &invented);
+    }
+    let now = figures.now();
+    let sizes = [&now.names.scene_axis, &now.names.tool_axis, &now.names.model_axis].map(|axis| axis.len());
+    // One more each, for `other`.
+    assert_eq!(sizes, [MOST_SCENES, MOST_TOOLS, MOST_MODELS].map(|most| most + 1));
+    assert_eq!(book.values("scene").len(), MOST_SCENES + 1);
+    // The embedded rules and the model of the start are on the list, and were not asked.
+    assert_eq!(book.values("model").len(), MOST_MODELS - 2 + 1);
+    let room = MOST_MODELS - 2;
+    book.shows(&format!(
+        r#"llm_requests_total{{model="other",outcome="ok",purpose="scene"}} {}"#,
+        1_000 - room
+    ));
+    book.shows(r#"steps_total{outcome="completed",scene="Invented499"} 1"#);
+    book.shows(r#"steps_total{outcome="completed",scene="other"} 500"#);
+    // Those of scenes whose tools found no room are `other` of `other`.
+    book.shows(r#"tool_calls_total{outcome="ok",scene="Invented0",tool="Do11"} 1"#);
+    assert!(!book.text().contains("Invented500"));
 }
 
 #[test]

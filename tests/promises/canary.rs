@@ -7,12 +7,15 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
 use super::process::Desk;
 use crate::support::mind::Mind;
-use crate::support::{Reply, Scripted, ScriptedLlm, section};
+use crate::support::{
+    End, Gate, Reply, Scripted, ScriptedLlm, arguments, finish, forced_tool, section, words,
+};
 
 /// In lower case, so that a text in lower case shows it, too.
 const MODEL: &str = "sk-canary-of-the-model-4f1c8e2b7a90d356";
@@ -31,7 +34,12 @@ const MIND: &str = r#"
 "fail": {steps: [{scene: Echo, rounds: [[{Fail: {}}]]}]}
 "put": {steps: [{scene: Echo, rounds: [[{Put: {}}]]}]}
 "hello": {says: "Good day."}
+"pieces": {says: "The answer to it is in pieces."}
+"called": {steps: [{scene: Echo, rounds: [[{Get: {}}]]}]}
 "#;
+
+/// What the answer to `pieces` and to `called` says before, between and after the keys.
+const SAID: [&str; 3] = ["It was sk-canary-like: ", " and ", ", which ends with sk-can"];
 
 /// Says back the head of every request, as JSON or as it came, with the status that the path names.
 fn backend() -> String {
@@ -87,6 +95,10 @@ fn scene(backend: &str) -> String {
     scene
 }
 
+fn no_plan() -> Value {
+    json!({"needs_execution": false, "reasoning": "nothing is needed", "steps": []})
+}
+
 /// What a provider can say of the key that it got.
 fn told_by_the_provider(words: &str) -> Option<Scripted> {
     let said = format!("authorization: Bearer {MODEL}");
@@ -113,6 +125,59 @@ fn told_by_the_provider(words: &str) -> Option<Scripted> {
 
 const TOLD: [&str; 9] =
     ["refused", "headers", "cut", "cut page", "malformed", "cut malformed", "no choice", "media", "words"];
+
+/// An answer that says the key back twice, in pieces of a few characters if it is streamed; it then stops in
+/// the middle of the second time, until the gate is open.
+fn told_in_pieces(said: &str, request: &Value, gate: &Gate) -> Option<Scripted> {
+    let [before, between, after] = SAID;
+    let head = [before, MODEL, between, &MODEL[..20]].concat();
+    let tail = [&MODEL[20..], after].concat();
+    let streamed = request["stream"] == true;
+    let pieces = |text: &str, event: &dyn Fn(&str) -> String| -> Vec<String> {
+        text.as_bytes().chunks(3).map(|piece| event(str::from_utf8(piece).unwrap())).collect()
+    };
+    let in_two = |head: &str, tail: &str, event: &dyn Fn(&str) -> String, reason: &str| {
+        let rest = [pieces(tail, event), vec![finish(reason)]].concat();
+        Scripted::Paused(pieces(head, event), gate.clone(), Box::new(Scripted::Stream(rest, End::Done)))
+    };
+    match (said, forced_tool(request)) {
+        ("pieces", None) if streamed => Some(in_two(&head, &tail, &words, "stop")),
+        ("pieces", None) => Some(Scripted::Text(head + &tail)),
+        ("called", Some(name @ "CheckContinuation")) => {
+            let head = format!(r#"{{"should_continue": false, "can_answer_now": true, "answer": "{head}"#);
+            let tail = format!(r#"{tail}", "missing_information": null}}"#);
+            Some(if streamed {
+                in_two(&head, &tail, &|piece| arguments(name, piece), "tool_calls")
+            } else {
+                Scripted::RawCall { name: name.to_owned(), arguments: head + &tail }
+            })
+        }
+        _ => None,
+    }
+}
+
+/// Reads a reply as it comes; the gate is opened once what is said between the keys is here.
+async fn read_along(mut response: reqwest::Response, gate: &Gate) -> Reply {
+    let (status, headers) = (response.status().as_u16(), response.headers().clone());
+    let mut reply = Reply { status, headers, body: String::new() };
+    while let Some(chunk) = response.chunk().await.unwrap() {
+        reply.body.push_str(str::from_utf8(&chunk).unwrap());
+        if joined(&reply).contains(SAID[1]) {
+            gate.open();
+        }
+    }
+    reply
+}
+
+/// The words of the answer in the events of a stream, joined.
+fn joined(reply: &Reply) -> String {
+    let words = reply.events().into_iter().filter_map(|event| {
+        let v1 = event.data.pointer("/choices/0/delta/content").and_then(Value::as_str);
+        let own = (event.name == "answer_delta").then(|| event.data["text"].as_str()).flatten();
+        v1.or(own).map(str::to_owned)
+    });
+    words.collect()
+}
 
 /// Everything that was written or told, each with its name.
 #[derive(Default)]
@@ -186,16 +251,28 @@ fn chat(words: &str, stream: bool) -> [(&'static str, Value); 2] {
 
 #[tokio::test]
 async fn no_secret_is_in_a_log_the_journal_a_figure_an_error_or_a_reply() {
-    for (format, streamed) in [("text", false), ("json", true)] {
+    for (format, streamed) in [("text", "false"), ("json", "\"all\""), ("text", "true")] {
         nothing_is_told(format, streamed).await;
     }
 }
 
-async fn nothing_is_told(format: &str, streamed: bool) {
+async fn nothing_is_told(format: &str, streamed: &str) {
     let mind = Mind::read(MIND);
+    // That of the request under way.
+    let gate = Arc::new(Mutex::new(Gate::closed()));
+    let held = gate.clone();
     let llm = ScriptedLlm::start(move |request, _| {
         let words = section(request, "request").unwrap_or_default();
-        told_by_the_provider(&words).unwrap_or_else(|| mind.reply(request))
+        if let Some(late) = words.strip_prefix("late ") {
+            // All goes well until the answer is asked for, which is streamed by default.
+            return match forced_tool(request) {
+                Some(_) => Scripted::forced(request, no_plan()),
+                None => told_by_the_provider(late).unwrap(),
+            };
+        }
+        let told =
+            told_by_the_provider(&words).or_else(|| told_in_pieces(&words, request, &held.lock().unwrap()));
+        told.unwrap_or_else(|| mind.reply(request))
     });
     let desk = Desk::new()
         .with("CANARY_MODEL", MODEL)
@@ -224,16 +301,38 @@ async fn nothing_is_told(format: &str, streamed: bool) {
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
 
     let mut runs = Vec::new();
-    for words in ["get", "text", "fail", "put", "hello"].iter().chain(&TOLD) {
+    let late: Vec<String> = TOLD.iter().map(|told| format!("late {told}")).collect();
+    let early = ["get", "text", "fail", "put", "hello", "pieces", "called"].iter().chain(&TOLD).copied();
+    for words in early.chain(late.iter().map(String::as_str)) {
         for told in [false, true] {
             for (path, body) in chat(words, told) {
                 let request = client.post(format!("{base}{path}")).bearer_auth(key).json(&body);
-                let reply = Reply::of(request.send().await.unwrap()).await;
+                let in_pieces = ["pieces", "called"].contains(&words);
+                let go_on = Gate::closed();
+                gate.lock().unwrap().clone_from(&go_on);
+                if !told {
+                    go_on.open();
+                }
+                let response = request.send().await.unwrap();
+                let reply = if told && in_pieces {
+                    read_along(response, &go_on).await
+                } else {
+                    Reply::of(response).await
+                };
                 assert!(![401, 403, 404, 422].contains(&reply.status), "{words}: {reply:#?}");
                 if !reply.header("x-run-id").is_empty() {
                     runs.push(reply.header("x-run-id").to_owned());
                 }
-                heap.reply(&format!("POST {path} {words:?}, stream {told}"), &reply);
+                let name = format!("POST {path} {words:?}, stream {told}");
+                if told && reply.status == 200 {
+                    let answer = joined(&reply);
+                    if in_pieces {
+                        let [before, between, after] = SAID;
+                        assert_eq!(answer, format!("{before}[key]{between}[key]{after}"), "{name}");
+                    }
+                    heap.add(format!("{name}, joined"), answer);
+                }
+                heap.reply(&name, &reply);
             }
         }
     }

@@ -8,7 +8,7 @@ use proscenium::llm::breaker::{self, State};
 use proscenium::llm::budget::{self, Budget};
 use proscenium::llm::cache::{self, Cache, Mode};
 use proscenium::llm::limits::{self, Limits, Rates};
-use proscenium::llm::{Caller, Choice, Gateway, Guards, Message, Options, Purpose, Request};
+use proscenium::llm::{Caller, Choice, Gateway, Guards, Message, Options, Purpose, Request, Stream};
 use proscenium::run::{RunId, SessionId, TenantId};
 use proscenium::{ChatRequest, Engine};
 use tokio_util::sync::CancellationToken;
@@ -104,7 +104,7 @@ async fn refused_connections_and_error_statuses_are_free_and_a_cut_stream_costs_
         crate::support::End::Cut,
     )]);
     let mut options = priced(&llm);
-    (options.models[0].stream, options.max_attempts) = (true, 2);
+    (options.models[0].stream, options.max_attempts) = (Stream::All, 2);
     let guards = within(&Default::default());
     let gateway = gateway(options, guards.clone());
     let who = caller("s", 1);

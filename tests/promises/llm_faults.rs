@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proscenium::llm::{
-    Caller, Choice, Error, Forcing, Gateway, Latency, Message, Options, Purpose, Replied, Request, ToolSpec,
-    Worked, reader,
+    Caller, Choice, Error, Forcing, Gateway, Latency, Message, Options, Purpose, Replied, Request, Stream,
+    ToolSpec, Worked, reader,
 };
 use proscenium::run::{Fault, Reader, SessionId, TenantId, Usage};
 use serde_json::{Value, json};
@@ -38,7 +38,7 @@ fn question() -> Request {
         tools: vec![ToolSpec {
             name: TOOL.into(),
             description: "Makes a plan.".into(),
-            parameters: json!({"type": "object"}),
+            parameters: json!({"type": "object"}).into(),
             strict: true,
         }],
         choice: Choice::Forced(TOOL.into()),
@@ -57,8 +57,13 @@ async fn ask(options: Options) -> Result<Replied, Error> {
 
 fn streamed(llm: &ScriptedLlm) -> Options {
     let mut options = llm.options();
-    options.models[0].stream = true;
+    options.models[0].stream = Stream::All;
     options
+}
+
+/// Questions here have no reader, so that a model streams all of them or none.
+fn wish(stream: bool) -> Stream {
+    if stream { Stream::All } else { Stream::No }
 }
 
 fn once(mut options: Options) -> Options {
@@ -95,7 +100,7 @@ async fn a_forced_call_is_understood_however_it_is_forced() {
         for stream in [false, true] {
             let mut options = llm.options();
             options.models[0].forcing = forcing;
-            options.models[0].stream = stream;
+            options.models[0].stream = wish(stream);
             assert_eq!(understood(&ask(options).await.unwrap()), plan(), "{forcing}, stream {stream}");
         }
     }
@@ -403,7 +408,7 @@ async fn tokens_and_money_are_those_the_server_says_or_else_estimated() {
     for stream in [true, false] {
         let mut options = llm.options();
         let model = &mut options.models[0];
-        model.stream = stream;
+        model.stream = wish(stream);
         (model.input_usd_per_million, model.output_usd_per_million) = (0.15, 0.6);
         model.cached_input_usd_per_million = Some(0.075);
         let usage = ask(options).await.unwrap().usage;

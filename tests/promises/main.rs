@@ -27,6 +27,7 @@ mod reload;
 mod replays;
 mod scenarios;
 mod scene_faults;
+mod sent_again;
 mod server_api;
 mod server_faults;
 mod server_limits;
@@ -37,6 +38,7 @@ mod shipped;
 mod store_faults;
 mod stranger;
 mod streaming;
+mod streams_asked;
 #[path = "../support/mod.rs"]
 mod support;
 mod tenants;

@@ -4,7 +4,9 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::support::{Scripted, ScriptedLlm, Served, Setup};
+use crate::support::exposition::{read, sum};
+use crate::support::planner_engine::{Play, has_results, plan, step};
+use crate::support::{Backend, Scripted, ScriptedLlm, Served, Setup, section};
 
 fn names(scenes: &Value) -> Vec<String> {
     let list = scenes["scenes"].as_array().unwrap();
@@ -87,4 +89,72 @@ async fn a_budget_that_is_raised_lets_the_next_request_pass_and_forgets_nothing(
     assert!(served.engine.reload(config).await.unwrap().is_empty());
     assert_ne!(served.post("/api/chat", &body).await.status, 429);
     assert!(llm.count() > asked);
+}
+
+/// A scene whose only tool asks the server at `backend`.
+fn notes(name: &str, backend: &str) -> String {
+    format!(
+        "name = \"{name}\"\ndescription = \"Notes of the office.\"\ninstructions = \"Look notes up.\"\n\
+         examples = [{{ say = \"Show note 7\", tool = \"GetNote\" }}]\n[[tools]]\nname = \"GetNote\"\n\
+         description = \"Tells what a note says.\"\neffect = \"read\"\n\
+         parameters = {{ type = \"object\", required = [\"number\"], properties = {{ number = {{ type = \"integer\", \
+         description = \"The note's number\" }} }} }}\nhttp = {{ method = \"GET\", url = \"{backend}/{{number}}\" }}\n"
+    )
+}
+
+/// A model that has the scene of the request's last word look a note up.
+fn looks_up() -> ScriptedLlm {
+    let scene = |request: &Value| section(request, "request").unwrap().rsplit(' ').next().unwrap().to_owned();
+    Play::of(Value::Null)
+        .plan(move |request, _| {
+            Scripted::forced(request, plan(json!([step(1, &scene(request), &["GetNote"], Value::Null)])))
+        })
+        .scene(|request, _| {
+            if has_results(request) {
+                Scripted::Text("It says: water the plants.".to_owned())
+            } else {
+                Scripted::call("GetNote", json!({"number": 7}))
+            }
+        })
+        .start()
+}
+
+#[tokio::test]
+async fn figures_name_the_scenes_tools_and_models_that_a_reload_brought() {
+    let (llm, backend) = (looks_up(), Backend::start(|_| json!({"text": "Water the plants."})));
+    let dir = tempfile::tempdir().unwrap();
+    let write = |name: &str| {
+        let folder = dir.path().join(name.to_lowercase());
+        fs::create_dir(&folder).unwrap();
+        fs::write(folder.join("scene.toml"), notes(name, backend.address())).unwrap();
+    };
+    write("Notes");
+    let setup = Setup::scripted(&llm).scenes(dir.path()).set("scenes.allow_private_addresses", true);
+    let served = Served::start(setup).await;
+    let look = async |scene: &str| {
+        let words = format!("What does note 7 say in {scene}");
+        let body = json!({"messages": [{"role": "user", "content": words}]});
+        let answer = served.post("/api/chat", &body).await.json();
+        assert_eq!(answer["status"], "completed", "{answer:#}");
+        read(&served.get("/metrics").await.body)
+    };
+    let figures = look("Notes").await;
+    assert_eq!(sum(&figures, "proscenium_steps_total", &["scene=\"Notes\""]), 1.0);
+
+    // The scene of the start goes, another one comes, and so does a model.
+    fs::remove_dir_all(dir.path().join("notes")).unwrap();
+    write("Diary");
+    let mut config = served.config.clone();
+    config.llm.models.insert(0, llm.model("newer"));
+    assert!(served.engine.reload(config).await.unwrap().is_empty());
+    let figures = look("Diary").await;
+    for scene in ["scene=\"Notes\"", "scene=\"Diary\""] {
+        assert_eq!(sum(&figures, "proscenium_steps_total", &[scene, "completed"]), 1.0);
+        let call = [scene, "tool=\"GetNote\"", "outcome=\"ok\""];
+        assert_eq!(sum(&figures, "proscenium_tool_calls_total", &call), 1.0);
+        assert_eq!(sum(&figures, "proscenium_tool_duration_seconds_count", &call), 1.0);
+    }
+    let asked = |model: &str| sum(&figures, "proscenium_llm_requests_total", &[model]);
+    assert_eq!((asked("model=\"scripted\""), asked("model=\"newer\"")), (4.0, 4.0));
+    assert!(figures.keys().all(|key| !key.contains("\"other\"")), "{figures:#?}");
 }

@@ -51,7 +51,7 @@ fn priced(llm: &ScriptedLlm, streamed: bool) -> Setup {
     Setup::scripted(llm)
         .model("input_usd_per_million", "1.0")
         .model("output_usd_per_million", "10.0")
-        .model("stream", if streamed { "true" } else { "false" })
+        .model("stream", if streamed { "\"all\"" } else { "false" })
         .set("budget.tenant_usd", "1000.0")
         .set("budget.day_usd", "1000.0")
 }
@@ -114,7 +114,7 @@ fn ended(reply: &Reply, path: &str, ends: Outcome) {
 }
 
 impl Case {
-    /// Over both protocols, with a model that streams and with one that does not.
+    /// Over both protocols, with a model that streams everything and with one that does not stream.
     async fn holds(self) {
         for streamed in [false, true] {
             for path in ["/api/chat", "/v1/chat/completions"] {

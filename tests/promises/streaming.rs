@@ -24,7 +24,7 @@ fn talk() -> Value {
 }
 
 async fn town(llm: &ScriptedLlm) -> Town {
-    Town::open(llm, |config| config.llm.models[0].stream = true).await
+    Town::open(llm, |_| {}).await
 }
 
 /// What a client has after the events that it got.
@@ -149,7 +149,6 @@ async fn the_first_words_of_an_answer_in_a_forced_call_arrive_while_the_model_st
             })
             .start();
         let town = Town::open(&llm, |config| {
-            config.llm.models[0].stream = true;
             if schema {
                 config.llm.models[0].forcing = proscenium::llm::Forcing::JsonSchema;
             }
@@ -505,7 +504,6 @@ async fn however_a_reply_is_cut_into_pieces_the_words_shown_are_the_answer() {
         })
         .start();
     let town = Town::open(&llm, |config| {
-        config.llm.models[0].stream = true;
         config.llm.max_attempts = 5;
         config.planning.max_retries = 6;
     })

@@ -23,7 +23,7 @@ class Server:
     def __init__(self, **settings):
         self.dir = tempfile.TemporaryDirectory(prefix="proscenium-")
         self.data = Path(self.dir.name) / "data"
-        env = {
+        self.env = {
             "PROSCENIUM__EXECUTION__FIXED_NOW": "2026-05-04T09:00:00+02:00",
             "PROSCENIUM__EXECUTION__TIME_ZONE": "Europe/Rome",
             "PROSCENIUM__SCENES__SETTINGS__Weather__SOURCE": "bundled",
@@ -31,9 +31,18 @@ class Server:
             **settings,
         }
         self.errors = open(Path(self.dir.name) / "errors", "w+", encoding="utf-8")
+        self.start()
+
+    def start(self):
+        """Starts it in its directory, on another port than before."""
         command = [os.environ["PROSCENIUM"], "serve", "--addr", "127.0.0.1:0", "--data-dir", str(self.data)]
         self.process = subprocess.Popen(
-            command, env=env, cwd=self.dir.name, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self.errors
+            command,
+            env=self.env,
+            cwd=self.dir.name,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=self.errors,
         )
         ready, _, _ = select.select([self.process.stdout], [], [], PATIENCE)
         line = self.process.stdout.readline().decode() if ready else ""
@@ -65,6 +74,12 @@ class Server:
             reply.read()
         with urllib.request.urlopen(f"{self.url}/api/runs/{run}", timeout=PATIENCE) as reply:
             return json.load(reply)
+
+    def kill(self):
+        """Ends it as a power failure would."""
+        self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
 
     def stop(self):
         self.process.terminate()

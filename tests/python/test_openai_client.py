@@ -169,6 +169,47 @@ def test_a_client_that_loses_patience_makes_nothing_twice():
         assert len(server.runs()) == 1
 
 
+def killed_and_started(server, proxy, nth):
+    """When the client comes again, another process serves, which knows of the first one what is stored."""
+    if nth == 2:
+        server.kill()
+        server.start()
+        proxy.target = server.address
+
+
+@pytest.mark.parametrize("how", ["sent", "answered", "half"])
+def test_a_server_that_is_killed_makes_nothing_twice(how):
+    with Server() as server, Proxy(server.address, [how]) as proxy:
+        proxy.on_connection = lambda nth: killed_and_started(server, proxy, nth)
+        answer = ask(proxy.url, VACATION)
+        assert proxy.connections == 2
+        (run,) = server.runs()
+        assert answer.id == f"chatcmpl-{run['run_id']}"
+        assert answer.choices[0].message.content == server.finished(run["run_id"])["answer"]
+        # Where it was killed in the middle of the write, nobody can tell whether it was made.
+        assert server.vacations() == 1 or (how == "sent" and server.vacations() == 0)
+
+
+def test_a_request_that_was_cut_off_by_a_kill_is_not_carried_out_again():
+    with Provider() as provider, Server(**provider.settings()) as server:
+        provider.go.clear()
+        with Proxy(server.address, []) as proxy:
+
+            def again(nth):
+                killed_and_started(server, proxy, nth)
+                if nth == 2:
+                    provider.go.set()
+
+            proxy.on_connection = again
+            # The client loses patience, and the server is gone when it comes again.
+            with client(proxy.url, timeout=2) as api:
+                messages = [{"role": "user", "content": "Hello there"}]
+                answer = api.chat.completions.create(model="proscenium", messages=messages)
+            assert answer.choices[0].message.content == "Good day."
+            assert proxy.connections >= 2
+        assert len(server.runs()) == 1
+
+
 def test_a_named_request_is_carried_out_once():
     with Server() as server:
         named = {"Idempotency-Key": "python-1"}

@@ -2,6 +2,7 @@
 
 mod completion;
 mod error;
+mod key;
 mod request;
 mod retry;
 mod stream;
@@ -17,8 +18,9 @@ use super::{body, chat};
 use crate::llm::cache::Mode;
 use completion::Completion;
 pub(crate) use error::{Error, ErrorBody};
+pub(crate) use key::Key;
 use request::CompletionRequest;
-pub(crate) use retry::{Delivery, Key, Tries};
+pub(crate) use retry::{Delivery, Tries};
 
 /// The name under which this server is a model.
 pub(crate) const MODEL: &str = "proscenium";
@@ -47,15 +49,14 @@ pub(crate) async fn completions(
     let (streamed, with_usage) = (body.streamed(), body.with_usage());
     let header = request.headers().get("x-session-id").map(|value| value.to_str().unwrap_or_default());
     let session = header.map(chat::session).transpose()?;
-    let key = retry::Key::of(&who, &request, session.as_ref(), &body);
     let idempotency = chat::idempotency(&request)?;
+    // A name of its own tells a further try better than anything else.
+    let key = idempotency.is_none().then(|| Key::of(&who, &request, session.as_ref(), &body));
     let cache = chat::cache(&request)?;
     let tenant = who.tenant.clone();
-    // A name of its own tells a further try better than anything else.
     let mut joined = None;
-    if idempotency.is_none()
-        && retry::is_further(&request)
-        && let Some(mut delivery) = app.tries.join(&key)
+    if retry::is_further(&request)
+        && let Some(mut delivery) = key.as_ref().and_then(|key| app.tries.join(key))
     {
         joined = delivery.run().await.map(|run| (run, delivery));
     }
@@ -64,9 +65,9 @@ pub(crate) async fn completions(
         None => {
             let talk = body.talk(app.options.max_messages)?;
             let asked = talk.into_request(who, session, idempotency, false);
-            let asked = crate::ChatRequest { cache, ..asked };
-            chat::accept(&app, asked, Some(key.clone())).await.inspect_err(|problem| {
-                if let (None, Some(seconds)) = (problem.run_id, problem.retry_after) {
+            let asked = crate::ChatRequest { cache, asked: key.as_ref().map(Key::mark), ..asked };
+            chat::accept(&app, asked, key.clone()).await.inspect_err(|problem| {
+                if let (Some(key), None, Some(seconds)) = (key, problem.run_id, problem.retry_after) {
                     app.tries.refused(key, seconds);
                 }
             })?

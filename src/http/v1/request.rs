@@ -21,43 +21,43 @@ pub(crate) struct CompletionRequest {
     #[schema(min_items = 1)]
     pub(crate) messages: Vec<InputMessage>,
     /// Whether the answer is streamed.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) stream: Option<bool>,
     /// What a stream tells beside the answer.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) stream_options: Option<StreamOptions>,
     /// Not served: this server's tools are its scenes.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<Object>>)]
     pub(crate) tools: Option<Value>,
     /// Not served but as `none` or `auto`.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Value>)]
     pub(crate) tool_choice: Option<Value>,
     /// Not served.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<Object>>)]
     pub(crate) functions: Option<Value>,
     /// Only `{"type": "text"}`.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub(crate) response_format: Option<Value>,
     /// Only 1.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 1)]
     pub(crate) n: Option<u32>,
     /// Not served.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Value>)]
     pub(crate) stop: Option<Value>,
     /// Not served.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) logprobs: Option<bool>,
     /// Only `["text"]`.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) modalities: Option<Vec<String>>,
     /// Not served.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub(crate) audio: Option<Value>,
 }
@@ -66,7 +66,7 @@ pub(crate) struct CompletionRequest {
 #[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 pub(crate) struct StreamOptions {
     /// A last chunk with the usage.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) include_usage: Option<bool>,
 }
 
@@ -77,10 +77,10 @@ pub(crate) struct InputMessage {
     #[schema(pattern = "^(system|developer|user|assistant)$")]
     pub(crate) role: String,
     /// Text, or parts of type `text`.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) content: Option<Content>,
     /// Not served.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<Object>>)]
     pub(crate) tool_calls: Option<Value>,
 }
@@ -103,7 +103,7 @@ pub(crate) struct Part {
     #[schema(rename = "type", pattern = "^text$")]
     pub(crate) kind: String,
     /// The text.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) text: Option<String>,
 }
 

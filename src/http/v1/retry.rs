@@ -7,54 +7,51 @@
 //! 1. the run of a client that went away before it had its answer;
 //! 2. else a run of its own, where an equal request was refused before it was accepted: it is that one's;
 //! 3. else the run of an equal request that waits still or was just answered: a break that nobody here
-//!    noticed looks like that, as when the answer was lost on its way.
+//!    noticed looks like that, as when the answer was lost on its way;
 //!
-//! A first try never gets another's run: who begins with the same words by chance meets nobody.
+//! of several such runs the newest. A first try never gets another's run: who begins with the same words by
+//! chance meets nobody.
+//!
+//! **After a restart.** A server that is killed breaks the connection of every client that waits, and their
+//! further tries come to the next process. So each run bears the mark of what was asked in its first event
+//! (`Key::mark`), and a process begins with the runs that earlier ones accepted not longer ago than
+//! [`KEPT`], whatever it does with them by itself:
+//!
+//! - One that had not ended when this process started is one whose client went away: nobody can have got its
+//!   answer. Each goes to one further try before any is shared, for as long as `KEPT` says. Whoever gets it
+//!   waits if it is carried on, and otherwise hears that it was cut off (`run.interrupted`).
+//! - One that had ended less than [`ANSWERED`] before the start counts as answered at the start. Its answer may
+//!   have been on its way when the process died. The half minute of a try begins anew, since none could come
+//!   while no server was there; and where there was none for longer than that, the clients have given up:
+//!   by default they try twice more, and wait eight seconds at most in between.
+//! - One that had ended before is nobody's: its client had the answer or has asked again.
+//!
+//! A request that carries a name (`Idempotency-Key`) is not remembered here and bears no mark: the name finds
+//! it, and nothing else does.
+//!
+//! While no server is there first tries fail, too, and their further tries come when it is there again. Such a
+//! one gets the run of a twin that said the same before the stop with the same key, from the same address.
+//! That is the price of never writing twice: nothing tells the one from the other.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use actix_web::HttpRequest;
-use sha2::{Digest, Sha256};
+use jiff::Timestamp;
 use tokio::sync::watch;
 
-use super::super::who::Who;
-use super::request::CompletionRequest;
-use crate::run::{RunId, SessionId};
+use super::key::Key;
+use crate::engine::again::{self, ANSWERED, KEPT};
+use crate::run::RunId;
+use crate::store::Asked;
 
-/// How long a run is kept for a further try; the clients' own timeout is ten minutes.
-const KEPT: Duration = Duration::from_secs(900);
-/// How long after its answer was sent. The clients wait eight seconds at most between two tries.
-const ANSWERED: Duration = Duration::from_secs(30);
 /// How long after the moment for which a refused client was told to come again.
 const REFUSED: Duration = Duration::from_secs(10);
-/// Most runs and refusals.
-const MOST: usize = 10_000;
-
-/// What makes two requests the same.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Key([u8; 32]);
-
-impl Key {
-    pub(crate) fn of(
-        who: &Who,
-        request: &HttpRequest,
-        session: Option<&SessionId>,
-        body: &CompletionRequest,
-    ) -> Self {
-        let peer = request.peer_addr().map(|addr| addr.ip().to_string()).unwrap_or_default();
-        let session = session.map_or("", SessionId::as_str);
-        let mut hasher = Sha256::new();
-        for part in [who.tenant.as_str(), &who.user, &peer, session] {
-            hasher.update((part.len() as u64).to_le_bytes());
-            hasher.update(part);
-        }
-        // Plain data, which can always be written.
-        hasher.update(serde_json::to_vec(body).unwrap_or_default());
-        Self(hasher.finalize().into())
-    }
-}
+/// Time between two looks through everything, when there is no room.
+const SWEEP: Duration = Duration::from_secs(1);
+/// Most runs and refusals of this process; as many of earlier ones may be beside them.
+const MOST: usize = again::MOST as usize;
 
 /// Whether this is a further try, as its client says.
 pub(crate) fn is_further(request: &HttpRequest) -> bool {
@@ -69,8 +66,12 @@ pub(crate) struct Tries(Arc<Mutex<Kept>>);
 #[derive(Debug, Default)]
 struct Kept {
     asked: HashMap<Key, Vec<Entry>>,
-    /// Every entry, the oldest first.
+    /// Every entry that was made here, the oldest first.
     ages: VecDeque<(Instant, Key, u64)>,
+    /// The same of what earlier processes accepted. Apart, so that new requests do not push it out.
+    earlier: VecDeque<(Instant, Key, u64)>,
+    /// When everything was last looked through for what nobody asks for any more.
+    swept: Option<Instant>,
     next: u64,
 }
 
@@ -96,6 +97,23 @@ enum What {
 }
 
 impl Tries {
+    /// Begins with what earlier processes accepted, the oldest first; `at` is the time now.
+    pub(crate) fn after(earlier: &[Asked], at: Timestamp) -> Self {
+        let now = Instant::now();
+        let mut kept = Kept::default();
+        for Asked { run, asked, created, ended } in earlier {
+            let Some(key) = Key::read(asked) else { continue };
+            // One that is of the future is of a clock that was set back.
+            let age = Duration::try_from(at.duration_since(*created)).unwrap_or_default();
+            let since = now.checked_sub(age).unwrap_or(now);
+            let (_, run) = watch::channel(Some(*run));
+            let what = What::Run { run, waiting: 0, answered: ended.then_some(now) };
+            let number = kept.enter(&key, what);
+            kept.earlier.push_back((since, key, number));
+        }
+        Self(Arc::new(Mutex::new(kept)))
+    }
+
     /// The run that a further try is for, with the wait for its answer begun.
     pub(crate) fn join(&self, key: &Key) -> Option<Delivery> {
         self.join_at(key, Instant::now())
@@ -106,7 +124,8 @@ impl Tries {
         kept.forget(now);
         let entries = kept.asked.get_mut(key)?;
         let fresh = |at: &Instant| now.duration_since(*at) < ANSWERED;
-        let place = |wanted: &dyn Fn(&What) -> bool| entries.iter().position(|entry| wanted(&entry.what));
+        // The newest: the client of an older one may have given up.
+        let place = |wanted: &dyn Fn(&What) -> bool| entries.iter().rposition(|entry| wanted(&entry.what));
         let lost = place(&|what| matches!(what, What::Run { waiting: 0, answered: None, .. }));
         let refused = place(&|what| matches!(what, What::Refused { until } if now < *until));
         let waits = place(&|what| matches!(what, What::Run { waiting: 1.., .. }));
@@ -167,26 +186,61 @@ impl Tries {
 impl Kept {
     fn add(&mut self, key: Key, what: What, now: Instant) -> u64 {
         self.forget(now);
+        let number = self.enter(&key, what);
+        self.ages.push_back((now, key, number));
+        number
+    }
+
+    fn enter(&mut self, key: &Key, what: What) -> u64 {
         self.next += 1;
         let number = self.next;
-        self.ages.push_back((now, key.clone(), number));
-        self.asked.entry(key).or_default().push(Entry { number, what });
+        self.asked.entry(key.clone()).or_default().push(Entry { number, what });
         number
     }
 
     /// Drops what is too old or too much.
     fn forget(&mut self, now: Instant) {
-        while let Some((since, key, number)) = self.ages.front() {
-            if now.duration_since(*since) < KEPT && self.ages.len() < MOST {
-                break;
-            }
-            if let Some(entries) = self.asked.get_mut(key) {
-                entries.retain(|entry| entry.number != *number);
-                if entries.is_empty() {
-                    self.asked.remove(key);
-                }
-            }
-            self.ages.pop_front();
+        let old = |(since, ..): &(Instant, Key, u64)| now.duration_since(*since) >= KEPT;
+        while self.earlier.front().is_some_and(old) {
+            let Some((_, key, number)) = self.earlier.pop_front() else { break };
+            self.remove(&key, number);
+        }
+        if self.ages.len() >= MOST && self.swept.is_none_or(|at| now.duration_since(at) >= SWEEP) {
+            self.swept = Some(now);
+            self.sweep(now);
+        }
+        while self.ages.len() >= MOST || self.ages.front().is_some_and(old) {
+            let Some((_, key, number)) = self.ages.pop_front() else { break };
+            self.remove(&key, number);
+        }
+    }
+
+    /// Drops what was answered long ago and refusals that are over: it makes room for who waits.
+    fn sweep(&mut self, now: Instant) {
+        let serves = |entry: &Entry| match entry.what {
+            What::Run { waiting: 0, answered: Some(at), .. } => now.duration_since(at) < ANSWERED,
+            What::Run { .. } => true,
+            What::Refused { until } => now < until,
+        };
+        self.asked.retain(|_, entries| {
+            entries.retain(serves);
+            !entries.is_empty()
+        });
+        let asked = &self.asked;
+        let is_there = |(_, key, number): &(Instant, Key, u64)| {
+            asked
+                .get(key)
+                .is_some_and(|entries| entries.binary_search_by_key(number, |entry| entry.number).is_ok())
+        };
+        self.ages.retain(is_there);
+        self.earlier.retain(is_there);
+    }
+
+    fn remove(&mut self, key: &Key, number: u64) {
+        let Some(entries) = self.asked.get_mut(key) else { return };
+        entries.retain(|entry| entry.number != number);
+        if entries.is_empty() {
+            self.asked.remove(key);
         }
     }
 }
@@ -313,6 +367,88 @@ mod tests {
         // It never came back.
         let later = Instant::now() + Duration::from_secs(1) + REFUSED;
         assert!(tries.join_at(&KEY, later).is_some());
+    }
+
+    fn earlier(runs: &[(u128, u64, bool)]) -> Tries {
+        let now = Timestamp::now();
+        let asked = runs.iter().map(|(number, age, ended)| Asked {
+            run: run(*number),
+            asked: KEY.mark(),
+            created: now - Duration::from_secs(*age),
+            ended: *ended,
+        });
+        Tries::after(&asked.collect::<Vec<_>>(), now)
+    }
+
+    #[test]
+    fn after_a_restart_every_run_that_was_cut_off_is_one_clients() {
+        let tries = earlier(&[(1, 300, true), (2, 200, false), (3, 100, false)]);
+        assert!(tries.join(&Key([2; 32])).is_none());
+        // The newest first, then what is shared, and what has ended at the very last.
+        let ((first, newest), (second, oldest)) = (joined(&tries), joined(&tries));
+        assert_eq!((newest, oldest), (run(3), run(2)));
+        assert_eq!(joined(&tries).1, run(3));
+        first.sent();
+        second.sent();
+        let later = Instant::now() + ANSWERED;
+        assert!(tries.join_at(&KEY, later).is_none());
+    }
+
+    #[test]
+    fn after_a_restart_what_had_just_ended_counts_as_answered_just_now() {
+        let tries = earlier(&[(1, 300, true)]);
+        assert_eq!(joined(&tries).1, run(1));
+        let tries = earlier(&[(1, 300, true)]);
+        assert!(tries.join_at(&KEY, Instant::now() + ANSWERED).is_none());
+        // A request that is under way here comes before it.
+        let tries = earlier(&[(1, 300, true)]);
+        let _waits = accepted(&tries, KEY, 2);
+        assert_eq!(joined(&tries).1, run(2));
+    }
+
+    #[test]
+    fn what_was_accepted_before_a_restart_is_kept_as_long_as_anything() {
+        let tries = earlier(&[(1, 300, false)]);
+        let soon = Instant::now() + KEPT - Duration::from_secs(301);
+        assert!(tries.join_at(&KEY, soon).is_some());
+        assert!(tries.join_at(&KEY, soon + Duration::from_secs(2)).is_none());
+        assert!(tries.kept().asked.is_empty() && tries.kept().earlier.is_empty());
+        // A clock that was set back, and a mark that is none.
+        let asked = |mark: String| Asked {
+            run: run(1),
+            asked: mark,
+            created: Timestamp::now() + Duration::from_secs(60),
+            ended: false,
+        };
+        let made = |mark: String| Tries::after(&[asked(mark)], Timestamp::now());
+        assert!(made(KEY.mark()).join(&KEY).is_some());
+        let marks = [String::new(), "01".repeat(31), "01".repeat(33), "0g".repeat(32), "é".repeat(32)];
+        for mark in marks {
+            assert!(made(mark.clone()).kept().asked.is_empty(), "{mark}");
+        }
+    }
+
+    #[test]
+    fn new_requests_do_not_push_out_what_was_accepted_before_a_restart() {
+        let tries = earlier(&[(1, 300, false)]);
+        for _ in 0..=MOST {
+            drop(tries.begin(Key([2; 32])));
+        }
+        assert_eq!(joined(&tries).1, run(1));
+    }
+
+    #[test]
+    fn what_was_answered_makes_room_for_who_waits() {
+        let tries = Tries::default();
+        drop(accepted(&tries, KEY, 1));
+        let (now, later) = (Instant::now(), Instant::now() + ANSWERED);
+        let (_, run) = watch::channel(None);
+        let mut kept = tries.kept();
+        for _ in 0..=MOST {
+            let answered = What::Run { run: run.clone(), waiting: 0, answered: Some(now) };
+            kept.add(Key([2; 32]), answered, later);
+        }
+        assert!(kept.ages.len() < MOST && kept.asked.contains_key(&KEY));
     }
 
     #[test]

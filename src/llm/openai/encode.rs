@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::super::options::{Forcing, ModelOptions};
 use super::super::{Choice, Message, Request, ToolSpec};
+use super::form::Form;
 use super::ordered::Ordered;
 use crate::run::ReplyCall;
 
@@ -67,7 +68,7 @@ struct Schema<'a> {
 }
 
 /// A request in the protocol's words.
-pub(super) fn body<'a>(request: &'a Request, model: &'a ModelOptions) -> Body<'a> {
+pub(super) fn body<'a>(request: &'a Request, model: &'a ModelOptions, form: Form) -> Body<'a> {
     let most = Some(request.max_output_tokens.unwrap_or(model.max_output_tokens));
     // OpenAI's newer models refuse the old name; other servers often know no other.
     let newer =
@@ -84,8 +85,8 @@ pub(super) fn body<'a>(request: &'a Request, model: &'a ModelOptions) -> Body<'a
         max_completion_tokens,
         // By way of text: 0.3_f32 is 0.30000001192092896 as a double.
         temperature: request.temperature.map(|t| t.to_string().parse().unwrap_or_default()),
-        stream: model.stream.then_some(true),
-        stream_options: model.stream.then(|| json!({"include_usage": true})),
+        stream: form.is_streamed().then_some(true),
+        stream_options: (form == Form::Streamed).then(|| json!({"include_usage": true})),
         tools: Vec::new(),
         tool_choice: None,
         parallel_tool_calls: None,
@@ -213,7 +214,7 @@ mod tests {
         ToolSpec {
             name: name.into(),
             description: "does it".into(),
-            parameters: json!({"type": "object"}),
+            parameters: json!({"type": "object"}).into(),
             strict: true,
         }
     }
@@ -243,7 +244,7 @@ mod tests {
 
     fn encoded(request: &Request, forcing: Forcing) -> Value {
         let model = ModelOptions { name: "m".into(), forcing, ..ModelOptions::default() };
-        serde_json::to_value(body(request, &model)).unwrap()
+        serde_json::to_value(body(request, &model, Form::Whole)).unwrap()
     }
 
     /// What every server checks: each call has its own id and exactly one result right behind.

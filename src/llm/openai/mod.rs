@@ -3,11 +3,15 @@
 //! The client crate builds and sends requests and splits event streams; what it does by itself beyond
 //! that (retries, error types without headers, strict reply types) is replaced: [`transport`] sends
 //! once and keeps status, headers and bounds, [`reply`] and [`stream`] read what servers really send.
+//! [`form`] knows what a server streams, [`key`] and [`told`] see that nobody is told the key.
 
 mod encode;
+mod form;
+mod key;
 mod ordered;
 mod reply;
 mod stream;
+mod told;
 mod transport;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,7 +23,7 @@ use async_openai::error::OpenAIError;
 use async_trait::async_trait;
 use futures::StreamExt;
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
-use secrecy::{ExposeSecret, SecretString};
+use secrecy::SecretString;
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -28,9 +32,12 @@ use super::options::{Forcing, ModelOptions, Options};
 use super::prices::Price;
 use super::provider::{CallControl, Provider};
 use super::{Completion, Request, Sink, tokens};
-use crate::run::{Reply, Usage};
+use crate::run::Usage;
+use form::{Form, Streams};
+use key::Key;
 use reply::Read;
-use transport::{Bounds, Once, Watch, struck};
+use told::Told;
+use transport::{Bounds, Once, Watch};
 
 /// A model behind a server of the OpenAI protocol.
 #[derive(Clone)]
@@ -39,6 +46,8 @@ pub struct OpenAi {
     price: Price,
     bounds: Bounds,
     http: reqwest::Client,
+    /// Clones share it.
+    streams: Arc<Streams>,
     /// Why it cannot be asked at all, such as a key that is not there.
     access: Result<Access, String>,
 }
@@ -67,6 +76,7 @@ impl OpenAi {
             price: Price::of(model),
             bounds: Bounds::of(options),
             http,
+            streams: Arc::default(),
             access: Access::of(model, get),
         })
     }
@@ -86,8 +96,15 @@ impl OpenAi {
     }
 
     /// One HTTP exchange; what a stream had said when it failed is in the error's second part.
-    async fn exchange(&self, request: &Request, access: Access, sink: &Sink) -> Result<Read, (Kind, u64)> {
-        let body = encode::body(request, &self.model);
+    async fn exchange(
+        &self,
+        request: &Request,
+        form: Form,
+        access: Access,
+        sink: &Sink,
+    ) -> Result<Read, (Kind, u64)> {
+        let body = encode::body(request, &self.model, form);
+        let key = access.key.clone();
         let watch = Watch::default();
         let asked = Instant::now();
         let first = asked + Duration::from_millis(self.bounds.first_ms);
@@ -95,28 +112,28 @@ impl OpenAi {
         let whole = Arc::new(Mutex::new(None));
         let once = Once {
             http: self.http.clone(),
-            key: access.key.clone(),
+            key: key.clone(),
             bounds: self.bounds,
             first,
-            stream: self.model.stream,
+            stream: form.is_streamed(),
             watch: watch.clone(),
             whole: whole.clone(),
             failed: failed.clone(),
         };
         // The service's own error beats the client's rendering of it.
-        let told = |error: OpenAIError| {
+        let why = |error: OpenAIError| {
             let own = failed.lock().unwrap_or_else(PoisonError::into_inner).take();
             own.unwrap_or_else(|| transport::kind(&error))
         };
         let client = Client::build(self.http.clone(), access).with_http_service(once);
-        if !self.model.stream {
-            let body: Value = client.chat().create_byot(body).await.map_err(|e| (told(e), 0))?;
+        if !form.is_streamed() {
+            let body: Value = client.chat().create_byot(body).await.map_err(|e| (why(e), 0))?;
             let body = whole.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or(body);
             return reply::whole(&body).map_err(|kind| (kind, 0));
         }
-        let mut chunks =
-            client.chat().create_stream_byot::<_, Value>(body).await.map_err(|e| (told(e), 0))?;
+        let mut chunks = client.chat().create_stream_byot::<_, Value>(body).await.map_err(|e| (why(e), 0))?;
         let mut so_far = stream::Accumulator::default();
+        let mut told = Told::new(sink, &key);
         let mut began = None;
         loop {
             let (until, silence) = if so_far.is_empty() {
@@ -129,19 +146,64 @@ impl OpenAi {
                 Err(_) => return Err((silence, so_far.tokens())),
                 Ok(None) => break,
                 Ok(Some(Ok(chunk))) => {
-                    so_far.add(&chunk, sink).map_err(|kind| (kind, so_far.tokens()))?;
+                    so_far.add(&chunk, &mut told).map_err(|kind| (kind, so_far.tokens()))?;
                     if began.is_none() && !so_far.is_empty() {
                         began = Some(Instant::now());
                     }
                 }
                 // The end of the reply was said; that the connection then broke does not matter.
                 Ok(Some(Err(_))) if so_far.is_finished() => break,
-                Ok(Some(Err(error))) => return Err((told(error), so_far.tokens())),
+                Ok(Some(Err(error))) => return Err((why(error), so_far.tokens())),
             }
         }
         let spent = so_far.tokens();
         let first_token = began.map(|at| at - asked);
-        so_far.finish(watch.is_done()).map(|read| Read { first_token, ..read }).map_err(|kind| (kind, spent))
+        let read = so_far.finish(watch.is_done()).map_err(|kind| (kind, spent))?;
+        told.end(&read.reply);
+        Ok(Read { first_token, ..read })
+    }
+
+    /// Asks in the form that this model is known to take, and in a plainer one where the server refuses
+    /// that: what it refuses is free. Gives the last form, too.
+    async fn ask(
+        &self,
+        request: &Request,
+        access: &Access,
+        sink: &Sink,
+    ) -> (Form, Result<Read, (Kind, u64)>) {
+        let (name, wish) = (&self.model.name, self.model.stream);
+        let mut form = self.streams.form(wish, request, sink.is_live());
+        // Each round's form is plainer than the one before.
+        loop {
+            let result = self.exchange(request, form, access.clone(), sink).await;
+            match &result {
+                Err((kind, 0)) if form.is_streamed() => {
+                    if let Some(plainer) = self.streams.refused(wish, request, form, kind) {
+                        let why = access.key.out_of(kind.clone());
+                        tracing::warn!(
+                            "model {name:?} {why}: it is not asked for {} any more; `stream = false` asks for whole \
+                             replies from the start",
+                            if plainer.is_streamed() { "the tokens of a stream" } else { "a stream" },
+                        );
+                        form = plainer;
+                        continue;
+                    }
+                    if *kind == Kind::EmptyStream {
+                        self.streams.was_empty(wish, request);
+                    }
+                }
+                Ok(read) if form.is_streamed() => {
+                    if self.streams.worked(request, read.usage.is_some()) {
+                        tracing::warn!(
+                            "model {name:?} does not say how many tokens a streamed reply has: each is charged as \
+                             the most that it can cost; `stream = false` asks for whole replies"
+                        );
+                    }
+                }
+                _ => {}
+            }
+            return (form, result);
+        }
     }
 }
 
@@ -155,59 +217,25 @@ impl Provider for OpenAi {
         let name = &self.model.name;
         let access =
             self.access.clone().map_err(|detail| Error::new(name, Kind::NotConfigured { detail }))?;
-        let key = access.key.clone();
-        match self.exchange(request, access, &ctl.sink).await {
+        let key = &access.key;
+        let (form, result) = self.ask(request, &access, &ctl.sink).await;
+        let explained = |kind| self.streams.explained(request, form, key.out_of(kind));
+        match result {
             Ok(Read { mut reply, usage, first_token }) => {
                 reply.model.clone_from(name);
-                strike(&mut reply, &key);
+                key.strike(&mut reply);
                 let usage = match usage {
                     Some(said) => self.price.usage(said.input, said.cached, said.output),
                     None => self.unknown(request, tokens::reply(&reply)),
                 };
                 Ok(Completion { reply, usage, first_token })
             }
-            Err((kind, _)) if kind.is_free() => Err(Error::new(name, without(kind, &key))),
+            Err((kind, _)) if kind.is_free() => Err(Error::new(name, explained(kind))),
             Err((kind, output)) => {
                 let usage = self.unknown(request, output);
-                Err(Error::new(name, without(kind, &key)).costing(usage))
+                Err(Error::new(name, explained(kind)).costing(usage))
             }
         }
-    }
-}
-
-/// The same reason, with the key struck out of whatever the server said: events of a stream are only
-/// known one by one.
-fn without(mut kind: Kind, key: &SecretString) -> Kind {
-    match &mut kind {
-        Kind::Connect { detail }
-        | Kind::RateLimited { detail, .. }
-        | Kind::Quota { detail }
-        | Kind::Unauthorized { detail, .. }
-        | Kind::Status { detail, .. }
-        | Kind::ContextOverflow { detail }
-        | Kind::Malformed { detail }
-        | Kind::Internal { detail } => *detail = struck_end(struck(detail, key).into_owned(), key),
-        _ => {}
-    }
-    kind
-}
-
-/// The text without a beginning of the key that a cut left at its end.
-fn struck_end(mut text: String, key: &SecretString) -> String {
-    let key = key.expose_secret();
-    let begun = (4..key.len()).rev().filter_map(|length| key.get(..length)).find(|part| text.ends_with(part));
-    if let Some(part) = begun {
-        text.truncate(text.len() - part.len());
-    }
-    text
-}
-
-/// A reply whose words say the key back says it no further.
-fn strike(reply: &mut Reply, key: &SecretString) {
-    let calls = reply.calls.iter_mut().flat_map(|call| [&mut call.id, &mut call.name, &mut call.arguments]);
-    for text in calls.chain([&mut reply.text]).chain(reply.finish_reason.as_mut()) {
-        let other = struck(text, key).into_owned();
-        *text = other;
     }
 }
 
@@ -222,7 +250,7 @@ fn is_loopback(address: &str) -> bool {
 struct Access {
     base: String,
     headers: HeaderMap,
-    key: SecretString,
+    key: Key,
 }
 
 impl Access {
@@ -242,7 +270,7 @@ impl Access {
             value.set_sensitive(true);
             headers.insert(AUTHORIZATION, value);
         }
-        Ok(Self { base: model.base_url.trim_end_matches('/').to_owned(), headers, key: key.into() })
+        Ok(Self { base: model.base_url.trim_end_matches('/').to_owned(), headers, key: Key::new(key.into()) })
     }
 }
 
@@ -264,6 +292,6 @@ impl Config for Access {
     }
 
     fn api_key(&self) -> &SecretString {
-        &self.key
+        self.key.secret()
     }
 }

@@ -3,8 +3,9 @@
 use serde_json::Value;
 
 use super::super::error::Kind;
-use super::super::{Sink, tokens};
+use super::super::tokens;
 use super::reply::{Part, Read, Said, calls_of, finish_reason, make_ids_unique, usage, words};
+use super::told::Told;
 use super::transport::error_object;
 use crate::run::{Reply, ReplyCall};
 
@@ -45,9 +46,9 @@ impl Accumulator {
         tokens::text(&self.text) + calls
     }
 
-    /// Adds one chunk, and tells `sink` what it brings. Errors: the server says in it that something went
+    /// Adds one chunk, and tells `told` what it brings. Errors: the server says in it that something went
     /// wrong.
-    pub(super) fn add(&mut self, chunk: &Value, sink: &Sink) -> Result<(), Kind> {
+    pub(super) fn add(&mut self, chunk: &Value, told: &mut Told<'_>) -> Result<(), Kind> {
         if chunk.get("error").is_some_and(|error| !error.is_null()) {
             return Err(error_object(chunk));
         }
@@ -56,16 +57,16 @@ impl Accumulator {
         if let Some(said) = choice.get("delta").or_else(|| choice.get("message")) {
             let words = words(said);
             self.text.push_str(&words);
-            sink.text(&words);
+            told.text(&words);
             for part in calls_of(said) {
-                self.add_part(part, sink);
+                self.add_part(part, told);
             }
         }
         self.finish_reason = finish_reason(choice).or(self.finish_reason.take());
         Ok(())
     }
 
-    fn add_part(&mut self, part: Part, sink: &Sink) {
+    fn add_part(&mut self, part: Part, told: &mut Told<'_>) {
         let at = match self.find(&part) {
             Some(at) => at,
             None => {
@@ -78,7 +79,7 @@ impl Accumulator {
         if !call.brackets.closed() {
             let before = call.arguments.len();
             call.extend(part);
-            sink.arguments(at, &call.name, call.arguments.get(before..).unwrap_or_default());
+            told.arguments(at, &call.name, call.arguments.get(before..).unwrap_or_default());
         } else if part.arguments.trim().is_empty() {
             call.next = Some((part.id, part.name));
         } else {
@@ -87,7 +88,7 @@ impl Accumulator {
             let name = part.name.or(name).unwrap_or_else(|| call.name.clone());
             let mut next = Call { index: part.index, id: part.id.or(id), name, ..Call::default() };
             next.push(&part.arguments);
-            sink.arguments(count, &next.name, &part.arguments);
+            told.arguments(count, &next.name, &part.arguments);
             self.calls.push(next);
         }
     }
@@ -179,12 +180,19 @@ impl Brackets {
 mod tests {
     use serde_json::json;
 
+    use super::super::super::Sink;
+    use super::super::key::Key;
     use super::*;
+
+    fn add(so_far: &mut Accumulator, chunk: &Value) {
+        let (sink, key) = (Sink::default(), Key::new(String::new().into()));
+        so_far.add(chunk, &mut Told::new(&sink, &key)).unwrap();
+    }
 
     fn read(deltas: &[Value]) -> Reply {
         let mut so_far = Accumulator::default();
         for delta in deltas {
-            so_far.add(&json!({"choices": [{"delta": delta}]}), &Sink::default()).unwrap();
+            add(&mut so_far, &json!({"choices": [{"delta": delta}]}));
         }
         so_far.finish(true).unwrap().reply
     }
@@ -256,12 +264,7 @@ mod tests {
         let pieces = [part(json!({"function": {"name": "x", "arguments": {"n": 1}}}))];
         assert_eq!(calls(&pieces), expected(&[("x", "{\"n\":1}")]));
         let mut so_far = Accumulator::default();
-        so_far
-            .add(
-                &json!({"choices": [{"message": {"content": "hi"}, "finish_reason": "stop"}]}),
-                &Sink::default(),
-            )
-            .unwrap();
+        add(&mut so_far, &json!({"choices": [{"message": {"content": "hi"}, "finish_reason": "stop"}]}));
         assert_eq!(so_far.finish(false).unwrap().reply.text, "hi");
     }
 
@@ -269,10 +272,10 @@ mod tests {
     fn an_empty_stream_and_a_cut_one_are_told_apart() {
         let role = json!({"choices": [{"delta": {"role": "assistant", "content": ""}}]});
         let mut so_far = Accumulator::default();
-        so_far.add(&role, &Sink::default()).unwrap();
+        add(&mut so_far, &role);
         assert_eq!(so_far.finish(true).unwrap_err(), Kind::EmptyStream);
         let mut so_far = Accumulator::default();
-        so_far.add(&json!({"choices": [{"delta": {"content": "half"}}]}), &Sink::default()).unwrap();
+        add(&mut so_far, &json!({"choices": [{"delta": {"content": "half"}}]}));
         assert_eq!(so_far.finish(false).unwrap_err(), Kind::CutStream);
     }
 
@@ -283,7 +286,7 @@ mod tests {
             json!({"choices": [{"delta": {"content": "a"}, "finish_reason": "stop"}], "usage": null}),
             json!({"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 1}}),
         ] {
-            so_far.add(&chunk, &Sink::default()).unwrap();
+            add(&mut so_far, &chunk);
         }
         assert_eq!(so_far.finish(true).unwrap().usage, Some(Said { input: 3, cached: 0, output: 1 }));
     }

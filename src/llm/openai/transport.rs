@@ -13,12 +13,12 @@ use futures::{Stream, StreamExt};
 use jiff::Timestamp;
 use reqwest::header::{CONTENT_TYPE, DATE, HeaderMap, RETRY_AFTER};
 use reqwest::{Body, Response};
-use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 use tokio::time::Instant;
 
 use super::super::error::Kind;
 use super::super::options::Options;
+use super::key::Key;
 
 /// Most bytes of a reply, after decompression.
 pub(super) const MAX_REPLY_BYTES: usize = 4 * 1024 * 1024;
@@ -61,7 +61,7 @@ impl Watch {
 pub(super) struct Once {
     pub(super) http: reqwest::Client,
     /// What must not be told again, however a server says it back.
-    pub(super) key: SecretString,
+    pub(super) key: Key,
     pub(super) bounds: Bounds,
     /// When the head of the reply must be here.
     pub(super) first: Instant,
@@ -109,7 +109,7 @@ impl Once {
             return Err(refusal(status.as_u16(), &headers, &body));
         }
         let kind = response.headers().get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
-        let kind = struck(kind, &self.key).chars().take(60).collect::<String>().to_ascii_lowercase();
+        let kind = self.key.struck(kind).chars().take(60).collect::<String>().to_ascii_lowercase();
         // Some servers forget to say that it is a stream, so only what surely is none is taken for none.
         if self.stream && !kind.contains("json") && !kind.contains("html") {
             return Ok(self.bounded(response));
@@ -136,7 +136,7 @@ impl Once {
     async fn read(&self, response: Response, limit: usize, partly: bool) -> Result<Vec<u8>, Kind> {
         let body = self.read_all(response, limit, partly).await?;
         // Here and not where it is told: a text is cut by then, and half a key would not be known again.
-        let other = match struck(&String::from_utf8_lossy(&body), &self.key) {
+        let other = match self.key.struck(&String::from_utf8_lossy(&body)) {
             Cow::Owned(text) => Some(text.into_bytes()),
             Cow::Borrowed(_) => None,
         };
@@ -219,13 +219,6 @@ impl Done {
             }
         }
     }
-}
-
-/// The text with the key struck out; what is shorter than four characters is none, and would strike out
-/// half of every text.
-pub(super) fn struck<'t>(text: &'t str, key: &SecretString) -> Cow<'t, str> {
-    let key = key.expose_secret();
-    if key.len() > 3 && text.contains(key) { text.replace(key, "[key]").into() } else { text.into() }
 }
 
 /// The reason behind an error of the network.

@@ -1,0 +1,52 @@
+//! What was asked, by whom and from where.
+
+use std::fmt::Write as _;
+
+use actix_web::HttpRequest;
+use sha2::{Digest, Sha256};
+
+use super::super::who::Who;
+use super::request::CompletionRequest;
+use crate::run::SessionId;
+
+/// What makes two requests the same.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Key(pub(super) [u8; 32]);
+
+impl Key {
+    pub(crate) fn of(
+        who: &Who,
+        request: &HttpRequest,
+        session: Option<&SessionId>,
+        body: &CompletionRequest,
+    ) -> Self {
+        let peer = request.peer_addr().map(|addr| addr.ip().to_string()).unwrap_or_default();
+        let session = session.map_or("", SessionId::as_str);
+        let mut hasher = Sha256::new();
+        for part in [who.tenant.as_str(), &who.user, &peer, session] {
+            hasher.update((part.len() as u64).to_le_bytes());
+            hasher.update(part);
+        }
+        // Plain data, which can always be written. A part that is absent does not count, so that later parts
+        // change no mark of before.
+        hasher.update(serde_json::to_vec(body).unwrap_or_default());
+        Self(hasher.finalize().into())
+    }
+
+    /// How it is written down.
+    pub(crate) fn mark(&self) -> String {
+        self.0.iter().fold(String::with_capacity(64), |mut mark, byte| {
+            // A text takes everything.
+            let _ = write!(mark, "{byte:02x}");
+            mark
+        })
+    }
+
+    /// The key that is written so.
+    pub(super) fn read(mark: &str) -> Option<Self> {
+        let (pairs, []) = mark.as_bytes().as_chunks::<2>() else { return None };
+        let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+        let bytes = pairs.iter().map(|[high, low]| Some((digit(*high)? << 4) | digit(*low)?));
+        bytes.collect::<Option<Vec<u8>>>()?.try_into().ok().map(Self)
+    }
+}

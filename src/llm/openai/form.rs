@@ -1,0 +1,143 @@
+//! Whether a reply is asked for as a stream, and what a server that takes none has taught.
+
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
+
+use super::super::Request;
+use super::super::error::Kind;
+use super::super::options::Stream;
+
+/// How a reply is asked for, from what is wished to what every server knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Form {
+    /// As a stream that tells its tokens at the end.
+    Streamed,
+    /// As a stream, without the wish (`stream_options`) to be told tokens.
+    Bare,
+    /// In one piece.
+    Whole,
+}
+
+impl Form {
+    pub(super) fn is_streamed(self) -> bool {
+        self != Form::Whole
+    }
+
+    fn of(number: u8) -> Self {
+        match number {
+            0 => Form::Streamed,
+            1 => Form::Bare,
+            _ => Form::Whole,
+        }
+    }
+}
+
+/// What is known of the streams of one model. It is kept apart for questions with functions and for those
+/// in words only, which some servers stream and others not. Until the process ends, or the configuration
+/// is read again.
+#[derive(Debug, Default)]
+pub(super) struct Streams {
+    kinds: [Known; 2],
+    /// Somebody was told that its tokens are not known.
+    unmetered: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    /// The first of the forms that was not refused.
+    form: AtomicU8,
+    /// A stream came.
+    works: AtomicBool,
+}
+
+impl Streams {
+    fn of(&self, request: &Request) -> &Known {
+        &self.kinds[usize::from(!request.tools.is_empty())]
+    }
+
+    /// How to ask, where a listener may be `live`.
+    pub(super) fn form(&self, wish: Stream, request: &Request, live: bool) -> Form {
+        match wish {
+            Stream::All => Form::Streamed,
+            Stream::Shown if live => Form::of(self.of(request).form.load(Relaxed)),
+            Stream::Shown | Stream::No => Form::Whole,
+        }
+    }
+
+    /// A stream came to its end; `metered` says that it told its tokens. True where that is not so for
+    /// the first time.
+    pub(super) fn worked(&self, request: &Request, metered: bool) -> bool {
+        self.of(request).works.store(true, Relaxed);
+        !metered && !self.unmetered.swap(true, Relaxed)
+    }
+
+    /// A stream was asked for in `form`, and failed before it had said anything. The form to ask for in its
+    /// place at once; it is remembered.
+    pub(super) fn refused(&self, wish: Stream, request: &Request, form: Form, kind: &Kind) -> Option<Form> {
+        let next = next(form, kind).filter(|_| wish == Stream::Shown)?;
+        self.of(request).form.fetch_max(next as u8, Relaxed);
+        Some(next)
+    }
+
+    /// A stream held nothing. If none ever came from this model, whoever asks again asks for a whole reply.
+    pub(super) fn was_empty(&self, wish: Stream, request: &Request) {
+        let known = self.of(request);
+        if wish == Stream::Shown && !known.works.load(Relaxed) {
+            known.form.fetch_max(Form::Whole as u8, Relaxed);
+        }
+    }
+
+    /// The reason, with what to do where a stream may have been the reason: the model never sent one.
+    pub(super) fn explained(&self, request: &Request, form: Form, mut kind: Kind) -> Kind {
+        let never = form.is_streamed() && !self.of(request).works.load(Relaxed);
+        if let Kind::Status { status: 400 | 405 | 415 | 422 | 501, detail, .. } = &mut kind
+            && never
+        {
+            detail.push_str("; a stream was asked for: if that is why, set `stream = false` for it");
+        }
+        kind
+    }
+}
+
+/// The form in which the server may take the question that it refused.
+fn next(form: Form, kind: &Kind) -> Option<Form> {
+    let Kind::Status { status: 400..=407 | 410..=428 | 501, detail, .. } = kind else { return None };
+    let lower = detail.to_ascii_lowercase();
+    let mut words = lower.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    // `stream`, `streaming`, `stream_options`; not `upstream`.
+    let says = |word: &str| word.starts_with("stream") || word == "include_usage";
+    let options = ["stream_options", "include_usage"].iter().any(|option| lower.contains(option));
+    match form {
+        Form::Streamed if options => Some(Form::Bare),
+        Form::Streamed | Form::Bare if words.any(says) => Some(Form::Whole),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(status: u16, detail: &str) -> Kind {
+        Kind::Status { status, retry_after: None, detail: detail.to_owned() }
+    }
+
+    #[test]
+    fn what_a_server_refuses_of_a_stream_is_left_out() {
+        for (status, detail, left) in [
+            (400, "Unrecognized request argument supplied: stream_options", Some(Form::Bare)),
+            (422, r#"[{"loc":["body","stream_options","include_usage"],"msg":"extra"}]"#, Some(Form::Bare)),
+            (400, "Cannot use tools with stream", Some(Form::Whole)),
+            (400, "`stream=true` is not allowed", Some(Form::Whole)),
+            (501, "Streaming is not supported", Some(Form::Whole)),
+            (400, "the upstream server does not answer", None),
+            (400, "no such function", None),
+            (503, "too many streams", None),
+            (409, "the stream is busy", None),
+        ] {
+            assert_eq!(next(Form::Streamed, &refused(status, detail)), left, "{detail}");
+        }
+        let options = refused(400, "stream_options is not known");
+        assert_eq!(next(Form::Bare, &options), Some(Form::Whole), "it ends in any case");
+        assert_eq!(next(Form::Whole, &options), None);
+    }
+}

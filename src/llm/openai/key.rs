@@ -1,0 +1,230 @@
+//! A model's key, and how it is struck out of whatever its server says back.
+//!
+//! What comes in pieces is struck as it comes: [`Held`] keeps back what may be the beginning of the key,
+//! so that the pieces joined are the text with the key struck out, however it was cut.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use secrecy::{ExposeSecret, SecretString};
+
+use super::super::error::Kind;
+use crate::run::Reply;
+
+/// What stands in the key's place.
+const MARK: &str = "[key]";
+/// What is shorter is no key, and would strike out half of every text.
+const LEAST_BYTES: usize = 4;
+
+/// The key of a model; empty where its server wants none.
+#[derive(Clone)]
+pub(super) struct Key {
+    secret: SecretString,
+    /// For each beginning of the key, how many bytes of the key its end is the longest beginning of: how
+    /// much of it still counts when the next byte is not the key's. (The table of Knuth, Morris and Pratt.)
+    borders: Arc<[usize]>,
+}
+
+impl Key {
+    pub(super) fn new(secret: SecretString) -> Self {
+        let key = secret.expose_secret().as_bytes();
+        let mut borders = vec![0_usize; key.len()];
+        for at in 1..key.len() {
+            let mut length = borders[at - 1];
+            while length > 0 && key[length] != key[at] {
+                length = borders[length - 1];
+            }
+            borders[at] = length + usize::from(key[length] == key[at]);
+        }
+        Self { secret, borders: borders.into() }
+    }
+
+    pub(super) fn secret(&self) -> &SecretString {
+        &self.secret
+    }
+
+    /// What must not be told; `None` where there is nothing.
+    fn text(&self) -> Option<&str> {
+        Some(self.secret.expose_secret()).filter(|key| key.len() >= LEAST_BYTES)
+    }
+
+    /// The text with the key struck out.
+    pub(super) fn struck<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        match self.text() {
+            Some(key) if text.contains(key) => text.replace(key, MARK).into(),
+            _ => text.into(),
+        }
+    }
+
+    /// The same reason, with the key struck out of whatever the server said, and a beginning of it that a
+    /// cut left at the end: events of a stream are only known one by one.
+    pub(super) fn out_of(&self, mut kind: Kind) -> Kind {
+        match &mut kind {
+            Kind::Connect { detail }
+            | Kind::RateLimited { detail, .. }
+            | Kind::Quota { detail }
+            | Kind::Unauthorized { detail, .. }
+            | Kind::Status { detail, .. }
+            | Kind::ContextOverflow { detail }
+            | Kind::Malformed { detail }
+            | Kind::Internal { detail } => *detail = self.without_beginning(self.struck(detail).into_owned()),
+            _ => {}
+        }
+        kind
+    }
+
+    fn without_beginning(&self, mut text: String) -> String {
+        let key = self.secret.expose_secret();
+        let lengths = (LEAST_BYTES..key.len()).rev();
+        let begun = lengths.filter_map(|length| key.get(..length)).find(|part| text.ends_with(part));
+        if let Some(part) = begun {
+            text.truncate(text.len() - part.len());
+        }
+        text
+    }
+
+    /// A reply whose words say the key back says it no further.
+    pub(super) fn strike(&self, reply: &mut Reply) {
+        let calls =
+            reply.calls.iter_mut().flat_map(|call| [&mut call.id, &mut call.name, &mut call.arguments]);
+        for text in calls.chain([&mut reply.text]).chain(reply.finish_reason.as_mut()) {
+            if let Cow::Owned(other) = self.struck(text) {
+                *text = other;
+            }
+        }
+    }
+}
+
+/// A text that comes in pieces: how many bytes at its end are how the key begins, and were not given yet.
+#[derive(Debug, Default)]
+pub(super) struct Held(usize);
+
+impl Held {
+    /// The next piece; gives what is known not to be of the key, with the key struck out.
+    pub(super) fn next<'p>(&mut self, key: &Key, piece: &'p str) -> Cow<'p, str> {
+        let Some(secret) = key.text().map(str::as_bytes) else { return piece.into() };
+        let begins = |byte: &u8| secret.first() == Some(byte);
+        if self.0 == 0 && !piece.as_bytes().iter().any(begins) {
+            return piece.into();
+        }
+        let mut given = Vec::with_capacity(self.0 + piece.len());
+        for &byte in piece.as_bytes() {
+            // What was held and cannot be the key's beginning any more is given.
+            while self.0 > 0 && secret[self.0] != byte {
+                let still = key.borders[self.0 - 1];
+                given.extend_from_slice(&secret[..self.0 - still]);
+                self.0 = still;
+            }
+            if secret[self.0] != byte {
+                given.push(byte);
+                continue;
+            }
+            self.0 += 1;
+            if self.0 == secret.len() {
+                given.extend_from_slice(MARK.as_bytes());
+                self.0 = 0;
+            }
+        }
+        // What is held begins where a character does, so none is cut, and nothing is lost here.
+        match String::from_utf8(given) {
+            Ok(text) => text.into(),
+            Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned().into(),
+        }
+    }
+
+    /// The end of the text: what was held is no key.
+    pub(super) fn rest<'k>(&mut self, key: &'k Key) -> &'k str {
+        let held = std::mem::take(&mut self.0);
+        key.text().and_then(|key| key.get(..held)).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn key(text: &str) -> Key {
+        Key::new(text.to_owned().into())
+    }
+
+    /// Texts of a few signs, so that beginnings of the key are everywhere.
+    fn texts() -> impl Strategy<Value = String> {
+        prop::collection::vec(prop::sample::select(vec!["a", "b", "é", "[", "key", "]", "🙂"]), 0..40)
+            .prop_map(|signs| signs.concat())
+    }
+
+    fn keys() -> impl Strategy<Value = String> {
+        let signs = prop::sample::select(vec!["a", "b", "é", "]"]);
+        prop::collection::vec(signs, 1..9).prop_map(|signs| signs.concat())
+    }
+
+    /// The text cut at any of its characters.
+    fn cut(text: &str, cuts: &[bool]) -> Vec<String> {
+        let mut pieces = vec![String::new()];
+        for (sign, cut) in text.chars().zip(cuts.iter().cycle()) {
+            if *cut {
+                pieces.push(String::new());
+            }
+            pieces.last_mut().unwrap().push(sign);
+        }
+        pieces
+    }
+
+    proptest! {
+        #[test]
+        fn however_a_text_is_cut_what_is_given_is_the_text_without_the_key(
+            before in texts(),
+            secret in keys(),
+            between in texts(),
+            after in texts(),
+            times in 0..4_usize,
+            cuts in prop::collection::vec(any::<bool>(), 1..50),
+        ) {
+            let text = format!("{before}{}{between}{secret}{after}", secret.repeat(times));
+            let key = key(&secret);
+            let meant = key.struck(&text).into_owned();
+            let (mut held, mut given, mut came) = (Held::default(), String::new(), String::new());
+            for piece in cut(&text, &cuts) {
+                came.push_str(&piece);
+                given.push_str(&held.next(&key, &piece));
+                prop_assert!(meant.starts_with(&given), "{given:?} is not how {meant:?} begins");
+                // Exactly what may still become the key is held, and nothing more.
+                let so_far = key.struck(&came).into_owned();
+                let rest = Held(held.0).rest(&key).to_owned();
+                prop_assert_eq!(format!("{given}{rest}"), so_far);
+                prop_assert!(rest.len() < secret.len() || rest.is_empty());
+            }
+            given.push_str(held.rest(&key));
+            prop_assert_eq!(given, meant);
+        }
+    }
+
+    #[test]
+    fn a_piece_that_has_nothing_of_the_key_is_given_as_it_is() {
+        let (key, mut held) = (key("sk-secret"), Held::default());
+        assert!(matches!(held.next(&key, "Good day. "), Cow::Borrowed("Good day. ")));
+        assert_eq!(held.next(&key, "Thank"), "Thank");
+        assert_eq!(held.next(&key, "s"), "");
+        assert_eq!(held.next(&key, "k-sec"), "");
+        assert_eq!(held.next(&key, "tion"), "sk-section");
+        assert_eq!(held.rest(&key), "");
+    }
+
+    #[test]
+    fn no_key_and_what_is_too_short_to_be_one_hold_nothing_back() {
+        for none in ["", "sk-"] {
+            let (key, mut held) = (key(none), Held::default());
+            assert!(matches!(held.next(&key, "sk-"), Cow::Borrowed("sk-")));
+            assert_eq!((held.rest(&key), key.struck("sk-")), ("", "sk-".into()));
+        }
+    }
+
+    #[test]
+    fn a_beginning_that_a_cut_left_is_not_told_of_an_error() {
+        let detail = "it is sk-secret and sk-se".to_owned();
+        let told = key("sk-secret").out_of(Kind::Malformed { detail });
+        assert_eq!(told, Kind::Malformed { detail: "it is [key] and ".to_owned() });
+    }
+}

@@ -1,0 +1,355 @@
+//! Clients that send again by themselves, to a server that was killed in between and started again.
+
+use std::net::SocketAddr;
+
+use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+
+use super::process::{Desk, Held};
+use crate::support::mind::Mind;
+use crate::support::served::wire;
+use crate::support::{Backend, Gate, Reply, ScriptedLlm, Served, Shelf, section, tool_results};
+
+const CHAT: &str = "/v1/chat/completions";
+
+const MIND: &str = r#"
+"put": {steps: [{scene: Shelf, rounds: [[{Put: {}}]]}]}
+"put at once": {steps: [{scene: Shelf, rounds: [[{Put: {}}]]}]}
+"#;
+
+/// A server in a process of its own, and what stays when it is killed: the models, and a back end that
+/// counts what is put.
+struct Shop {
+    desk: Desk,
+    /// None while it is down.
+    process: Option<(Held, SocketAddr)>,
+    /// How many runs have put something with "put" and now wait for the scene's model.
+    put: watch::Receiver<usize>,
+    /// It answers when this opens.
+    go: Gate,
+    backend: Backend,
+    client: reqwest::Client,
+    _llm: ScriptedLlm,
+}
+
+impl Shop {
+    fn open() -> Self {
+        let go = Gate::closed();
+        let wait = go.clone();
+        let (count, put) = watch::channel(0);
+        let mind = Mind::read(MIND);
+        let llm = ScriptedLlm::start(move |request, _| {
+            let reply = mind.reply(request);
+            let words = section(request, "request");
+            if words.as_deref() != Some("put") || tool_results(request).is_empty() {
+                return reply;
+            }
+            count.send_modify(|count| *count += 1);
+            reply.held(&wait)
+        });
+        let backend = Backend::start(|_| json!({"done": true}));
+        let desk = Desk::new();
+        desk.write(
+            "scenes/shelf/scene.toml",
+            &format!(
+                "name = \"Shelf\"\ndescription = \"Things on a shelf.\"\ninstructions = \"Put them there.\"\n\
+                 examples = [{{ say = \"Put it there\", tool = \"Put\" }}]\n\
+                 [[tools]]\nname = \"Put\"\ndescription = \"Puts a thing there.\"\neffect = \"write\"\n\
+                 parameters = {{ type = \"object\", properties = {{}} }}\n\
+                 http = {{ method = \"POST\", url = \"{}/put\" }}\n",
+                backend.address()
+            ),
+        );
+        desk.write(
+            "prod.toml",
+            &format!(
+                "[scenes]\nallow_private_addresses = true\n\
+                 [[llm.models]]\nname = \"scripted\"\nbase_url = \"{}\"\n",
+                llm.base_url()
+            ),
+        );
+        let client = reqwest::Client::builder().no_proxy().retry(reqwest::retry::never()).build().unwrap();
+        let mut shop = Self { desk, process: None, put, go, backend, client, _llm: llm };
+        shop.start();
+        shop
+    }
+
+    fn start(&mut self) {
+        let line = ["serve", "--addr", "127.0.0.1:0", "--config", "prod.toml", "--scenes", "scenes"];
+        let mut held = self.desk.hold(&line);
+        held.read_to("http://");
+        let addr = held.said().rsplit("http://").next().unwrap().trim().parse().unwrap();
+        self.process = Some((held, addr));
+    }
+
+    /// Kills the process as a power failure would, and starts another in the same directory.
+    fn killed_and_started(&mut self) {
+        self.process.take().unwrap().0.kill();
+        self.start();
+    }
+
+    fn key(&self, tenant: &str, user: &str) -> String {
+        let made = self.desk.run(&["keys", "create", "--tenant", tenant, "--user", user, "--json"]);
+        let made: Value = serde_json::from_str(&made.out).unwrap();
+        made["key"].as_str().unwrap().to_owned()
+    }
+
+    fn addr(&self) -> SocketAddr {
+        self.process.as_ref().unwrap().1
+    }
+
+    /// A request whose answer nobody waits for here.
+    async fn begin(&self, path: &str, headers: &str, body: &Value) -> TcpStream {
+        let mut connection = TcpStream::connect(self.addr()).await.unwrap();
+        connection.write_all(wire(path, headers, body).as_bytes()).await.unwrap();
+        connection
+    }
+
+    async fn have_put(&self, runs: usize) {
+        self.put.clone().wait_for(|count| *count >= runs).await.unwrap();
+    }
+
+    async fn post(&self, path: &str, body: &Value, headers: &[(&str, &str)]) -> Reply {
+        let request = self.client.post(format!("http://{}{path}", self.addr())).json(body);
+        let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+        Reply::of(request.send().await.unwrap()).await
+    }
+
+    /// The ids of the runs there are, the oldest first.
+    async fn runs(&self, key: Option<&str>) -> Vec<String> {
+        let request = self.client.get(format!("http://{}/api/runs", self.addr()));
+        let request = key.into_iter().fold(request, |request, key| request.bearer_auth(key));
+        let runs = Reply::of(request.send().await.unwrap()).await.json();
+        let ids = runs["runs"].as_array().unwrap().iter().rev();
+        ids.map(|run| run["run_id"].as_str().unwrap().to_owned()).collect()
+    }
+}
+
+fn ask(words: &str, stream: bool) -> Value {
+    json!({"model": "proscenium", "messages": [{"role": "user", "content": words}], "stream": stream})
+}
+
+/// The header of a try.
+fn nth(retries: &str) -> (&str, &str) {
+    ("x-stainless-retry-count", retries)
+}
+
+/// The run whose answer a client got.
+fn answered(reply: &Reply) -> &str {
+    assert_eq!(reply.status, 200, "{reply:#?}");
+    assert!(!reply.body.contains("\"error\"") && reply.body.contains("done"), "{reply:#?}");
+    reply.header("x-run-id")
+}
+
+async fn cut_off(stream: bool) {
+    let mut shop = Shop::open();
+    let body = ask("put", stream);
+    let _first = shop.begin(CHAT, "x-stainless-retry-count: 0\r\n", &body).await;
+    shop.have_put(1).await;
+    let runs = shop.runs(None).await;
+    assert_eq!(runs.len(), 1, "{runs:?}");
+    shop.killed_and_started();
+    shop.go.open();
+    for retries in ["1", "2"] {
+        let reply = shop.post(CHAT, &body, &[nth(retries)]).await;
+        assert_eq!(answered(&reply), runs[0], "{reply:#?}");
+    }
+    assert_eq!((shop.runs(None).await, shop.backend.taken().len()), (runs.clone(), 1));
+    // Somebody else who says the same has a run of its own.
+    let other = shop.post(CHAT, &body, &[nth("0")]).await;
+    assert_ne!(answered(&other), runs[0]);
+    assert_eq!((shop.runs(None).await.len(), shop.backend.taken().len()), (2, 1));
+}
+
+#[tokio::test]
+async fn a_request_whose_server_was_killed_is_not_carried_out_again() {
+    cut_off(false).await;
+    cut_off(true).await;
+}
+
+#[tokio::test]
+async fn an_answer_that_was_lost_with_its_server_is_given_again() {
+    let mut shop = Shop::open();
+    let body = ask("put at once", false);
+    let first = shop.post(CHAT, &body, &[nth("0")]).await;
+    assert_eq!(first.status, 200, "{first:#?}");
+    shop.killed_and_started();
+    // Killed once more before the client came again.
+    shop.killed_and_started();
+    for stream in [false, true] {
+        let reply = shop.post(CHAT, &ask("put at once", stream), &[nth("1")]).await;
+        let same = reply.header("x-run-id") == first.header("x-run-id");
+        // What is asked as a stream is another request.
+        assert!(reply.status == 200 && same != stream, "{reply:#?}");
+        assert!(stream || reply.json()["choices"] == first.json()["choices"], "{reply:#?}");
+    }
+    assert_eq!((shop.runs(None).await.len(), shop.backend.taken().len()), (2, 2));
+}
+
+#[tokio::test]
+async fn each_of_two_who_said_the_same_gets_a_run_after_a_kill() {
+    let mut shop = Shop::open();
+    let body = ask("put", false);
+    let mut connections = Vec::new();
+    for number in 1..=2 {
+        connections.push(shop.begin(CHAT, "", &body).await);
+        shop.have_put(number).await;
+    }
+    let runs = shop.runs(None).await;
+    assert_eq!(runs.len(), 2, "{runs:?}");
+    shop.killed_and_started();
+    shop.go.open();
+    let mut told = Vec::new();
+    for _ in 0..3 {
+        told.push(answered(&shop.post(CHAT, &body, &[nth("1")]).await).to_owned());
+    }
+    // The newest first; who comes when there is none left shares one.
+    assert_eq!((&told[..2], runs.contains(&told[2])), (&[runs[1].clone(), runs[0].clone()][..], true));
+    assert_eq!((shop.runs(None).await, shop.backend.taken().len()), (runs, 2));
+}
+
+#[tokio::test]
+async fn a_run_of_before_a_kill_is_nobody_elses() {
+    let mut shop = Shop::open();
+    let [first, colleague, stranger] = [("acme", "rossi"), ("acme", "verdi"), ("other", "rossi")]
+        .map(|(tenant, user)| shop.key(tenant, user));
+    let body = ask("put", false);
+    let _first = shop.begin(CHAT, &format!("Authorization: Bearer {first}\r\n"), &body).await;
+    shop.have_put(1).await;
+    shop.killed_and_started();
+    shop.go.open();
+    let mut told = Vec::new();
+    for key in [&colleague, &stranger, &first] {
+        let key = format!("Bearer {key}");
+        let reply = shop.post(CHAT, &body, &[nth("1"), ("authorization", &key)]).await;
+        told.push(answered(&reply).to_owned());
+    }
+    let acme = shop.runs(Some(&first)).await;
+    assert_eq!(acme, [told[2].clone(), told[0].clone()]);
+    assert_eq!(shop.runs(Some(&stranger)).await, [told[1].clone()]);
+    assert_eq!(shop.backend.taken().len(), 3);
+}
+
+#[tokio::test]
+async fn a_named_request_is_carried_out_once_over_a_kill() {
+    let mut shop = Shop::open();
+    let mut answers = Vec::new();
+    for (path, key) in [(CHAT, "ended v1"), ("/api/chat", "ended api")] {
+        let mut body = ask("put at once", false);
+        if path != CHAT {
+            body.as_object_mut().unwrap().remove("model");
+        }
+        let first = shop.post(path, &body, &[("idempotency-key", key)]).await;
+        assert_eq!(first.status, 200, "{first:#?}");
+        answers.push((path, key, body, first));
+    }
+    let cut = ask("put", false);
+    let _cut = shop.begin(CHAT, "Idempotency-Key: cut\r\n", &cut).await;
+    shop.have_put(1).await;
+    let runs = shop.runs(None).await;
+    assert_eq!((runs.len(), shop.backend.taken().len()), (3, 3));
+    shop.killed_and_started();
+    shop.go.open();
+    for (path, key, body, first) in answers {
+        let again = shop.post(path, &body, &[("idempotency-key", key)]).await;
+        let told = (again.status, again.header("x-run-id"), again.header("idempotent-replayed"));
+        assert_eq!(told, (200, first.header("x-run-id"), "true"), "{again:#?}");
+        let part = |reply: &Reply| {
+            let json = reply.json();
+            [json["choices"].clone(), json["answer"].clone(), json["usage"]["output_tokens"].clone()]
+        };
+        assert_eq!(part(&again), part(&first));
+    }
+    for (stream, retries) in [(false, "0"), (true, "0"), (false, "1")] {
+        let reply = shop.post(CHAT, &ask("put", stream), &[("idempotency-key", "cut"), nth(retries)]).await;
+        assert_eq!(answered(&reply), runs[2], "{reply:#?}");
+    }
+    // One without the name is another request, whatever its try.
+    let other = shop.post(CHAT, &cut, &[nth("1")]).await;
+    assert!(!runs.iter().any(|run| run == answered(&other)), "{other:#?}");
+    assert_eq!((shop.runs(None).await.len(), shop.backend.taken().len()), (4, 1));
+}
+
+/// A request whose client goes away once it is accepted: its run, the last of so many.
+async fn gone(served: &Served, stream: bool, runs: usize) -> String {
+    let _connection = served.raw(wire(CHAT, "", &ask("wait", stream)).as_bytes()).await;
+    loop {
+        let unfinished = served.engine.store().unfinished_runs().await.unwrap();
+        if unfinished.len() == runs {
+            return unfinished[runs - 1].run.to_string();
+        }
+    }
+}
+
+async fn again(served: &Served, stream: bool) -> Reply {
+    let (name, value) = nth("1");
+    let request = served.request("POST", CHAT).header(name, value).json(&ask("wait", stream));
+    Reply::of(request.send().await.unwrap()).await
+}
+
+#[tokio::test]
+async fn where_nothing_is_carried_on_a_client_hears_that_its_run_was_cut_off() {
+    let shelf = Shelf::new();
+    let served = Served::start(shelf.setup()).await;
+    let run = gone(&served, false, 1).await;
+    let named = served.request("POST", "/api/chat").header("idempotency-key", "k-1");
+    let body = json!({"messages": [{"role": "user", "content": "put"}]});
+    let named = tokio::spawn(named.json(&body).send());
+    shelf.begun.passed().await;
+    served.engine.shut_down().await.unwrap();
+    let dir = served.dir.clone();
+    drop(served);
+    drop(named.await);
+    let served = Served::start(shelf.setup().on(&dir)).await;
+    for _ in 0..2 {
+        let reply = again(&served, false).await;
+        let error = reply.is_error(500, "run.interrupted");
+        assert!(error["message"].as_str().unwrap().contains(&run), "{error:#}");
+        assert_eq!((reply.header("x-should-retry"), reply.header("x-run-id")), ("false", run.as_str()));
+    }
+    let named = served.request("POST", "/api/chat").header("idempotency-key", "k-1").json(&body);
+    Reply::of(named.send().await.unwrap()).await.is_problem(500, "run.interrupted");
+    assert_eq!(served.get("/api/runs").await.json()["runs"].as_array().unwrap().len(), 2);
+    // A stream is another request: its run is a new one.
+    shelf.go.open();
+    assert_ne!(again(&served, true).await.header("x-run-id"), run);
+    served.engine.carry_on().await.unwrap();
+    let reply = again(&served, false).await;
+    assert_eq!((reply.status, reply.header("x-run-id")), (200, run.as_str()), "{reply:#?}");
+    assert_eq!(shelf.puts(), 1);
+}
+
+#[tokio::test]
+async fn a_run_whose_turn_to_be_carried_on_is_far_off_is_brought_forward_by_its_client() {
+    let shelf = Shelf::new();
+    let served = Served::start(shelf.setup()).await;
+    // As many conversations as are carried on at once.
+    for number in 0..64 {
+        drop(served.submit(&format!("s-{number}"), "wait").await.unwrap());
+    }
+    let runs = [gone(&served, false, 65).await, gone(&served, true, 66).await];
+    served.engine.shut_down().await.unwrap();
+    let dir = served.dir.clone();
+    drop(served);
+    let served = Served::start(shelf.setup().on(&dir)).await;
+    assert_eq!(served.engine.carry_on().await.unwrap(), 66);
+    let opened = async {
+        for run in &runs {
+            while served.engine.watch(&served.tenant, run.parse().unwrap()).is_none() {
+                tokio::task::yield_now().await;
+            }
+        }
+        shelf.go.open();
+    };
+    let (whole, streamed, ()) = tokio::join!(again(&served, false), again(&served, true), opened);
+    assert_eq!((whole.status, whole.header("x-run-id")), (200, runs[0].as_str()), "{whole:#?}");
+    assert_eq!((streamed.status, streamed.header("x-run-id")), (200, runs[1].as_str()), "{streamed:#?}");
+    let words = whole.json()["choices"][0]["message"]["content"].as_str().unwrap().to_owned();
+    let said = streamed
+        .events()
+        .into_iter()
+        .filter_map(|event| event.data["choices"][0]["delta"]["content"].as_str().map(str::to_owned));
+    assert_eq!(said.collect::<String>(), words);
+}
