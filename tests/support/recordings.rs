@@ -42,7 +42,7 @@ pub const KINDS: [Kind; 17] = [
     kind("repairs", Scenes::Workshop, RunStatus::Completed, &["reply_rejected", "plan_created"]),
     kind("fallback", Scenes::Workshop, RunStatus::Completed, &["model_failed", "plan_created"]),
     kind("tried-again", Scenes::Workshop, RunStatus::Completed, &["tool_completed"]),
-    kind("failed", Scenes::Workshop, RunStatus::Partial, &["step_failed"]),
+    kind("failed", Scenes::Workshop, RunStatus::Failed, &["step_failed"]),
     kind("unknown-write", Scenes::Workshop, RunStatus::Partial, &["tool_completed"]),
     kind("unjudged", Scenes::Workshop, RunStatus::Completed, &["reply_rejected", "continuation"]),
     kind("no-scene", Scenes::Workshop, RunStatus::Completed, &["answered"]),

@@ -22,7 +22,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::mind::Mind;
-use super::{Gate, Scripted, ScriptedLlm, Setup, forced_tool, section};
+use super::{Gate, Scripted, ScriptedLlm, Setup, forced_tool, section, tool_results};
 
 const MIND: &str = r#"
 "look": {steps: [{scene: Workshop, rounds: [[{Look: {item: lamp}}]]}]}
@@ -35,7 +35,9 @@ const MIND: &str = r#"
 "put slowly": {steps: [{scene: Workshop, rounds: [[{Put: {item: slow}}]]}]}
 "look slowly": {steps: [{scene: Workshop, rounds: [[{Look: {item: slow}}]]}]}
 "think, then look": {steps: [{scene: Workshop, rounds: [[{Look: {item: lamp}}]]}]}
-"look, and see to the rest": {steps: [{scene: Workshop, rounds: [[{Look: {item: lamp}}]]}]}
+"look, and see to the rest": {steps: [
+  {scene: Workshop, rounds: [[{Look: {item: lamp}}]]},
+  {scene: Yard, rounds: [[{Sweep: {item: lamp}}]]}]}
 "look, misspoken": {steps: [{scene: Workshop, rounds: [[{Look: {item: lamp}}]]}]}
 "look, unjudged": {steps: [{scene: Workshop, rounds: [[{Look: {item: lamp}}]]}]}
 "hello": {says: "Good day."}
@@ -71,6 +73,9 @@ impl Workshop {
                     mind.reply(request).held(&wait)
                 }
                 ("look, and see to the rest", Some(forced)) => rest(request, forced, &mind),
+                ("look in vain, then put", None) if !tool_results(request).is_empty() => {
+                    Scripted::status(500)
+                }
                 ("look, unjudged", Some("CheckContinuation")) => Scripted::Text("I cannot tell.".into()),
                 ("look, misspoken", forced) => {
                     slip(request, forced, misspoken.fetch_add(1, Ordering::SeqCst), &mind)
@@ -90,12 +95,18 @@ impl Workshop {
 /// The check asks for the yard, once; the further plan sweeps it.
 fn rest(request: &Value, forced: &str, mind: &Mind) -> Scripted {
     let swept = section(request, "executed").is_some_and(|executed| executed.contains("Yard"));
+    let plan =
+        |step: Value| json!({"needs_execution": true, "reasoning": "It was asked for.", "steps": [step]});
     match forced {
         "CreateExecutionPlan" if section(request, "missing").is_some() => Scripted::forced(
             request,
-            json!({"needs_execution": true, "reasoning": "The yard is left.", "steps": [
-                {"step_number": 2, "scene_name": "Yard", "purpose": "See to the yard",
-                 "expected_tools": [], "depends_on_step": 1}]}),
+            plan(json!({"step_number": 2, "scene_name": "Yard", "purpose": "See to the yard",
+                "expected_tools": ["Sweep"], "depends_on_step": 1})),
+        ),
+        "CreateExecutionPlan" => Scripted::forced(
+            request,
+            plan(json!({"step_number": 1, "scene_name": "Workshop", "purpose": "Look at the lamp",
+                "expected_tools": ["Look"], "depends_on_step": null})),
         ),
         "CheckContinuation" if !swept => Scripted::forced(
             request,
@@ -124,6 +135,8 @@ fn slip(request: &Value, forced: Option<&str>, nth: usize, mind: &Mind) -> Scrip
         (Some(_), 1) => Scripted::forced(request, plan("Attic")),
         (Some(_), 2) => Scripted::Text(format!("```json\n{plain:#}\n```")),
         (None, 3) => Scripted::Text(String::new()),
+        // After that the read is asked for by name.
+        (Some("Look"), _) => Scripted::forced(request, json!({"item": "lamp"})),
         _ => mind.reply(request),
     }
 }
