@@ -655,6 +655,8 @@ impl System {
     }
 
     fn end(&self) {
+        // Drivers are not on the actors' threads.
+        self.shared.load().live.end();
         // The thread ends by itself; joining it here could block an async caller.
         self.actix.stop();
     }

@@ -22,6 +22,7 @@ pub mod planner;
 pub mod public;
 pub mod run;
 pub mod scene;
+mod schema;
 pub mod setting;
 pub mod store;
 pub mod telemetry;
@@ -32,3 +33,4 @@ pub use answer::{Answer, AnswerCall, AnswerStep, AnswerUsage, CallOutcome, Metad
 pub use config::Config;
 pub use engine::{Builder, ChatRequest, Engine, StartError, Submitted, Ticket, fold};
 pub use public::{EventId, PublicEvent, PublicStream};
+pub use schema::Schema;

@@ -14,6 +14,11 @@ mod usage;
 use std::process::ExitCode;
 
 use measure::Plan;
+use mimalloc::MiMalloc;
+
+/// The program's own, for everybody here: the bare client, too.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// Why something could not be measured.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;

@@ -249,9 +249,9 @@ impl Driver {
                     catalogue: self.shared.catalogue_hash.to_string(),
                     context,
                 };
-                self.record(Event::RunStarted(started)).await
+                self.append(Event::RunStarted(started)).await
             }
-            Action::Record { event } => self.record(event).await,
+            Action::Record { event } => self.append(event).await,
             Action::Read { call, subject } => {
                 let event = planner::read(&self.state, &self.shared.catalogue, call, subject);
                 match self.unread.remove(&call) {
@@ -264,12 +264,12 @@ impl Driver {
             Action::Ask { call, subject, attempt, fallback } => {
                 let request = planner::request(&self.state, &self.shared.catalogue, subject);
                 let prompt_hash = planner::prompt_hash(&request);
-                self.record(Event::ModelAsked { call, subject, attempt, fallback, prompt_hash }).await?;
+                self.append(Event::ModelAsked { call, subject, attempt, fallback, prompt_hash }).await?;
                 self.ask(call, subject, request, fallback);
                 Ok(())
             }
             Action::Call { call, attempt } => {
-                self.record(Event::ToolStarted { call, attempt }).await?;
+                self.append(Event::ToolStarted { call, attempt }).await?;
                 self.call(call);
                 Ok(())
             }
@@ -346,8 +346,16 @@ impl Driver {
 
     /// Appends, applies, tells: in this order.
     async fn record(&mut self, event: Event) -> Result<(), Fault> {
+        let illegal = |error: Illegal| Fault::new("run.illegal_event", error.to_string());
+        self.state.check(&event).map_err(illegal)?;
+        self.append(event).await
+    }
+
+    /// The same for an event that the machine has just asked for: what is due can happen.
+    async fn append(&mut self, event: Event) -> Result<(), Fault> {
+        debug_assert_eq!(self.state.check(&event), Ok(()));
         let durable = event.must_be_durable(self.is_about_a_write(&event));
-        let envelope = Envelope {
+        let envelope = Arc::new(Envelope {
             seq: self.state.seq + 1,
             run: Some(self.state.run),
             session: self.session.clone(),
@@ -359,9 +367,7 @@ impl Driver {
             },
             schema: SCHEMA,
             body: event,
-        };
-        let illegal = |error: Illegal| Fault::new("run.illegal_event", error.to_string());
-        self.state.check(&envelope.body).map_err(illegal)?;
+        });
         let mut records = vec![Record::Run(envelope.clone())];
         records.extend(self.turn(&envelope));
         let name = envelope.body.name();
@@ -371,7 +377,7 @@ impl Driver {
         self.state.apply_checked(&envelope.body);
         self.live.feed.journalled(envelope.seq, &envelope.body);
         // Nobody may be listening.
-        let _ = self.live.listeners.send(Arc::new(envelope));
+        let _ = self.live.listeners.send(envelope);
         Ok(())
     }
 

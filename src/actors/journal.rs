@@ -1,30 +1,32 @@
 //! The journal's actor: group commit of the events of all runs and sessions by one writer.
 //!
 //! Appends queue up while a commit is on its way and go into the next one together, so that many
-//! callers share one wait for the disk. The queue is bounded by permits that a caller takes before its
-//! append is accepted and that the commit gives back.
+//! callers share one wait for the disk. The queue ([`inbox`]) is bounded by permits that a caller takes
+//! before its append is accepted and that the commit gives back.
 //!
 //! A commit begins when somebody waits for it. What nobody waits for goes with it, or on its own a moment
-//! later: a commit of its own would only have whoever comes next wait for two.
+//! later: a commit of its own would only have whoever comes next wait for two. Nor is the actor told of
+//! it, unless it sleeps: a message would be two changes of thread for nothing.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use actix::prelude::*;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
+use self::inbox::{Done, Item, Next};
 use self::shared::Shared;
 pub use self::shared::Stats;
 use super::aside::aside;
 use crate::run::{Envelope, Event};
 use crate::store::{Code, Error, Options, Record, Row, Store, Stream};
-use crate::telemetry::{Outside, Part, Subscriber, Watch};
+use crate::telemetry::{Outside, Subscriber, Watch};
 
+mod inbox;
 mod shared;
 #[cfg(test)]
 mod tests;
 
-/// Room in the mailbox beside the appends, which the permits bound: flushes and reopenings.
+/// Room in the queue beside the appends, which the permits bound: flushes and reopenings.
 const SPARE: usize = 64;
 
 /// How long appends that nobody waits for may wait for one that somebody does.
@@ -51,10 +53,6 @@ impl std::fmt::Debug for Handle {
 pub struct Journal {
     store: Store,
     shared: Arc<Shared>,
-    max_batch: usize,
-    queue: VecDeque<Item>,
-    /// How many of the queue somebody waits for.
-    awaited: usize,
     /// Fires when what nobody waits for has waited long enough.
     linger: Option<SpawnHandle>,
     /// It has fired.
@@ -69,22 +67,10 @@ pub struct Journal {
     stopping: Vec<Done>,
 }
 
-type Done = oneshot::Sender<Result<(), Error>>;
-
+/// There is something to look at.
 #[derive(Message)]
 #[rtype(result = "()")]
-enum Item {
-    Append { records: Vec<Record>, rows: Vec<Row>, permit: OwnedSemaphorePermit, done: Option<Done> },
-    Flush(Done),
-    Reopen(Stream, Done),
-    Stop(Done),
-}
-
-impl Item {
-    fn is_awaited(&self) -> bool {
-        !matches!(self, Item::Append { done: None, .. })
-    }
-}
+struct Wake;
 
 /// What one commit has to carry.
 #[derive(Default)]
@@ -116,14 +102,10 @@ impl Journal {
         }
         let arbiter = Arbiter::try_new()
             .map_err(|e| Error::new(Code::Failed, format!("no thread for the journal: {e}")))?;
-        let max_pending = options.max_pending.max(1);
-        let shared = Arc::new(Shared::new(max_pending, subscriber.is_some(), outside.clone()));
+        let shared = Arc::new(Shared::new(options, SPARE, subscriber.is_some(), outside.clone()));
         let journal = Journal {
             store,
             shared: Arc::clone(&shared),
-            max_batch: options.max_batch.max(1),
-            queue: VecDeque::new(),
-            awaited: 0,
             linger: None,
             due: false,
             committing: false,
@@ -132,27 +114,17 @@ impl Journal {
             outside,
             stopping: Vec::new(),
         };
-        let (started, ready) = oneshot::channel();
-        let actor = Self::start_in_arbiter(&arbiter.handle(), move |context| {
-            context.set_mailbox_capacity(max_pending.saturating_add(SPARE));
-            let _ = started.send(());
-            journal
-        });
-        // Until its thread runs, a mailbox has actix's own small capacity.
-        ready.await.map_err(|_| shared::stopped())?;
+        // At most one message is on its way, so its mailbox needs no more room than any has.
+        let actor = Self::start_in_arbiter(&arbiter.handle(), move |_| journal);
         Ok(Handle { actor, shared })
     }
 
-    /// Takes the next batch off the queue and answers what needs no commit.
-    fn next(&mut self) -> Batch {
+    /// Makes a batch of these items and answers what needs no commit.
+    fn batch(&mut self, items: Vec<Item>) -> Batch {
         let mut batch = Batch::default();
-        let mut size = 0;
-        while size < self.max_batch {
-            let item = self.queue.pop_front();
-            self.awaited -= usize::from(item.as_ref().is_some_and(Item::is_awaited));
+        for item in items {
             match item {
-                None => break,
-                Some(Item::Append { mut records, mut rows, permit, done }) => {
+                Item::Append { mut records, mut rows, permit, done } => {
                     let stuck = rows.iter().find_map(|row| self.shared.stuck(&row.stream));
                     let is_stuck = stuck.is_some();
                     let done = match (stuck, done) {
@@ -168,23 +140,21 @@ impl Journal {
                         records.retain(|record| record.stream().is_ok_and(open));
                     }
                     if !rows.is_empty() {
-                        size += rows.len();
                         batch.groups.push(rows);
                         batch.waiting.push((records, permit, done));
                     }
                 }
-                Some(Item::Flush(done)) => batch.flushes.push(done),
-                // Only what was queued behind it may see the stream open again.
-                Some(item @ Item::Reopen(..)) if !batch.groups.is_empty() => {
-                    self.awaited += 1;
-                    self.queue.push_front(item);
-                    break;
+                Item::Known(events) => {
+                    if let Some(subscriber) = &mut self.subscriber {
+                        subscriber.restore(&events);
+                    }
                 }
-                Some(Item::Reopen(stream, done)) => {
+                Item::Flush(done) => batch.flushes.push(done),
+                Item::Reopen(stream, done) => {
                     self.shared.release(&stream);
                     let _ = done.send(Ok(()));
                 }
-                Some(Item::Stop(done)) => self.stopping.push(done),
+                Item::Stop(done) => self.stopping.push(done),
             }
         }
         batch
@@ -194,36 +164,32 @@ impl Journal {
     /// asked to stop.
     fn work(&mut self, context: &mut Context<Self>) {
         while !self.committing {
-            if self.may_linger() {
-                self.linger.get_or_insert_with(|| {
-                    context.run_later(LINGER, |journal, context| {
-                        journal.linger = None;
-                        journal.due = true;
-                        journal.work(context);
-                    })
-                });
-                return;
-            }
+            let items = match self.shared.next(self.due || !self.stopping.is_empty()) {
+                Next::Work(items) => items,
+                Next::Linger => {
+                    self.linger.get_or_insert_with(|| {
+                        context.run_later(LINGER, |journal, context| {
+                            journal.linger = None;
+                            journal.due = true;
+                            journal.work(context);
+                        })
+                    });
+                    return;
+                }
+                Next::Nothing => {
+                    self.due = false;
+                    self.rest(context);
+                    return;
+                }
+            };
             self.due = false;
             if let Some(timer) = self.linger.take() {
                 context.cancel_future(timer);
             }
-            let batch = self.next();
+            let batch = self.batch(items);
             if batch.groups.is_empty() {
                 self.flushed(batch.flushes);
-                if !self.queue.is_empty() {
-                    continue;
-                }
-                if self.stopping.is_empty() {
-                    return;
-                }
-                if self.shared.stats().pending == 0 {
-                    context.stop();
-                } else {
-                    // An append took its place before the end was announced and is still on its way here.
-                    context.run_later(BREATH, Self::work);
-                }
-                return;
+                continue;
             }
             self.committing = true;
             let store = self.store.clone();
@@ -239,11 +205,17 @@ impl Journal {
         }
     }
 
-    /// Whether everything in the queue can wait a little longer: there is something, nobody waits for
-    /// it, its time is not up, and there is room for more.
-    fn may_linger(&self) -> bool {
-        let roomy = || self.queue.len() < self.max_batch && self.shared.is_roomy();
-        !self.queue.is_empty() && self.awaited == 0 && self.stopping.is_empty() && !self.due && roomy()
+    /// Nothing is left to do: ends the actor if it was asked to stop.
+    fn rest(&self, context: &mut Context<Self>) {
+        if self.stopping.is_empty() {
+            return;
+        }
+        if self.shared.stats().pending == 0 {
+            context.stop();
+        } else {
+            // An append took its place before the end was announced and is still on its way here.
+            context.run_later(BREATH, Self::work);
+        }
     }
 
     fn committed(
@@ -329,7 +301,7 @@ impl Actor for Journal {
     type Context = Context<Self>;
 
     fn stopped(&mut self, _: &mut Self::Context) {
-        self.shared.close();
+        self.shared.end();
         for done in self.stopping.drain(..) {
             let _ = done.send(self.failed.clone().map_or(Ok(()), Err));
         }
@@ -341,32 +313,15 @@ impl Actor for Journal {
 impl Drop for Journal {
     /// Also after a panic: nobody waits for room that never comes.
     fn drop(&mut self) {
-        self.shared.close();
+        self.shared.end();
     }
 }
 
-impl Handler<Item> for Journal {
+impl Handler<Wake> for Journal {
     type Result = ();
 
-    fn handle(&mut self, item: Item, context: &mut Self::Context) {
-        self.awaited += usize::from(item.is_awaited());
-        self.queue.push_back(item);
+    fn handle(&mut self, _: Wake, context: &mut Self::Context) {
         self.work(context);
-    }
-}
-
-/// What the journal has of a run that is to go on.
-#[derive(Message)]
-#[rtype(result = "()")]
-struct Known(Vec<Envelope<Event>>);
-
-impl Handler<Known> for Journal {
-    type Result = ();
-
-    fn handle(&mut self, known: Known, _: &mut Self::Context) {
-        if let Some(subscriber) = &mut self.subscriber {
-            subscriber.restore(&known.0);
-        }
     }
 }
 
@@ -376,7 +331,7 @@ impl Handle {
     pub fn known(&self, events: Vec<Envelope<Event>>) {
         if self.shared.watched {
             // Where there is no room the run's figures begin where it is taken over.
-            let _ = self.actor.try_send(Known(events));
+            let _ = self.send(Item::Known(events));
         }
     }
 
@@ -451,13 +406,13 @@ impl Handle {
     }
 
     fn send(&self, item: Item) -> Result<(), Error> {
-        self.actor.try_send(item).map_err(|refused| match refused {
-            SendError::Full(_) => {
-                self.shared.outside.shed(Part::Journal);
-                let message = "the journal's mailbox is full: the disk does not keep up; try again later";
-                Error::new(Code::Busy, message)
-            }
-            SendError::Closed(_) => shared::stopped(),
-        })
+        if !self.shared.put(item)? {
+            return Ok(());
+        }
+        match self.actor.try_send(Wake) {
+            // Where messages wait, it will look.
+            Ok(()) | Err(SendError::Full(_)) => Ok(()),
+            Err(SendError::Closed(_)) => Err(shared::stopped()),
+        }
     }
 }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, broadcast, watch};
+use tokio_util::sync::CancellationToken;
 
 use super::driver::{CancelWish, EVENTS_KEPT, Told};
 use super::feed::Feed;
@@ -16,6 +17,8 @@ pub(crate) struct Live {
     runs: Arc<Mutex<HashMap<RunId, Entry>>>,
     /// Told of every run that enters.
     entered: Arc<Notify>,
+    /// Fires when the engine ends.
+    end: CancellationToken,
 }
 
 struct Entry {
@@ -95,6 +98,16 @@ impl Live {
             }
             entered.await;
         }
+    }
+
+    /// Drives a run until it ends; `None` where the engine ended first, and the run stops where it is.
+    pub(crate) fn until_end<F: Future>(&self, driven: F) -> impl Future<Output = Option<F::Output>> + use<F> {
+        self.end.clone().run_until_cancelled_owned(driven)
+    }
+
+    /// The engine ends: runs under way stop where they are.
+    pub(crate) fn end(&self) {
+        self.end.cancel();
     }
 
     /// How many runs are under way, those that wait for their turn included.

@@ -1,7 +1,7 @@
 //! `Scene`: one scene at work. Holds its tools and a bound on how much it does at once; asks its
 //! model and calls its tools, and says how each ended.
 //!
-//! Watched over: work runs on the worker runtime, where a panic ends one piece of work and nothing
+//! Watched over: calls run on the worker runtime, where a panic ends one piece of work and nothing
 //! else; a dead actor is replaced at the next message. The reply travels with the work, so neither
 //! loses what is under way.
 
@@ -13,7 +13,7 @@ use actix::prelude::{
     ActorFutureExt, Addr, ArbiterHandle, AsyncContext, Context, Handler, Message, WrapFuture,
 };
 use serde_json::Value;
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::launch;
@@ -93,13 +93,18 @@ pub struct Handle {
     scene: Arc<Scene>,
     options: Options,
     address: Arc<Mutex<Addr<Actor>>>,
+    /// Places for questions, as many as the scene's `mailbox`. They take none from calls: how much a
+    /// provider takes at once is the gateway's matter. A question needs nothing else of the actor, so it
+    /// is not sent there.
+    asking: Arc<Semaphore>,
 }
 
 impl Handle {
     /// Puts a scene to work.
     pub fn start(scene: Arc<Scene>, options: Options) -> Self {
         let address = Arc::new(Mutex::new(Actor::launch(&scene, &options)));
-        Self { scene, options, address }
+        let asking = Arc::new(Semaphore::new(scene.mailbox as usize));
+        Self { scene, options, address, asking }
     }
 
     /// Asks the scene's model for `caller`.
@@ -113,19 +118,21 @@ impl Handle {
         fallback: bool,
         cancelled: CancellationToken,
     ) -> Result<Replied, Failed> {
-        let (reply, answer) = oneshot::channel();
-        let work = Work::Ask { caller, request: Box::new(request), fallback, cancelled, reply };
-        if let Err(fault) = self.send(work) {
-            return Err(Failed::unasked(fault));
-        }
-        answer.await.unwrap_or_else(|_| Err(Failed::unasked(self.lost())))
+        let Ok(_place) = self.asking.try_acquire() else {
+            self.options.outside.shed(Part::Scene);
+            return Err(Failed::unasked(self.busy()));
+        };
+        // The gateway asks in a task of its own; here is only waited.
+        let asked =
+            self.options.gateway.complete_telling(caller, request, fallback, &cancelled, Sink::default());
+        asked.await.map_err(Failed::from)
     }
 
     /// Calls one of the scene's tools. A write that was cut off, or timed out, is `Unknown`.
     pub async fn call(&self, call: Call) -> Outcome {
         let effect = self.scene.tool(&call.tool).map_or(Effect::Read, |t| t.effect);
         let (reply, answer) = oneshot::channel();
-        if let Err(error) = self.send(Work::Call { call: Box::new(call), reply }) {
+        if let Err(error) = self.send(call, reply) {
             return Outcome::Failed { error };
         }
         match answer.await {
@@ -135,7 +142,7 @@ impl Handle {
         }
     }
 
-    fn send(&self, work: Work) -> Result<(), Fault> {
+    fn send(&self, call: Call, reply: oneshot::Sender<Outcome>) -> Result<(), Fault> {
         let mut address = self.address.lock().unwrap_or_else(PoisonError::into_inner);
         if !address.connected() {
             tracing::warn!(scene = %self.scene.name, "the scene's actor had died and is replaced");
@@ -143,7 +150,7 @@ impl Handle {
         }
         let outside = &self.options.outside;
         let waiting = outside.queued(Part::Scene);
-        address.try_send(Sent { work, waiting }).map_err(|_| {
+        address.try_send(Work { call, reply, waiting }).map_err(|_| {
             outside.shed(Part::Scene);
             self.busy()
         })
@@ -165,93 +172,49 @@ fn busy(scene: &Scene) -> Fault {
     )
 }
 
-/// A piece of work that waits until it begins or is refused.
+/// A call that waits until it begins or is refused, and who is told of its outcome.
 #[derive(Message)]
 #[rtype(result = "()")]
-struct Sent {
-    work: Work,
+struct Work {
+    call: Call,
+    reply: oneshot::Sender<Outcome>,
     waiting: Queued,
-}
-
-enum Work {
-    Ask {
-        caller: Caller,
-        request: Box<llm::Request>,
-        fallback: bool,
-        cancelled: CancellationToken,
-        reply: oneshot::Sender<Result<Replied, Failed>>,
-    },
-    Call {
-        call: Box<Call>,
-        reply: oneshot::Sender<Outcome>,
-    },
-}
-
-impl Work {
-    fn refuse(self, fault: Fault) {
-        // Whoever asked may have gone; then nobody is to be told.
-        match self {
-            Work::Ask { reply, .. } => {
-                let _ = reply.send(Err(Failed::unasked(fault)));
-            }
-            Work::Call { reply, .. } => {
-                let _ = reply.send(Outcome::Failed { error: fault });
-            }
-        }
-    }
 }
 
 struct Actor {
     scene: Arc<Scene>,
     options: Options,
     /// Calls that wait for a place.
-    waiting: VecDeque<Sent>,
+    waiting: VecDeque<Work>,
     /// Calls under way, at most the scene's `concurrency`.
     calling: u32,
-    /// Questions under way, at most the scene's `mailbox`. They take no place from calls: how much a
-    /// provider takes at once is the gateway's matter.
-    asking: u32,
 }
 
 impl Actor {
     fn launch(scene: &Arc<Scene>, options: &Options) -> Addr<Self> {
-        let actor = Self {
-            scene: scene.clone(),
-            options: options.clone(),
-            waiting: VecDeque::new(),
-            calling: 0,
-            asking: 0,
-        };
+        let actor =
+            Self { scene: scene.clone(), options: options.clone(), waiting: VecDeque::new(), calling: 0 };
         launch::start(&options.arbiter, actor.scene.mailbox as usize, actor)
     }
 
-    fn begin(&mut self, sent: Sent, ctx: &mut Context<Self>) {
-        let Sent { work, waiting } = sent;
+    fn begin(&mut self, work: Work, ctx: &mut Context<Self>) {
+        let Work { call, reply, waiting } = work;
         drop(waiting);
         let scene = self.scene.clone();
         let options = self.options.clone();
-        let is_call = matches!(work, Work::Call { .. });
-        *self.count(is_call) += 1;
-        // A task of its own in both cases: it outlives this actor.
-        let task = match work {
-            // The gateway asks on threads of its own; here is only waited.
-            Work::Ask { caller, request, fallback, cancelled, reply } => actix::spawn(async move {
-                let asked =
-                    options.gateway.complete_telling(caller, *request, fallback, &cancelled, Sink::default());
-                let result = asked.await;
-                let _ = reply.send(result.map_err(Failed::from));
-            }),
-            Work::Call { call, reply } => self.options.workers.spawn(async move {
-                let _ = reply.send(carry_out(&scene, &options, *call).await);
-            }),
-        };
+        self.calling += 1;
+        // A task of its own: it outlives this actor.
+        let task = self.options.workers.spawn(async move {
+            // Whoever asked may have gone; then nobody is to be told.
+            let _ = reply.send(carry_out(&scene, &options, call).await);
+        });
         let ended = async move {
             if let Err(error) = task.await {
                 tracing::error!(%error, "a piece of a scene's work panicked");
             }
         };
-        ctx.spawn(ended.into_actor(self).map(move |(), actor, ctx| {
-            *actor.count(is_call) -= 1;
+        ctx.spawn(ended.into_actor(self).map(|(), actor, ctx| {
+            actor.calling -= 1;
             if actor.calling < actor.scene.concurrency
                 && let Some(next) = actor.waiting.pop_front()
             {
@@ -259,32 +222,24 @@ impl Actor {
             }
         }));
     }
-
-    fn count(&mut self, is_call: bool) -> &mut u32 {
-        if is_call { &mut self.calling } else { &mut self.asking }
-    }
 }
 
 impl actix::Actor for Actor {
     type Context = Context<Self>;
 }
 
-impl Handler<Sent> for Actor {
+impl Handler<Work> for Actor {
     type Result = ();
 
-    fn handle(&mut self, sent: Sent, ctx: &mut Context<Self>) {
-        let free = match &sent.work {
-            Work::Ask { .. } => self.asking < self.scene.mailbox,
-            Work::Call { .. } => self.calling < self.scene.concurrency,
-        };
-        if free {
-            self.begin(sent, ctx);
-        } else if matches!(sent.work, Work::Call { .. }) && self.waiting.len() < self.scene.mailbox as usize {
-            self.waiting.push_back(sent);
+    fn handle(&mut self, work: Work, ctx: &mut Context<Self>) {
+        if self.calling < self.scene.concurrency {
+            self.begin(work, ctx);
+        } else if self.waiting.len() < self.scene.mailbox as usize {
+            self.waiting.push_back(work);
         } else {
             self.options.outside.shed(Part::Scene);
-            drop(sent.waiting);
-            sent.work.refuse(busy(&self.scene));
+            drop(work.waiting);
+            let _ = work.reply.send(Outcome::Failed { error: busy(&self.scene) });
         }
     }
 }

@@ -326,7 +326,7 @@ impl SceneManager {
             accepted: Accepted { watch, answer: answered },
             reply: submit.reply,
         };
-        (Record::Run(envelope), place)
+        (Record::Run(envelope.into()), place)
     }
 
     /// Starts the next request, makes a summary that is due, or thinks of sleep.
@@ -357,20 +357,22 @@ impl SceneManager {
         let live = run.live.clone();
         let id = run.state.run;
         let remembered = self.remembered(&run.state);
-        let driver = Driver::new(
-            Shared::clone(&self.options.shared.load()),
-            self.session.clone(),
-            self.tenant.clone(),
-            run,
-            self.seq,
-        );
-        // A task of its own: a panic in it ends this run and nothing else.
-        let task = actix::spawn(driver.run(remembered));
-        ctx.spawn(task.into_actor(self).map(move |ended, manager, ctx| {
+        let shared = Shared::clone(&self.options.shared.load());
+        let (gateway, all) = (shared.gateway.clone(), shared.live.clone());
+        let driver = Driver::new(shared, self.session.clone(), self.tenant.clone(), run, self.seq);
+        // A task of its own: a panic in it ends this run and nothing else. It runs where models are called,
+        // and this handle on the gateway outlives it.
+        let work = async move {
+            let task = gateway.spawn(all.until_end(driver.run(remembered))).map_err(|e| e.to_string())?;
+            task.await.map_err(|e| e.to_string())
+        };
+        ctx.spawn(work.into_actor(self).map(move |ended, manager, ctx| {
             let result = match ended {
-                Ok(ended) => manager.ended(ended, received),
+                Ok(Some(ended)) => manager.ended(ended, received),
+                // So does this actor; whoever waits for the answer is told by its absence.
+                Ok(None) => return,
                 Err(error) => {
-                    tracing::error!(run = %id, %error, "the driver of a run panicked");
+                    tracing::error!(run = %id, error, "the driver of a run panicked");
                     let crashed = carry::Crashed { run: id, live, received, answer, crashes: crashes + 1 };
                     return manager.crashed(crashed, ctx);
                 }

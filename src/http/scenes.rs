@@ -61,7 +61,7 @@ impl SceneView {
                     name: tool.name.clone(),
                     description: tool.description.clone(),
                     effect: tool.effect,
-                    parameters: tool.parameters.clone(),
+                    parameters: Value::clone(&tool.parameters),
                     timeout_ms: tool.timeout_ms,
                 })
                 .collect(),

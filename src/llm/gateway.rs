@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use futures::future::join_all;
 use tokio::runtime::{Builder, Runtime};
-use tokio::task::AbortHandle;
+use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -33,7 +33,7 @@ use super::provider::{CallControl, Provider};
 use super::{Caller, Completion, Confirm, Guards, Purpose, Replied, Request, Sink, retry, tokens};
 use crate::run::Attempt;
 
-/// Threads of the runtime on which providers are called.
+/// Fewest threads of the runtime on which providers are called; it has one for each core.
 const THREADS: usize = 2;
 
 /// A handle on the gateway; clones are the same gateway. Providers run on a runtime of its own, so
@@ -197,6 +197,18 @@ impl Gateway {
             core.ask(&call, fallback).await
         };
         self.worker.run(ask).await?
+    }
+
+    /// Begins `work` on the threads where models are called, so that what it asks of them changes no
+    /// thread on its way. It must not block. It ends with the gateway's last handle.
+    ///
+    /// # Errors
+    /// Only while the gateway itself ends.
+    pub(crate) fn spawn<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Result<JoinHandle<T>, Error> {
+        self.worker.spawn(work)
     }
 
     /// Asks every configured model one small question in each way of forcing, all models at once:
@@ -418,11 +430,19 @@ impl Worker {
     fn start() -> Result<Self, Error> {
         let next = AtomicUsize::new(1);
         let runtime = Builder::new_multi_thread()
-            .worker_threads(THREADS)
+            .worker_threads(std::thread::available_parallelism().map_or(THREADS, |n| n.get().max(THREADS)))
             .thread_name_fn(move || format!("llm-{}", next.fetch_add(1, Ordering::Relaxed)))
             .enable_all()
             .build();
         runtime.map(|runtime| Self(Some(runtime))).map_err(|e| internal(&e))
+    }
+
+    fn spawn<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Result<JoinHandle<T>, Error> {
+        let Some(runtime) = &self.0 else { return Err(internal(&"the gateway has stopped")) };
+        Ok(runtime.spawn(work))
     }
 
     /// Runs `work` here; ends it when the caller no longer waits.
@@ -430,8 +450,7 @@ impl Worker {
         &self,
         work: impl Future<Output = T> + Send + 'static,
     ) -> Result<T, Error> {
-        let Some(runtime) = &self.0 else { return Err(internal(&"the gateway has stopped")) };
-        let task = runtime.spawn(work);
+        let task = self.spawn(work)?;
         let _end = AbortOnDrop(task.abort_handle());
         task.await.map_err(|e| internal(&e))
     }

@@ -34,9 +34,9 @@ pub mod tokens;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::run::{Attempt, Reply, ReplyCall, Usage};
+use crate::schema::Schema;
 
 pub use budget::Budget;
 pub use cache::{Cache, Confirm};
@@ -147,7 +147,7 @@ pub struct ToolSpec {
     /// What it does.
     pub description: String,
     /// JSON Schema of its arguments.
-    pub parameters: Value,
+    pub parameters: Schema,
     /// Whether the provider is to hold the model to the schema (`strict`).
     pub strict: bool,
 }

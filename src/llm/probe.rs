@@ -109,7 +109,8 @@ fn question() -> Request {
                 "properties": {"colour": {"type": "string", "enum": COLOURS}},
                 "required": ["colour"],
                 "additionalProperties": false,
-            }),
+            })
+            .into(),
             strict: true,
         }],
         choice: Choice::Forced(TOOL.to_owned()),

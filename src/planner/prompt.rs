@@ -248,7 +248,11 @@ fn scene_tools(scene: &Scene, step: &StepState, wanted: &Wanted) -> Vec<ToolSpec
         .map(|tool| ToolSpec {
             name: tool.name.clone(),
             description: tool.description.clone(),
-            parameters: if decided(tool) { nullable(&tool.parameters) } else { tool.parameters.clone() },
+            parameters: if decided(tool) {
+                nullable(&tool.parameters).into()
+            } else {
+                tool.parameters.clone()
+            },
             strict: false,
         })
         .collect();

@@ -1,9 +1,12 @@
 //! The functions that models are given beside a scene's own tools.
 
+use std::sync::LazyLock;
+
 use serde_json::{Value, json};
 
 use crate::llm::ToolSpec;
 use crate::scene::{Catalogue, SceneTool};
+use crate::schema::Schema;
 
 /// The forced tool of the planner.
 pub const CREATE_PLAN: &str = "CreateExecutionPlan";
@@ -21,6 +24,16 @@ pub const NOTHING: &str = "nothing";
 /// Each scene is a choice of its own: a model that is held to the schema cannot join a scene with
 /// another's tools, which small ones do, and do again however often they are told.
 pub fn create_plan(catalogue: &Catalogue) -> ToolSpec {
+    ToolSpec {
+        name: CREATE_PLAN.to_owned(),
+        description: "Says which scenes take part in answering the request, for what, and in which order."
+            .to_owned(),
+        parameters: catalogue.planned(plan_schema).clone(),
+        strict: true,
+    }
+}
+
+fn plan_schema(catalogue: &Catalogue) -> Schema {
     let mut steps: Vec<Value> = catalogue
         .iter()
         .map(|scene| {
@@ -33,31 +46,25 @@ pub fn create_plan(catalogue: &Catalogue) -> ToolSpec {
         1 => steps.remove(0),
         _ => json!({"anyOf": steps}),
     };
-    ToolSpec {
-        name: CREATE_PLAN.to_owned(),
-        description: "Says which scenes take part in answering the request, for what, and in which order."
-            .to_owned(),
-        parameters: json!({
-            "type": "object",
-            "additionalProperties": false,
-            "required": ["needs_execution", "reasoning", "steps"],
-            "properties": {
-                "needs_execution": {
-                    "type": "boolean",
-                    "description": "false, with no steps, when no scene serves the request"
-                },
-                "reasoning": {"type": "string", "description": "Why this plan, in one sentence"},
-                "steps": {
-                    "type": "array",
-                    "description": "Numbered 1, 2, 3, …; purpose: what the scene is to do, with every fact it needs; \
-                                    expected_tools: the scene's tools that will be called; depends_on_step: steps \
-                                    that must be done before: null, a number or a list of numbers",
-                    "items": step
-                }
+    Schema::from(json!({
+        "type": "object",
+        "additionalProperties": false,
+        "required": ["needs_execution", "reasoning", "steps"],
+        "properties": {
+            "needs_execution": {
+                "type": "boolean",
+                "description": "false, with no steps, when no scene serves the request"
+            },
+            "reasoning": {"type": "string", "description": "Why this plan, in one sentence"},
+            "steps": {
+                "type": "array",
+                "description": "Numbered 1, 2, 3, …; purpose: what the scene is to do, with every fact it needs; \
+                                expected_tools: the scene's tools that will be called; depends_on_step: steps \
+                                that must be done before: null, a number or a list of numbers",
+                "items": step
             }
-        }),
-        strict: true,
-    }
+        }
+    }))
 }
 
 /// A step of a scene with these tools.
@@ -84,6 +91,17 @@ fn step_of(scene: &Value, tools: &[&str]) -> Value {
 
 /// `CheckContinuation`; with `answer` where the check carries the answer.
 pub fn check_continuation(answer: bool) -> ToolSpec {
+    static BARE: LazyLock<Schema> = LazyLock::new(|| verdict_schema(false));
+    static ANSWERING: LazyLock<Schema> = LazyLock::new(|| verdict_schema(true));
+    ToolSpec {
+        name: CHECK_CONTINUATION.to_owned(),
+        description: "Says whether the request is answered by what was executed.".to_owned(),
+        parameters: if answer { ANSWERING.clone() } else { BARE.clone() },
+        strict: true,
+    }
+}
+
+fn verdict_schema(answer: bool) -> Schema {
     let mut properties = json!({
         "should_continue": {
             "type": "boolean",
@@ -114,28 +132,18 @@ pub fn check_continuation(answer: bool) -> ToolSpec {
         }
         required.insert(3, "answer");
     }
-    ToolSpec {
-        name: CHECK_CONTINUATION.to_owned(),
-        description: "Says whether the request is answered by what was executed.".to_owned(),
-        parameters: json!({
-            "type": "object",
-            "additionalProperties": false,
-            "required": required,
-            "properties": properties
-        }),
-        strict: true,
-    }
+    Schema::from(json!({
+        "type": "object",
+        "additionalProperties": false,
+        "required": required,
+        "properties": properties
+    }))
 }
 
 /// `AskUser`: what a scene's model calls where only the user can say what is missing.
 pub fn ask_user() -> ToolSpec {
-    ToolSpec {
-        name: ASK_USER.to_owned(),
-        description:
-            "Asks the user for something that a tool requires and that nobody but the user can say. \
-                      Never make such a value up: ask."
-                .to_owned(),
-        parameters: json!({
+    static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
+        Schema::from(json!({
             "type": "object",
             "additionalProperties": false,
             "required": ["question", "missing"],
@@ -149,7 +157,15 @@ pub fn ask_user() -> ToolSpec {
                 },
                 "known": {"type": "object", "description": "Arguments of that tool that are already known"}
             }
-        }),
+        }))
+    });
+    ToolSpec {
+        name: ASK_USER.to_owned(),
+        description:
+            "Asks the user for something that a tool requires and that nobody but the user can say. \
+                      Never make such a value up: ask."
+                .to_owned(),
+        parameters: SCHEMA.clone(),
         strict: false,
     }
 }
@@ -165,7 +181,7 @@ pub fn next_call(tools: &[&SceneTool]) -> ToolSpec {
     ToolSpec {
         name: NEXT_CALL.to_owned(),
         description: "Says which function is to be called next to do what the purpose says.".to_owned(),
-        parameters: json!({
+        parameters: Schema::from(json!({
             "type": "object",
             "additionalProperties": false,
             "required": ["next"],
@@ -179,7 +195,7 @@ pub fn next_call(tools: &[&SceneTool]) -> ToolSpec {
                     )
                 }
             }
-        }),
+        })),
         strict: false,
     }
 }

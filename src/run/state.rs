@@ -1,6 +1,7 @@
 //! The state of a run: everything that its events have said.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use serde::Serialize;
 
@@ -282,8 +283,9 @@ impl RunState {
     }
 
     /// The frozen settings; the defaults before the start.
-    pub fn settings(&self) -> Settings {
-        self.started.as_ref().map(|s| s.settings.clone()).unwrap_or_default()
+    pub fn settings(&self) -> &Settings {
+        static DEFAULTS: LazyLock<Settings> = LazyLock::new(Settings::default);
+        self.started.as_ref().map_or(&DEFAULTS, |s| &s.settings)
     }
 
     /// The request's words.

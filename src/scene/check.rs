@@ -218,7 +218,7 @@ fn tool(draft: ToolDraft, around: &Surroundings<'_>, report: &Report) -> Option<
     Some(SceneTool {
         name: name?.value,
         description: draft.description?.value.trim().to_owned(),
-        parameters: parameters.value,
+        parameters: parameters.value.into(),
         effect: effect?,
         repeat,
         identity: draft.identity.into_iter().map(|argument| argument.value).collect(),

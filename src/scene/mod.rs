@@ -21,6 +21,7 @@ use serde_json::Value;
 
 use crate::plan::Known;
 use crate::run::{Effect, Repeat};
+use crate::schema::Schema;
 use crate::tools::Tool;
 
 pub use builder::{SceneBuilder, ToolBuilder};
@@ -70,7 +71,7 @@ pub struct SceneTool {
     /// What it does, as models read it.
     pub description: String,
     /// JSON Schema of its arguments: an object.
-    pub parameters: Value,
+    pub parameters: Schema,
     /// Whether it changes anything.
     pub effect: Effect,
     /// How it may be repeated when its outcome is unknown.
@@ -99,6 +100,7 @@ pub struct Catalogue {
     scenes: Vec<Arc<Scene>>,
     known: Arc<OnceLock<Known>>,
     told: Arc<OnceLock<String>>,
+    planned: Arc<OnceLock<Schema>>,
 }
 
 impl Catalogue {
@@ -133,6 +135,11 @@ impl Catalogue {
     /// The whole catalogue as a planner is told it. A catalogue never changes, so `tell` is asked once.
     pub(crate) fn told(&self, tell: impl FnOnce(&Self) -> String) -> &str {
         self.told.get_or_init(|| tell(self))
+    }
+
+    /// The schema of plans over it, likewise.
+    pub(crate) fn planned(&self, make: impl FnOnce(&Self) -> Schema) -> &Schema {
+        self.planned.get_or_init(|| make(self))
     }
 
     /// SHA-256 over everything that models and tools see of it, in hex.

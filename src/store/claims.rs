@@ -111,6 +111,11 @@ impl Claims {
         Ok(())
     }
 
+    /// Whether nothing is to be written.
+    pub(super) fn is_empty(&self) -> bool {
+        self.new.is_empty()
+    }
+
     /// Writes what was taken.
     pub(super) async fn write(self, tx: &mut SqliteConnection) -> Result<(), sqlx::Error> {
         for New { tenant, key, hash, run } in self.new {
@@ -138,7 +143,7 @@ mod tests {
         if let Event::RunQueued(queued) = &mut first.body {
             queued.idempotency = Some(Idempotency { key: key.to_owned(), hash: format!("hash of {n}") });
         }
-        Record::Run(first).row().unwrap()
+        Record::Run(first.into()).row().unwrap()
     }
 
     fn codes(outcomes: &[super::super::Outcome]) -> Vec<Option<&'static str>> {
@@ -149,13 +154,7 @@ mod tests {
     async fn a_key_is_the_first_runs_and_a_second_one_is_refused_alone() {
         let tmp = tempfile::tempdir().unwrap();
         let store = open(tmp.path()).await;
-        let other = Record::Run(Envelope {
-            tenant: TenantId::new("other").unwrap(),
-            ..match Record::Run(event(5, 1)) {
-                Record::Run(envelope) => envelope,
-                Record::Session(_) => panic!("an event of a run"),
-            }
-        });
+        let other = Record::Run(Envelope { tenant: TenantId::new("other").unwrap(), ..event(5, 1) }.into());
         let mut foreign = other.row().unwrap();
         foreign.change.idempotency = named(5, "a").change.idempotency;
         let groups = [vec![named(1, "a")], vec![named(2, "a")], vec![named(3, "b")], vec![foreign]];
@@ -179,7 +178,7 @@ mod tests {
         let store = open(tmp.path()).await;
         store.write(&[vec![named(1, "a")]]).await.unwrap();
         let end = Event::RunCompleted { status: RunStatus::Completed };
-        let end = Record::Run(envelope(Some(run_id(1)), "s1", 2, end)).row().unwrap();
+        let end = Record::Run(envelope(Some(run_id(1)), "s1", 2, end).into()).row().unwrap();
         store.write(&[vec![end]]).await.unwrap();
         assert!(store.erase_session(&tenant(), &session("s1")).await.unwrap());
         assert_eq!(store.idempotent(&tenant(), "a").await.unwrap(), None);

@@ -31,8 +31,10 @@ impl Store {
         session: &SessionId,
         since: Option<Timestamp>,
     ) -> Result<bool, Error> {
-        let failed = |e| Error::database(self.path(), &format!("erase session {session}"), &e);
-        let mut connection = self.writer()?.acquire().await.map_err(failed)?;
+        let doing = format!("erase session {session}");
+        let failed = |e| Error::database(self.path(), &doing, &e);
+        let mut writing = self.writer(&doing).await?;
+        let connection = writing.connection().await.map_err(failed)?;
         sqlx::query("PRAGMA secure_delete = ON").execute(&mut *connection).await.map_err(failed)?;
         let mut tx =
             sqlx::Connection::begin_with(&mut *connection, "BEGIN IMMEDIATE").await.map_err(failed)?;

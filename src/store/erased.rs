@@ -96,9 +96,9 @@ mod tests {
                 attempts: vec![attempt("summary")],
             };
             let group = [
-                Record::Run(event(n, 1)),
-                Record::Run(envelope(Some(run_id(n)), "s1", 2, failed)),
-                Record::Run(envelope(Some(run_id(n)), "s1", 3, end)),
+                Record::Run(event(n, 1).into()),
+                Record::Run(envelope(Some(run_id(n)), "s1", 2, failed).into()),
+                Record::Run(envelope(Some(run_id(n)), "s1", 3, end).into()),
                 Record::Session(envelope(None, "s1", 1, summary)),
             ];
             store.write(&[group.map(|record| record.row().unwrap()).into()]).await.unwrap();

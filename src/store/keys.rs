@@ -88,6 +88,8 @@ impl Store {
             created: Timestamp::now(),
             revoked: None,
         };
+        let failed = |e| Error::database(self.path(), "store the key", &e);
+        let mut writing = self.writer("store the key").await?;
         sqlx::query(
             "INSERT INTO api_keys (id, tenant, user, label, hash, created) VALUES (?, ?, ?, ?, ?, ?)",
         )
@@ -97,9 +99,9 @@ impl Store {
         .bind(label)
         .bind(hash(&secret).to_vec())
         .bind(nanoseconds(key.created)?)
-        .execute(self.writer()?)
+        .execute(writing.connection().await.map_err(failed)?)
         .await
-        .map_err(|e| Error::database(self.path(), "store the key", &e))?;
+        .map_err(failed)?;
         let whole = format!("{PREFIX}{}_{secret}", key.id);
         Ok((key, Secret(SecretString::from(whole))))
     }
@@ -127,12 +129,14 @@ impl Store {
     /// # Errors
     /// `store.read_only`, and those of the database.
     pub async fn revoke_key(&self, id: &str) -> Result<bool, Error> {
+        let failed = |e| Error::database(self.path(), "revoke the key", &e);
+        let mut writing = self.writer("revoke the key").await?;
         let done = sqlx::query("UPDATE api_keys SET revoked = coalesce(revoked, ?) WHERE id = ?")
             .bind(nanoseconds(Timestamp::now())?)
             .bind(id)
-            .execute(self.writer()?)
+            .execute(writing.connection().await.map_err(failed)?)
             .await
-            .map_err(|e| Error::database(self.path(), "revoke the key", &e))?;
+            .map_err(failed)?;
         Ok(done.rows_affected() > 0)
     }
 

@@ -11,6 +11,7 @@ mod dir;
 mod erase;
 mod erased;
 mod error;
+mod heads;
 mod keyring;
 mod keys;
 mod options;
@@ -22,6 +23,7 @@ mod schema;
 pub(crate) mod tests;
 mod usage;
 mod write;
+mod writer;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -42,6 +44,7 @@ pub use read::{MAX_PAGE, Page, RunFilter, RunRow, SessionRow};
 pub(crate) use record::Row;
 pub use record::{Record, Stream};
 pub(crate) use write::Outcome;
+use writer::{Writer, Writing};
 
 /// The database's name in the data directory.
 pub const FILE: &str = "proscenium.db";
@@ -64,7 +67,7 @@ pub struct Store {
 #[derive(Debug)]
 struct Inner {
     pool: SqlitePool,
-    writer: Option<SqlitePool>,
+    writer: Option<Writer>,
     path: PathBuf,
     dir: Mutex<Option<DataDir>>,
 }
@@ -89,11 +92,11 @@ impl Store {
             .synchronous(SqliteSynchronous::Full)
             .foreign_keys(true)
             .busy_timeout(PATIENCE);
-        let writer = pool(1).connect_lazy_with(options.clone().thread_name(|_| "journal-db".to_owned()));
+        let writer = Writer::new(options.clone().thread_name(|_| "journal-db".to_owned()));
         let failed = |e| Error::database(&path, "open the database", &e);
-        let mut connection = writer.acquire().await.map_err(failed)?;
-        schema::migrate(&mut connection, &path, migrations).await?;
-        drop(connection);
+        let mut writing = writer.alone().await.map_err(failed)?;
+        schema::migrate(writing.connection().await.map_err(failed)?, &path, migrations).await?;
+        drop(writing);
         let pool = pool(READERS).connect_lazy_with(options);
         Ok(Self { inner: Arc::new(Inner { pool, writer: Some(writer), path, dir: Mutex::new(Some(dir)) }) })
     }
@@ -127,10 +130,10 @@ impl Store {
             .synchronous(SqliteSynchronous::Full)
             .foreign_keys(true)
             .busy_timeout(PATIENCE);
-        let pool = pool(1).connect_lazy_with(options);
+        let pool = pool(1).connect_lazy_with(options.clone());
         let remedy = "stop the process that works with it and try again, which brings it up to date";
         up_to_date(&path, &pool, remedy).await?;
-        let writer = Some(pool.clone());
+        let writer = Some(Writer::new(options));
         Ok(Self { inner: Arc::new(Inner { pool, writer, path, dir: Mutex::new(None) }) })
     }
 
@@ -158,8 +161,14 @@ impl Store {
         drop(self.inner.dir.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 
+    /// The connection that writes, for a change beside the journal. What was changed by it, the journal
+    /// reads anew.
+    async fn writer(&self, doing: &str) -> Result<Writing<'_>, Error> {
+        self.journal_writer()?.alone().await.map_err(|e| Error::database(self.path(), doing, &e))
+    }
+
     /// The one connection that writes the journal.
-    fn writer(&self) -> Result<&SqlitePool, Error> {
+    fn journal_writer(&self) -> Result<&Writer, Error> {
         self.inner.writer.as_ref().ok_or_else(|| {
             Error::new(
                 Code::ReadOnly,

@@ -1,5 +1,7 @@
 //! What is appended, and what it means for the lists of runs and sessions.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 
 use super::error::{Code, Error};
@@ -11,8 +13,8 @@ const REQUEST_CHARS: usize = 200;
 /// One record to append.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Record {
-    /// An event of a run; the envelope names the run.
-    Run(Envelope<Event>),
+    /// An event of a run; the envelope names the run. It is shared with whoever is told of it.
+    Run(Arc<Envelope<Event>>),
     /// An event of a session; the envelope names no run.
     Session(Envelope<SessionEvent>),
 }
@@ -69,15 +71,19 @@ impl Record {
     /// # Errors
     /// `store.bad_record` when a run's event names no run or a session's event names one.
     pub fn stream(&self) -> Result<Stream, Error> {
-        match self {
-            Record::Run(Envelope { run: Some(run), .. }) => Ok(Stream::Run(*run)),
-            Record::Session(Envelope { run: None, session, tenant, .. }) => {
+        let run = match self {
+            Record::Run(envelope) => envelope.run,
+            Record::Session(envelope) => envelope.run,
+        };
+        match (self, run) {
+            (Record::Run(_), Some(run)) => Ok(Stream::Run(run)),
+            (Record::Session(Envelope { session, tenant, .. }), None) => {
                 Ok(Stream::Session(tenant.clone(), session.clone()))
             }
-            Record::Run(_) => {
+            (Record::Run(_), None) => {
                 Err(Error::new(Code::BadRecord, "an event of a run whose envelope names no run"))
             }
-            Record::Session(_) => {
+            (Record::Session(_), Some(_)) => {
                 Err(Error::new(Code::BadRecord, "an event of a session whose envelope names a run"))
             }
         }

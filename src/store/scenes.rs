@@ -1,6 +1,6 @@
 //! The scenes' own tables.
 
-use sqlx::AssertSqlSafe;
+use sqlx::{AssertSqlSafe, Connection as _};
 
 use super::Store;
 use super::error::{Code, Error};
@@ -17,11 +17,14 @@ impl Store {
     /// # Errors
     /// `store.scene_schema` names the scene and what is wrong with its SQL; nothing of it is applied.
     pub async fn apply_scene_schema(&self, scene: &str, sql: &str) -> Result<(), Error> {
-        let failed = |e| Error::database(self.path(), &format!("make the tables of scene {scene}"), &e);
+        let doing = format!("make the tables of scene {scene}");
+        let failed = |e| Error::database(self.path(), &doing, &e);
         let wrong = |why: String| {
             Error::new(Code::SceneSchema, format!("the schema.sql of scene {scene} cannot be applied: {why}"))
         };
-        let mut tx = self.writer()?.begin_with("BEGIN IMMEDIATE").await.map_err(failed)?;
+        let mut writing = self.writer(&doing).await?;
+        let connection = writing.connection().await.map_err(failed)?;
+        let mut tx = connection.begin_with("BEGIN IMMEDIATE").await.map_err(failed)?;
         let before: Option<String> =
             sqlx::query_scalar(RESERVED).fetch_one(&mut *tx).await.map_err(failed)?;
         let version: i64 =

@@ -1,6 +1,7 @@
 use std::path::Path;
 
 use jiff::Timestamp;
+use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
 use super::*;
@@ -47,7 +48,7 @@ pub(crate) fn event(n: u128, seq: u64) -> Envelope<Event> {
 }
 
 pub(crate) fn record(n: u128, seq: u64) -> Record {
-    Record::Run(event(n, seq))
+    Record::Run(event(n, seq).into())
 }
 
 pub(crate) async fn open(path: &Path) -> Store {
@@ -84,7 +85,7 @@ async fn what_is_written_is_read_back_as_it_was() {
     let tmp = tempfile::tempdir().unwrap();
     let store = open(tmp.path()).await;
     let events: Vec<Envelope<Event>> = (1..=150).map(|seq| event(7, seq)).collect();
-    write(&store, events.iter().cloned().map(Record::Run)).await.unwrap();
+    write(&store, events.iter().cloned().map(|event| Record::Run(event.into()))).await.unwrap();
     assert_eq!(store.run_events(&tenant(), run_id(7)).await.unwrap(), events);
     let turns = envelope(None, "s1", 1, turn_ended());
     write(&store, [Record::Session(turns.clone())]).await.unwrap();
@@ -262,16 +263,23 @@ async fn one_may_look_beside_the_owner_but_not_write() {
     assert_eq!(reading.run_events(&tenant(), run_id(1)).await.unwrap().len(), 2);
 }
 
+/// Lets the writer's file have so many pages at most.
+async fn pages(store: &Store, most: u32) {
+    let mut writing = store.writer("test").await.unwrap();
+    let connection = writing.connection().await.unwrap();
+    sqlx::query(AssertSqlSafe(format!("PRAGMA max_page_count = {most}"))).execute(connection).await.unwrap();
+}
+
 #[tokio::test]
 async fn a_full_disk_is_a_clear_error_and_stores_nothing_by_halves() {
     let tmp = tempfile::tempdir().unwrap();
     let store = open(tmp.path()).await;
     write(&store, [record(1, 1)]).await.unwrap();
-    sqlx::query("PRAGMA max_page_count = 20").execute(store.writer().unwrap()).await.unwrap();
+    pages(&store, 20).await;
     let error = write(&store, (2..=2000).map(|seq| record(1, seq))).await.unwrap_err();
     assert_eq!(error.code(), "store.full", "{error}");
     assert_eq!(store.run_events(&tenant(), run_id(1)).await.unwrap().len(), 1);
-    sqlx::query("PRAGMA max_page_count = 100000").execute(store.writer().unwrap()).await.unwrap();
+    pages(&store, 100000).await;
     write(&store, [record(1, 2)]).await.unwrap();
 }
 
@@ -306,10 +314,76 @@ async fn the_records_of_one_stream_in_one_append_stand_or_fall_together() {
 }
 
 #[tokio::test]
+async fn what_is_remembered_of_a_stream_gives_way_to_what_is_there() {
+    let tmp = tempfile::tempdir().unwrap();
+    let store = open(tmp.path()).await;
+    write(&store, [record(1, 1), record(2, 1)]).await.unwrap();
+    // Somebody else was at two streams, one of which begins only now as far as is remembered.
+    for (n, seq) in [(1, 2), (3, 1)] {
+        let row = record(n, seq).row().unwrap();
+        let stream = row.stream.to_string();
+        sqlx::query("INSERT INTO journal VALUES (?, ?, 's1', 'acme', 0, 1, 1, ?)")
+            .bind(&stream)
+            .bind(seq as i64)
+            .bind(&row.body)
+            .execute(store.pool())
+            .await
+            .unwrap();
+        sqlx::query("INSERT INTO runs VALUES (?, 'acme', 's1', '', 'running', 0, 0, 1, ?) ON CONFLICT DO UPDATE SET last_seq = 2")
+            .bind(run_id(n).to_string())
+            .bind(seq as i64)
+            .execute(store.pool())
+            .await
+            .unwrap();
+    }
+    let groups: Vec<Vec<Row>> =
+        [(1, 2), (2, 2), (3, 1)].map(|(n, seq)| vec![record(n, seq).row().unwrap()]).into();
+    let outcomes = store.write(&groups).await.unwrap();
+    let codes: Vec<Option<&str>> =
+        outcomes.iter().map(|o| o.failures.first().map(|(_, error)| error.code())).collect();
+    assert_eq!(codes, [Some("store.conflict"), None, Some("store.conflict")]);
+    write(&store, [record(1, 3), record(2, 3), record(3, 2)]).await.unwrap();
+    assert_eq!(store.run_events(&tenant(), run_id(1)).await.unwrap().len(), 3);
+}
+
+#[tokio::test]
+async fn a_conversation_begins_anew_after_it_was_erased() {
+    let tmp = tempfile::tempdir().unwrap();
+    let store = open(tmp.path()).await;
+    let turns = |seq| Record::Session(envelope(None, "s1", seq, turn_ended()));
+    write(&store, [turns(1), turns(2)]).await.unwrap();
+    assert!(store.erase_session(&tenant(), &session("s1")).await.unwrap());
+    assert_eq!(write(&store, [turns(3)]).await.unwrap_err().code(), "store.conflict");
+    write(&store, [turns(1), turns(2)]).await.unwrap();
+    assert_eq!(store.session_events(&tenant(), &session("s1")).await.unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn texts_are_stored_byte_for_byte() {
+    let tmp = tempfile::tempdir().unwrap();
+    let store = open(tmp.path()).await;
+    let words = "Città \u{0}\u{1f600} \"quoted\" \\ \u{7f}\u{2028} fin";
+    let asked = |n| {
+        let mut first = event(n, 1);
+        if let Event::RunQueued(queued) = &mut first.body {
+            queued.request = format!("{words} {n}");
+        }
+        first
+    };
+    write(&store, [1, 2].map(|n| Record::Run(asked(n).into()))).await.unwrap();
+    for n in [1, 2] {
+        assert_eq!(store.run_events(&tenant(), run_id(n)).await.unwrap(), [asked(n)]);
+        let row = store.run(&tenant(), run_id(n)).await.unwrap().unwrap();
+        let line: Vec<&str> = words.split_whitespace().collect();
+        assert_eq!(row.request, format!("{} {n}", line.join(" ")));
+    }
+}
+
+#[tokio::test]
 async fn a_writer_whose_epoch_is_over_is_refused() {
     let tmp = tempfile::tempdir().unwrap();
     let store = open(tmp.path()).await;
-    let with_epoch = |seq, epoch| Record::Run(Envelope { epoch, ..event(1, seq) });
+    let with_epoch = |seq, epoch| Record::Run(Envelope { epoch, ..event(1, seq) }.into());
     write(&store, [with_epoch(1, 1), with_epoch(2, 2)]).await.unwrap();
     let error = write(&store, [with_epoch(3, 1)]).await.unwrap_err();
     assert_eq!(error.code(), "store.conflict");
@@ -322,7 +396,7 @@ async fn a_run_cannot_change_its_session_or_tenant() {
     let tmp = tempfile::tempdir().unwrap();
     let store = open(tmp.path()).await;
     write(&store, [record(1, 1)]).await.unwrap();
-    let moved = Record::Run(Envelope { session: session("s2"), ..event(1, 2) });
+    let moved = Record::Run(Envelope { session: session("s2"), ..event(1, 2) }.into());
     assert_eq!(write(&store, [moved]).await.unwrap_err().code(), "store.conflict");
 }
 
@@ -385,7 +459,7 @@ async fn lists_of_runs_follow_the_events_newest_first_page_by_page() {
     let tmp = tempfile::tempdir().unwrap();
     let store = open(tmp.path()).await;
     write(&store, (1..=5).map(|n| record(n, 1))).await.unwrap();
-    let end = |n, body| Record::Run(envelope(Some(run_id(n)), "s1", 2, body));
+    let end = |n, body| Record::Run(envelope(Some(run_id(n)), "s1", 2, body).into());
     write(
         &store,
         [
@@ -452,7 +526,7 @@ async fn an_erased_session_leaves_no_word_in_the_files() {
     if let SessionEvent::TurnEnded { turn, .. } = &mut said {
         turn.request = secret.to_owned();
     }
-    write(&store, [Record::Run(first), Record::Session(envelope(None, "s1", 1, said))]).await.unwrap();
+    write(&store, [Record::Run(first.into()), Record::Session(envelope(None, "s1", 1, said))]).await.unwrap();
     let held = || {
         [FILE, "proscenium.db-wal"].iter().any(|name| {
             let bytes = std::fs::read(tmp.path().join(name)).unwrap_or_default();
@@ -463,7 +537,7 @@ async fn an_erased_session_leaves_no_word_in_the_files() {
     let error = store.erase_session(&tenant(), &session("s1")).await.unwrap_err();
     assert_eq!(error.code(), "store.session_busy");
     let end = Event::RunCompleted { status: RunStatus::Completed };
-    write(&store, [Record::Run(envelope(Some(run_id(1)), "s1", 2, end))]).await.unwrap();
+    write(&store, [Record::Run(envelope(Some(run_id(1)), "s1", 2, end).into())]).await.unwrap();
     assert!(store.erase_session(&tenant(), &session("s1")).await.unwrap());
     assert!(!held());
     assert!(store.run_events(&tenant(), run_id(1)).await.unwrap().is_empty());

@@ -1,32 +1,39 @@
 //! Writing: one transaction for the appends of many streams, each stream checked on its own.
+//!
+//! A statement is a message to the database's thread, and its outcome one back. So a whole transaction
+//! is one text of statements, which is always the same and takes all its rows as lists; and where the
+//! streams stand is remembered rather than read ([`heads`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use sqlx::{AssertSqlSafe, Row as _, SqliteConnection};
+use serde::Serialize;
+use sqlx::types::Json;
+use sqlx::{AssertSqlSafe, SqliteConnection};
 
 use super::Store;
 use super::claims::Claims;
-use super::error::{Code, Error};
-use super::record::{Row, Stream, status_named, status_text};
-use crate::run::{RunStatus, SessionId, TenantId};
+use super::error::Error;
+use super::heads::{self, Head, advance};
+use super::record::{Row, Stream, status_text};
+use super::writer::Writing;
 
-/// Rows of one `INSERT`, largest first: few statements, since each is a message to the database's
-/// thread and back, and few different texts to prepare.
-const CHUNKS: [usize; 4] = [64, 16, 4, 1];
-
-/// Where a stream stands, and its row in the lists.
-#[derive(Debug, Clone)]
-struct Head {
-    tenant: TenantId,
-    session: SessionId,
-    last_seq: i64,
-    epoch: u32,
-    created: i64,
-    updated: i64,
-    status: RunStatus,
-    request: String,
-    turns: i64,
-}
+/// The rows of one transaction. Texts that may be long come in one piece beside the lists, which tell
+/// where each is: inside a list they would be read again for each column. (Nothing of an empty piece is
+/// NULL.)
+const ROWS: &str = "\
+    INSERT INTO journal (stream, seq, session, tenant, at, epoch, schema, body) \
+    SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, \
+    CAST(substr(?, value ->> 7, value ->> 8) AS TEXT) FROM json_each(?); \
+    INSERT INTO runs (run, tenant, session, status, created, updated, epoch, last_seq, request) \
+    SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6, value ->> 7, \
+    coalesce(CAST(substr(?, value ->> 8, value ->> 9) AS TEXT), '') FROM json_each(?) WHERE true \
+    ON CONFLICT (run) DO UPDATE SET request = excluded.request, status = excluded.status, \
+    updated = excluded.updated, epoch = excluded.epoch, last_seq = excluded.last_seq; \
+    INSERT INTO sessions (tenant, session, turns, created, updated, epoch, last_seq) \
+    SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6 \
+    FROM json_each(?) WHERE true \
+    ON CONFLICT (tenant, session) DO UPDATE SET turns = excluded.turns, \
+    updated = excluded.updated, epoch = excluded.epoch, last_seq = excluded.last_seq";
 
 impl Store {
     /// Appends `groups` in one transaction, in order. Inside a group, the rows of one stream stand or
@@ -38,47 +45,17 @@ impl Store {
     /// nothing: only reading tells).
     pub(crate) async fn write(&self, groups: &[Vec<Row>]) -> Result<Vec<Outcome>, Error> {
         let failed = |e| Error::database(self.path(), "append to the journal", &e);
-        let mut tx = self.writer()?.begin_with("BEGIN IMMEDIATE").await.map_err(failed)?;
-        let mut heads = heads(&mut tx, groups).await.map_err(failed)?;
-        let mut claims = Claims::read(&mut tx, groups).await.map_err(failed)?;
-        let mut broken: BTreeMap<&Stream, Error> = BTreeMap::new();
-        let mut accepted: Vec<&Row> = Vec::new();
-        let mut outcomes = Vec::with_capacity(groups.len());
-        for group in groups {
-            let mut failures = Vec::new();
-            let mut streams: BTreeMap<&Stream, Vec<&Row>> = BTreeMap::new();
-            for row in group {
-                streams.entry(&row.stream).or_default().push(row);
-            }
-            for (stream, rows) in streams {
-                let checked = match broken.get(stream) {
-                    Some(error) => Err(error.clone()),
-                    None => advance(heads.get(stream), &rows)
-                        .and_then(|head| claims.add(stream, &rows).map(|()| head)),
-                };
-                match checked {
-                    Ok(head) => {
-                        heads.insert(stream.clone(), head);
-                        accepted.extend(rows);
-                    }
-                    Err(error) => {
-                        broken.insert(stream, error.clone());
-                        failures.push((stream.clone(), error));
-                    }
-                }
-            }
-            outcomes.push(Outcome { failures });
+        let mut writing = self.journal_writer()?.alone().await.map_err(failed)?;
+        let mut written = write(&mut writing, groups, false).await;
+        if written.as_ref().is_err_and(was_there) {
+            // What is remembered is wrong, so somebody else has been at a stream: what is there decides.
+            writing.discard();
+            written = write(&mut writing, groups, true).await;
         }
-        if !accepted.is_empty() {
-            insert(&mut tx, &accepted).await.map_err(failed)?;
-            let touched: BTreeSet<&Stream> = accepted.iter().map(|row| &row.stream).collect();
-            let touched: Vec<(&Stream, &Head)> =
-                touched.into_iter().filter_map(|stream| Some((stream, heads.get(stream)?))).collect();
-            list(&mut tx, &touched).await.map_err(failed)?;
-            claims.write(&mut tx).await.map_err(failed)?;
+        if written.is_err() {
+            writing.discard();
         }
-        tx.commit().await.map_err(failed)?;
-        Ok(outcomes)
+        written.map_err(failed)
     }
 }
 
@@ -88,235 +65,147 @@ pub(crate) struct Outcome {
     pub(crate) failures: Vec<(Stream, Error)>,
 }
 
-/// The head after `rows`, if they fit behind `head`.
-fn advance(head: Option<&Head>, rows: &[&Row]) -> Result<Head, Error> {
-    let mut now: Option<Head> = head.cloned();
-    for row in rows {
-        now = Some(step(now, row)?);
-    }
-    now.ok_or_else(|| Error::new(Code::BadRecord, "an append without records"))
-}
-
-fn step(head: Option<Head>, row: &Row) -> Result<Head, Error> {
-    let conflict = |why: String| {
-        Error::new(Code::Conflict, format!("{}, seq {}: {why}; read the stream again", row.stream, row.seq))
-    };
-    let mut head = head.unwrap_or_else(|| Head {
-        tenant: row.tenant.clone(),
-        session: row.session.clone(),
-        last_seq: 0,
-        epoch: row.epoch,
-        created: row.at,
-        updated: row.at,
-        status: RunStatus::Queued,
-        request: String::new(),
-        turns: 0,
-    });
-    if head.tenant != row.tenant || head.session != row.session {
-        return Err(conflict("the stream belongs to another session".to_owned()));
-    }
-    if row.epoch < head.epoch {
-        return Err(conflict(format!(
-            "the writer is of epoch {}, but epoch {} has taken over",
-            row.epoch, head.epoch
-        )));
-    }
-    if row.seq != head.last_seq + 1 {
-        return Err(conflict(format!("the next number is {}", head.last_seq + 1)));
-    }
-    head.last_seq = row.seq;
-    head.epoch = row.epoch;
-    head.updated = row.at;
-    head.turns = head.turns.saturating_add(i64::from(row.change.turns));
-    if let Some(status) = row.change.status {
-        head.status = status;
-    }
-    if let Some(request) = &row.change.request {
-        head.request.clone_from(request);
-    }
-    Ok(head)
-}
-
-/// Where the streams of `groups` stand; those that do not exist yet are absent.
-async fn heads(
-    tx: &mut SqliteConnection,
+/// One try: by what is remembered of the streams, or by what is `read` of all of them.
+async fn write(
+    writing: &mut Writing<'_>,
     groups: &[Vec<Row>],
-) -> Result<BTreeMap<Stream, Head>, sqlx::Error> {
-    let mut heads = BTreeMap::new();
-    let mut runs: BTreeMap<String, &Row> = BTreeMap::new();
-    let mut sessions: BTreeMap<&Stream, &Row> = BTreeMap::new();
-    for row in groups.iter().flatten() {
-        match &row.stream {
-            Stream::Run(run) => _ = runs.insert(run.to_string(), row),
-            Stream::Session(..) => _ = sessions.insert(&row.stream, row),
-        }
+    read: bool,
+) -> Result<Vec<Outcome>, sqlx::Error> {
+    let (connection, remembered) = writing.journal().await?;
+    let (mut heads, mut unknown) = remembered.of(groups);
+    if read {
+        unknown = groups.iter().flatten().map(|row| &row.stream).collect();
     }
-    if !runs.is_empty() {
-        let ids: Vec<&str> = runs.keys().map(String::as_str).collect();
-        let rows = sqlx::query(
-            "SELECT run, tenant, session, last_seq, epoch, created, updated, status, request FROM runs \
-             WHERE run IN (SELECT value FROM json_each(?))",
-        )
-        .bind(sqlx::types::Json(ids))
-        .fetch_all(&mut *tx)
-        .await?;
-        for row in rows {
-            let Some(given) = runs.get(row.try_get::<&str, _>("run")?) else { continue };
-            let head = Head {
-                tenant: id(TenantId::new(row.try_get("tenant")?))?,
-                session: id(SessionId::new(row.try_get("session")?))?,
-                last_seq: row.try_get("last_seq")?,
-                epoch: row.try_get("epoch")?,
-                created: row.try_get("created")?,
-                updated: row.try_get("updated")?,
-                status: status_named(row.try_get("status")?)
-                    .ok_or_else(|| sqlx::Error::Decode("runs.status holds an unknown status".into()))?,
-                request: row.try_get("request")?,
-                turns: 0,
+    if !unknown.is_empty() {
+        heads.extend(heads::read(connection, unknown).await?);
+    }
+    let mut claims = Claims::read(connection, groups).await?;
+    let mut broken: BTreeMap<&Stream, Error> = BTreeMap::new();
+    let mut accepted: Vec<&Row> = Vec::new();
+    let mut outcomes = Vec::with_capacity(groups.len());
+    for group in groups {
+        let mut failures = Vec::new();
+        let mut streams: BTreeMap<&Stream, Vec<&Row>> = BTreeMap::new();
+        for row in group {
+            streams.entry(&row.stream).or_default().push(row);
+        }
+        for (stream, rows) in streams {
+            let checked = match broken.get(stream) {
+                Some(error) => Err(error.clone()),
+                None => advance(heads.get(stream), &rows)
+                    .and_then(|head| claims.add(stream, &rows).map(|()| head)),
             };
-            heads.insert(given.stream.clone(), head);
+            match checked {
+                Ok(head) => {
+                    heads.insert(stream, head);
+                    accepted.extend(rows);
+                }
+                Err(error) => {
+                    broken.insert(stream, error.clone());
+                    failures.push((stream.clone(), error));
+                }
+            }
         }
+        outcomes.push(Outcome { failures });
     }
-    if !sessions.is_empty() {
-        let ids: Vec<(&str, &str)> =
-            sessions.values().map(|row| (row.tenant.as_str(), row.session.as_str())).collect();
-        let rows = sqlx::query(
-            // CROSS: one look into the list for each that is given, never the other way round.
-            "SELECT s.tenant, s.session, last_seq, epoch, created, updated, turns FROM json_each(?) AS given \
-             CROSS JOIN sessions AS s \
-             ON s.tenant = json_extract(given.value, '$[0]') AND s.session = json_extract(given.value, '$[1]')",
-        )
-        .bind(sqlx::types::Json(ids))
-        .fetch_all(&mut *tx)
-        .await?;
-        for row in rows {
-            let tenant = id(TenantId::new(row.try_get("tenant")?))?;
-            let session = id(SessionId::new(row.try_get("session")?))?;
-            let head = Head {
-                tenant: tenant.clone(),
-                session: session.clone(),
-                last_seq: row.try_get("last_seq")?,
-                epoch: row.try_get("epoch")?,
-                created: row.try_get("created")?,
-                updated: row.try_get("updated")?,
-                status: RunStatus::Queued,
-                request: String::new(),
-                turns: row.try_get("turns")?,
-            };
-            heads.insert(Stream::Session(tenant, session), head);
-        }
+    if accepted.is_empty() {
+        return Ok(outcomes);
     }
-    Ok(heads)
+    let touched: BTreeSet<&Stream> = accepted.iter().map(|row| &row.stream).collect();
+    heads.retain(|stream, _| touched.contains(stream));
+    writing.begin();
+    commit(writing.journal().await?.0, &accepted, &heads, claims).await?;
+    writing.end();
+    let (_, remembered) = writing.journal().await?;
+    for (stream, head) in heads {
+        remembered.remember(stream, head);
+    }
+    Ok(outcomes)
 }
 
-fn id<T>(id: Result<T, crate::run::InvalidId>) -> Result<T, sqlx::Error> {
-    id.map_err(|e| sqlx::Error::Decode(Box::new(e)))
+/// Whether a row that was to be new was there already.
+fn was_there(error: &sqlx::Error) -> bool {
+    error.as_database_error().is_some_and(sqlx::error::DatabaseError::is_unique_violation)
 }
 
-async fn insert(tx: &mut SqliteConnection, rows: &[&Row]) -> Result<(), sqlx::Error> {
-    for chunk in chunks(rows) {
-        let sql = with_rows(
-            "INSERT INTO journal (stream, seq, session, tenant, at, epoch, schema, body) VALUES ",
-            "(?, ?, ?, ?, ?, ?, ?, ?)",
-            chunk.len(),
-            "",
-        );
-        // Nothing but placeholders was joined in.
-        let mut query = sqlx::query(AssertSqlSafe(sql));
-        for row in chunk {
-            query = query
-                .bind(row.stream.to_string())
-                .bind(row.seq)
-                .bind(row.session.as_str())
-                .bind(row.tenant.as_str())
-                .bind(row.at)
-                .bind(i64::from(row.epoch))
-                .bind(i64::from(row.schema))
-                .bind(row.body.as_str());
-        }
-        query.execute(&mut *tx).await?;
+/// A row of the journal: stream, number, session, tenant, time, epoch, schema; where its body is.
+type Event<'a> = (String, i64, &'a str, &'a str, i64, u32, u16, usize, usize);
+
+/// A row of the list of runs: run, tenant, session, status, when it was made and changed, epoch, last
+/// number; where its request is.
+type Run<'a> = (String, &'a str, &'a str, &'a str, i64, i64, u32, i64, usize, usize);
+
+/// A row of the list of sessions: tenant, session, turns, when it was made and changed, epoch, last number.
+type Session<'a> = (&'a str, &'a str, i64, i64, i64, u32, i64);
+
+/// Writes the rows, and brings the streams' rows in their lists up to date.
+async fn commit(
+    connection: &mut SqliteConnection,
+    rows: &[&Row],
+    heads: &BTreeMap<&Stream, Head>,
+    claims: Claims,
+) -> Result<(), sqlx::Error> {
+    let mut bodies = Texts::default();
+    let mut events: Vec<Event<'_>> = Vec::with_capacity(rows.len());
+    for row in rows {
+        let (from, length) = bodies.add(&row.body);
+        let (session, tenant) = (row.session.as_str(), row.tenant.as_str());
+        let stream = row.stream.to_string();
+        events.push((stream, row.seq, session, tenant, row.at, row.epoch, row.schema, from, length));
     }
-    Ok(())
-}
-
-/// Brings the streams' rows in their lists up to date.
-async fn list(tx: &mut SqliteConnection, touched: &[(&Stream, &Head)]) -> Result<(), sqlx::Error> {
-    let mut runs = Vec::new();
-    let mut sessions = Vec::new();
-    for (stream, head) in touched {
+    let mut requests = Texts::default();
+    let mut runs: Vec<Run<'_>> = Vec::new();
+    let mut sessions: Vec<Session<'_>> = Vec::new();
+    for (stream, head) in heads {
+        let Head { tenant, session, last_seq, epoch, created, updated, status, request, turns } = head;
+        let (tenant, session) = (tenant.as_str(), session.as_str());
         match stream {
-            Stream::Run(run) => runs.push((run, *head)),
-            Stream::Session(tenant, session) => sessions.push((tenant, session, *head)),
+            Stream::Run(run) => {
+                let (from, length) = requests.add(request);
+                let (run, status) = (run.to_string(), status_text(*status));
+                runs.push((
+                    run, tenant, session, status, *created, *updated, *epoch, *last_seq, from, length,
+                ));
+            }
+            Stream::Session(..) => {
+                sessions.push((tenant, session, *turns, *created, *updated, *epoch, *last_seq));
+            }
         }
     }
-    for chunk in chunks(&runs) {
-        let sql = with_rows(
-            "INSERT INTO runs (run, tenant, session, request, status, created, updated, epoch, last_seq) VALUES ",
-            "(?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            chunk.len(),
-            " ON CONFLICT (run) DO UPDATE SET request = excluded.request, status = excluded.status, \
-             updated = excluded.updated, epoch = excluded.epoch, last_seq = excluded.last_seq",
-        );
-        let mut query = sqlx::query(AssertSqlSafe(sql));
-        for (run, head) in chunk {
-            query = query
-                .bind(run.to_string())
-                .bind(head.tenant.as_str())
-                .bind(head.session.as_str())
-                .bind(head.request.as_str())
-                .bind(status_text(head.status))
-                .bind(head.created)
-                .bind(head.updated)
-                .bind(i64::from(head.epoch))
-                .bind(head.last_seq);
-        }
-        query.execute(&mut *tx).await?;
-    }
-    for chunk in chunks(&sessions) {
-        let sql = with_rows(
-            "INSERT INTO sessions (tenant, session, turns, created, updated, epoch, last_seq) VALUES ",
-            "(?, ?, ?, ?, ?, ?, ?)",
-            chunk.len(),
-            " ON CONFLICT (tenant, session) DO UPDATE SET turns = excluded.turns, \
-             updated = excluded.updated, epoch = excluded.epoch, last_seq = excluded.last_seq",
-        );
-        let mut query = sqlx::query(AssertSqlSafe(sql));
-        for (tenant, session, head) in chunk {
-            query = query
-                .bind(tenant.as_str())
-                .bind(session.as_str())
-                .bind(head.turns)
-                .bind(head.created)
-                .bind(head.updated)
-                .bind(i64::from(head.epoch))
-                .bind(head.last_seq);
-        }
-        query.execute(&mut *tx).await?;
+    let alone = claims.is_empty();
+    let sql =
+        if alone { format!("BEGIN IMMEDIATE; {ROWS}; COMMIT") } else { format!("BEGIN IMMEDIATE; {ROWS}") };
+    // Nothing but constants was joined.
+    sqlx::query(AssertSqlSafe(sql))
+        // Statements that are kept end their thread where one of several cannot be prepared once more.
+        .persistent(false)
+        .bind(bodies.0)
+        .bind(list(&events))
+        .bind(requests.0)
+        .bind(list(&runs))
+        .bind(list(&sessions))
+        .execute(&mut *connection)
+        .await?;
+    if !alone {
+        claims.write(connection).await?;
+        sqlx::query("COMMIT").execute(connection).await?;
     }
     Ok(())
 }
 
-/// All of `rows`, in pieces of the sizes of [`CHUNKS`].
-fn chunks<T>(rows: &[T]) -> impl Iterator<Item = &[T]> {
-    let mut rest = rows;
-    std::iter::from_fn(move || {
-        let size = CHUNKS.into_iter().find(|size| rest.len() >= *size)?;
-        let (chunk, after) = rest.split_at(size);
-        rest = after;
-        Some(chunk)
-    })
+fn list<T: Serialize>(rows: &[T]) -> Json<&[T]> {
+    Json(rows)
 }
 
-/// A statement over `count` rows, each with the placeholders of `row`.
-fn with_rows(before: &str, row: &str, count: usize, after: &str) -> String {
-    let mut sql = String::with_capacity(before.len() + count * (row.len() + 2) + after.len());
-    sql.push_str(before);
-    for i in 0..count {
-        if i > 0 {
-            sql.push_str(", ");
-        }
-        sql.push_str(row);
+/// Texts one behind the other.
+#[derive(Default)]
+struct Texts(Vec<u8>);
+
+impl Texts {
+    /// Where a text begins, as SQL counts, and how many bytes it has.
+    fn add(&mut self, text: &str) -> (usize, usize) {
+        let from = self.0.len() + 1;
+        self.0.extend_from_slice(text.as_bytes());
+        (from, text.len())
     }
-    sql.push_str(after);
-    sql
 }

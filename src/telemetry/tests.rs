@@ -61,7 +61,7 @@ impl Book {
     fn after(&mut self, micros: i64, event: Event) -> &mut Self {
         self.micros += micros;
         let envelope = self.envelope(Some(RunId(Uuid::from_u128(self.run))), event);
-        self.subscriber.observe(&Record::Run(envelope));
+        self.subscriber.observe(&Record::Run(envelope.into()));
         self
     }
 

@@ -25,7 +25,14 @@ async fn journal(engine: &Engine, tenant: &TenantId) -> Vec<Record> {
     let mut records = Vec::new();
     let runs = store.runs(tenant, &RunFilter::default(), &Page::default()).await.unwrap();
     for run in runs {
-        records.extend(store.run_events(tenant, run.run).await.unwrap().into_iter().map(Record::Run));
+        records.extend(
+            store
+                .run_events(tenant, run.run)
+                .await
+                .unwrap()
+                .into_iter()
+                .map(|event| Record::Run(event.into())),
+        );
     }
     for session in store.sessions(tenant, &Page::default()).await.unwrap() {
         let events = store.session_events(tenant, &session.session).await.unwrap();

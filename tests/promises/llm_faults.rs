@@ -38,7 +38,7 @@ fn question() -> Request {
         tools: vec![ToolSpec {
             name: TOOL.into(),
             description: "Makes a plan.".into(),
-            parameters: json!({"type": "object"}),
+            parameters: json!({"type": "object"}).into(),
             strict: true,
         }],
         choice: Choice::Forced(TOOL.into()),

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::store::{Code, Error, Stream};
-use crate::telemetry::Outside;
+use super::inbox::{Inbox, Item, Next, Refused};
+use crate::store::{Code, Error, Options, Stream};
+use crate::telemetry::{Outside, Part};
 
 /// Most failed streams whose reason is kept. A forgotten one is still refused by the store, since its
 /// next number does not fit, only with another reason.
@@ -16,6 +17,7 @@ const MAX_STUCK: usize = 4096;
 
 pub(super) struct Shared {
     room: Arc<Semaphore>,
+    inbox: Inbox,
     /// Whether somebody is shown what was written.
     pub(super) watched: bool,
     pub(super) outside: Outside,
@@ -56,10 +58,12 @@ pub(super) fn stopped() -> Error {
 }
 
 impl Shared {
-    pub(super) fn new(max_pending: usize, watched: bool, outside: Outside) -> Self {
-        let max_pending = max_pending.min(Semaphore::MAX_PERMITS).min(u32::MAX as usize);
+    /// With room for `spare` items beside the appends.
+    pub(super) fn new(options: &Options, spare: usize, watched: bool, outside: Outside) -> Self {
+        let max_pending = options.max_pending.max(1).min(Semaphore::MAX_PERMITS).min(u32::MAX as usize);
         Self {
             room: Arc::new(Semaphore::new(max_pending)),
+            inbox: Inbox::new(max_pending.saturating_add(spare), options.max_batch.max(1)),
             watched,
             outside,
             max_pending,
@@ -72,20 +76,48 @@ impl Shared {
         }
     }
 
-    /// Waits for room for `events`; an append larger than the whole queue takes all of it.
+    /// Waits for room for `events`, not at all where there is some; an append larger than the whole
+    /// queue takes all of it.
     pub(super) async fn room(&self, events: usize) -> Result<OwnedSemaphorePermit, Error> {
         let events = u32::try_from(events.min(self.max_pending)).unwrap_or(u32::MAX);
-        Arc::clone(&self.room).acquire_many_owned(events).await.map_err(|_| stopped())
+        // Whoever waits is before whoever comes: while somebody does, nothing is free here.
+        match Arc::clone(&self.room).try_acquire_many_owned(events) {
+            Ok(permit) => Ok(permit),
+            Err(_) => Arc::clone(&self.room).acquire_many_owned(events).await.map_err(|_| stopped()),
+        }
+    }
+
+    /// Puts an item into the actor's queue; says whether the actor has to be woken.
+    pub(super) fn put(&self, item: Item) -> Result<bool, Error> {
+        self.inbox.put(item, || self.is_roomy()).map_err(|refused| match refused {
+            Refused::Closed => stopped(),
+            Refused::Full => {
+                self.outside.shed(Part::Journal);
+                let message = "too much waits for the journal: the disk does not keep up; try again later";
+                Error::new(Code::Busy, message)
+            }
+        })
+    }
+
+    /// What the actor is to do now.
+    pub(super) fn next(&self, hurry: bool) -> Next {
+        self.inbox.next(hurry, || self.is_roomy())
     }
 
     /// Whether at least half of the queue is free.
-    pub(super) fn is_roomy(&self) -> bool {
+    fn is_roomy(&self) -> bool {
         self.room.available_permits() * 2 > self.max_pending
     }
 
     /// From now on there is room for nothing.
     pub(super) fn close(&self) {
         self.room.close();
+    }
+
+    /// From now on nobody looks at what waits.
+    pub(super) fn end(&self) {
+        self.close();
+        self.inbox.close();
     }
 
     /// Why the stream refuses appends, if it does.

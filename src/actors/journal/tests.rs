@@ -207,7 +207,7 @@ fn an_append_may_carry_the_end_of_a_run_and_its_turn_together() {
         let records = vec![
             record(1, 1),
             Record::Session(envelope(None, "s1", 1, SessionEvent::SessionStarted {})),
-            Record::Run(envelope(Some(run_id(1)), "s1", 2, end)),
+            Record::Run(envelope(Some(run_id(1)), "s1", 2, end).into()),
         ];
         journal.append(records, true).await.unwrap();
         assert_eq!(store.run_events(&tenant(), run_id(1)).await.unwrap().len(), 2);
@@ -220,7 +220,7 @@ fn an_append_may_carry_the_end_of_a_run_and_its_turn_together() {
 fn a_record_that_names_no_stream_is_refused_before_it_is_queued() {
     system(async |tmp| {
         let (_, journal) = start(tmp.path(), &Options::default()).await;
-        let lost = Record::Run(Envelope { run: None, ..event(1, 1) });
+        let lost = Record::Run(Envelope { run: None, ..event(1, 1) }.into());
         assert_eq!(journal.append(vec![lost], false).await.unwrap_err().code(), "store.bad_record");
         assert_eq!(journal.stats().pending, 0);
     });

@@ -111,7 +111,7 @@ async fn put_aside(journal: &journal::Handle, last: Last<'_>, why: Fault) -> Res
         schema: SCHEMA,
         body: Event::RunFailed { error },
     };
-    journal.append(vec![Record::Run(envelope)], true).await
+    journal.append(vec![Record::Run(envelope.into())], true).await
 }
 
 impl SceneManager {

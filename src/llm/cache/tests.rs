@@ -132,7 +132,7 @@ fn every_part_of_a_question_and_its_tenant_and_model_are_in_the_key() {
     let tool = |parameters: serde_json::Value| crate::llm::ToolSpec {
         name: "t".into(),
         description: String::new(),
-        parameters,
+        parameters: parameters.into(),
         strict: false,
     };
     changed(&|r| r.tools.push(tool(serde_json::json!({}))));

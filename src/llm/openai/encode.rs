@@ -214,7 +214,7 @@ mod tests {
         ToolSpec {
             name: name.into(),
             description: "does it".into(),
-            parameters: json!({"type": "object"}),
+            parameters: json!({"type": "object"}).into(),
             strict: true,
         }
     }

@@ -13,7 +13,8 @@ fn make_request() -> ToolSpec {
         description: "Submit a vacation request.".into(),
         parameters: json!({"type": "object", "required": ["from", "to"], "properties": {
             "from": {"type": "string", "format": "date", "description": "First day"},
-            "to": {"type": "string", "format": "date", "description": "Last day"}}}),
+            "to": {"type": "string", "format": "date", "description": "Last day"}}})
+        .into(),
         strict: false,
     }
 }
@@ -22,7 +23,7 @@ fn ask_user() -> ToolSpec {
     ToolSpec {
         name: "AskUser".into(),
         description: String::new(),
-        parameters: json!({"type": "object"}),
+        parameters: json!({"type": "object"}).into(),
         strict: false,
     }
 }
@@ -110,7 +111,7 @@ fn failures_blocks_and_questions_are_told_and_the_question_comes_last() {
     let tool = ToolSpec {
         name: "CheckContinuation".into(),
         description: String::new(),
-        parameters: json!({"properties": {"answer": {}}}),
+        parameters: json!({"properties": {"answer": {}}}).into(),
         strict: true,
     };
     let reply = send(
@@ -148,7 +149,7 @@ fn a_re_plan_numbers_on_and_does_not_repeat_a_write() {
     let tool = ToolSpec {
         name: "CreateExecutionPlan".into(),
         description: String::new(),
-        parameters: json!({}),
+        parameters: json!({}).into(),
         strict: true,
     };
     let reply = send(Purpose::Plan, vec![user], vec![tool], Choice::Forced("CreateExecutionPlan".into()));

@@ -15,7 +15,7 @@ fn tool() -> ToolSpec {
         description: "Does it".into(),
         parameters: serde_json::json!({"type": "object", "required": ["when"], "properties": {
             "when": {"type": "string", "format": "date"}, "who": {"type": "string"}, "n": {"type": "integer"}, "x": 3,
-            "kind": {"enum": ["a", 1, null]}, "deep": {"type": "object", "properties": {"deep": {"type": "object", "properties": {"t": {"type": "array"}}}}}}}),
+            "kind": {"enum": ["a", 1, null]}, "deep": {"type": "object", "properties": {"deep": {"type": "object", "properties": {"t": {"type": "array"}}}}}}}).into(),
         strict: false,
     }
 }

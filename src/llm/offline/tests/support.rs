@@ -160,7 +160,7 @@ impl World {
             .map(|t| ToolSpec {
                 name: t["name"].as_str().unwrap().into(),
                 description: t["description"].as_str().unwrap().into(),
-                parameters: t["parameters"].clone(),
+                parameters: t["parameters"].clone().into(),
                 strict: false,
             })
             .collect();
@@ -299,7 +299,7 @@ impl World {
 }
 
 fn spec(name: &str, parameters: Value) -> ToolSpec {
-    ToolSpec { name: name.into(), description: String::new(), parameters, strict: true }
+    ToolSpec { name: name.into(), description: String::new(), parameters: parameters.into(), strict: true }
 }
 
 pub(super) fn send(

@@ -1,0 +1,90 @@
+//! JSON Schemas that are written again and again: in each prompt, in its hash, and to a provider.
+
+use std::sync::{Arc, OnceLock};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
+
+/// The JSON Schema of a function's arguments. It is read as the value that it is; clones share it, and
+/// its text is made once.
+#[derive(Clone)]
+pub struct Schema(Arc<Inner>);
+
+struct Inner {
+    value: Value,
+    /// `None` inside: it cannot be written, which no value is known for.
+    text: OnceLock<Option<Box<RawValue>>>,
+}
+
+impl Schema {
+    /// How many bytes of JSON it has.
+    pub fn length(&self) -> usize {
+        self.text().map_or(0, |text| text.get().len())
+    }
+
+    fn text(&self) -> Option<&RawValue> {
+        self.0.text.get_or_init(|| to_raw_value(&self.0.value).ok()).as_deref()
+    }
+}
+
+impl From<Value> for Schema {
+    fn from(value: Value) -> Self {
+        Self(Arc::new(Inner { value, text: OnceLock::new() }))
+    }
+}
+
+impl std::ops::Deref for Schema {
+    type Target = Value;
+
+    fn deref(&self) -> &Value {
+        &self.0.value
+    }
+}
+
+impl PartialEq for Schema {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.0.value == other.0.value
+    }
+}
+
+impl std::fmt::Debug for Schema {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.value.fmt(f)
+    }
+}
+
+impl Serialize for Schema {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.text() {
+            Some(text) => text.serialize(serializer),
+            None => self.0.value.serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Schema {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Value::deserialize(deserializer).map(Self::from)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn it_is_written_as_its_value_is() {
+        let value =
+            json!({"type": "object", "properties": {"città": {"type": ["string", "null"], "x": 1.5}}});
+        let schema = Schema::from(value.clone());
+        let text = serde_json::to_string(&value).unwrap();
+        assert_eq!(serde_json::to_string(&schema).unwrap(), text);
+        assert_eq!(schema.length(), text.len());
+        assert_eq!(serde_json::to_value(&schema).unwrap(), value);
+        assert_eq!(serde_json::from_str::<Schema>(&text).unwrap(), schema);
+        assert_eq!(schema.get("type"), Some(&json!("object")));
+    }
+}
