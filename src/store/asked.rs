@@ -104,7 +104,11 @@ mod tests {
         let first = Envelope { run: Some(id), at: at(millis), ..first };
         let end = Event::RunCompleted { status: RunStatus::Completed };
         let end = ended.map(|millis| Envelope { at: at(millis), ..envelope(Some(id), "s1", 2, end) });
-        [Some(first), end].into_iter().flatten().map(|event| Record::Run(event.into()).row().unwrap()).collect()
+        [Some(first), end]
+            .into_iter()
+            .flatten()
+            .map(|event| Record::Run(event.into()).row().unwrap())
+            .collect()
     }
 
     async fn found(store: &Store, created: i64, ended: i64, limit: u32) -> Vec<(String, bool)> {
