@@ -12,7 +12,7 @@ use super::app::App;
 use super::messages::{self, Role, Said};
 use super::problem::{Problem, status_of};
 use super::sse;
-use super::v1::{Delivery, Key};
+use super::v1::Delivery;
 use super::who::Who;
 use crate::Submitted;
 use crate::llm::cache::Mode;
@@ -196,16 +196,15 @@ impl Accepted {
 }
 
 /// Has a request accepted. What was accepted goes on whether or not anybody waits for its answer; with a
-/// `key`, a further try finds it.
+/// `delivery`, a further try finds it.
 pub(crate) async fn accept(
     app: &web::Data<App>,
     request: ChatRequest,
-    key: Option<Key>,
+    delivery: Option<Delivery>,
 ) -> Result<Accepted, Problem> {
     let permit = app.admit()?;
     // A task of its own: a client that goes away while its request is being accepted has this function
     // dropped, and nobody would know of the run.
-    let delivery = key.map(|key| app.tries.begin(key));
     let task = actix_web::rt::spawn(submit(app.clone(), request, delivery, permit));
     task.await.unwrap_or_else(|_| {
         let detail = "the request could not be taken: the server failed; its log tells why";

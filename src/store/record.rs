@@ -12,6 +12,7 @@ const REQUEST_CHARS: usize = 200;
 
 /// One record to append.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "a conversation's own events are few, and soon written")]
 pub enum Record {
     /// An event of a run; the envelope names the run. It is shared with whoever is told of it.
     Run(Arc<Envelope<Event>>),

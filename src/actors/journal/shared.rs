@@ -60,7 +60,7 @@ pub(super) fn stopped() -> Error {
 impl Shared {
     /// With room for `spare` items beside the appends.
     pub(super) fn new(options: &Options, spare: usize, watched: bool, outside: Outside) -> Self {
-        let max_pending = options.max_pending.max(1).min(Semaphore::MAX_PERMITS).min(u32::MAX as usize);
+        let max_pending = options.max_pending.clamp(1, Semaphore::MAX_PERMITS.min(u32::MAX as usize));
         Self {
             room: Arc::new(Semaphore::new(max_pending)),
             inbox: Inbox::new(max_pending.saturating_add(spare), options.max_batch.max(1)),

@@ -18,7 +18,7 @@ use super::{body, chat};
 use crate::llm::cache::Mode;
 use completion::Completion;
 pub(crate) use error::{Error, ErrorBody};
-pub(crate) use key::Key;
+use key::Key;
 use request::CompletionRequest;
 pub(crate) use retry::{Delivery, Tries};
 
@@ -63,10 +63,12 @@ pub(crate) async fn completions(
     let mut accepted = match joined {
         Some((run, delivery)) => chat::join(&app, &tenant, run, delivery).await?,
         None => {
+            // Before anything else: a further try may be right behind.
+            let delivery = key.clone().map(|key| app.tries.begin(key));
             let talk = body.talk(app.options.max_messages)?;
             let asked = talk.into_request(who, session, idempotency, false);
             let asked = crate::ChatRequest { cache, asked: key.as_ref().map(Key::mark), ..asked };
-            chat::accept(&app, asked, key.clone()).await.inspect_err(|problem| {
+            chat::accept(&app, asked, delivery).await.inspect_err(|problem| {
                 if let (Some(key), None, Some(seconds)) = (key, problem.run_id, problem.retry_after) {
                     app.tries.refused(key, seconds);
                 }

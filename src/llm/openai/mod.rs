@@ -192,13 +192,11 @@ impl OpenAi {
                         self.streams.was_empty(wish, request);
                     }
                 }
-                Ok(read) if form.is_streamed() => {
-                    if self.streams.worked(request, read.usage.is_some()) {
-                        tracing::warn!(
-                            "model {name:?} does not say how many tokens a streamed reply has: each is charged as \
-                             the most that it can cost; `stream = false` asks for whole replies"
-                        );
-                    }
+                Ok(read) if form.is_streamed() && self.streams.worked(request, read.usage.is_some()) => {
+                    tracing::warn!(
+                        "model {name:?} does not say how many tokens a streamed reply has: each is charged as the \
+                         most that it can cost; `stream = false` asks for whole replies"
+                    );
                 }
                 _ => {}
             }

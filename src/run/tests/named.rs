@@ -193,7 +193,7 @@ fn a_step_that_ends_without_a_word_or_a_result_has_failed() {
 }
 
 #[test]
-fn a_question_that_ends_every_process_counts_as_failed_in_the_end() {
+fn a_run_that_ends_every_process_is_put_aside() {
     let mut run = Script::new(Settings { fallback_enabled: false, ..Settings::default() });
     for epoch in 1..6 {
         if !run.state.status.is_terminal() {
@@ -202,5 +202,24 @@ fn a_question_that_ends_every_process_counts_as_failed_in_the_end() {
         }
     }
     assert_eq!(run.state.status, RunStatus::Failed);
-    assert_eq!(run.state.asks.len(), 4);
+    assert_eq!(run.state.error.as_ref().unwrap().code, "run.poisonous");
+    assert_eq!((run.state.epoch, run.state.asks.len()), (3, 3));
+}
+
+#[test]
+fn a_question_that_ends_every_process_counts_as_failed_in_the_end() {
+    let mut run = script();
+    run.plan(Maker::Deterministic, &[("A", &[]), ("B", &[])]);
+    for epoch in 1..=4 {
+        // Something comes of the run each time, but never of this question.
+        run.calls(2, &[LOOK]);
+        run.tell(Event::RunResumed { epoch });
+        run.settle();
+        let number = *run.state.calls.keys().next_back().unwrap();
+        run.done(number, json!("sunny"));
+    }
+    let step = &run.state.steps[&1];
+    assert_eq!(step.status, StepStatus::Failed);
+    assert_eq!(step.error.as_ref().unwrap().code, "llm.interrupted");
+    assert_eq!(run.state.status, RunStatus::Running);
 }
