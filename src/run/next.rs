@@ -24,11 +24,7 @@ impl RunState {
             return stop;
         }
         if self.stalls >= POISON_TRIES {
-            let message = format!(
-                "whoever carried this run out ended {POISON_TRIES} times in a row before anything came of it: it was \
-                 put aside; its events tell what was done before"
-            );
-            return vec![record(Event::RunFailed { error: Fault::new("run.poisonous", message) })];
+            return vec![record(self.put_aside())];
         }
         if self.started.is_none() {
             return vec![Action::Start];
@@ -83,6 +79,21 @@ impl RunState {
             }
         };
         Some(vec![record(end)])
+    }
+
+    /// The end of a run that ends whoever carries it out. What was done before is told, above all a write.
+    fn put_aside(&self) -> Event {
+        let why = format!(
+            "whoever carried this run out ended {POISON_TRIES} times in a row before anything came of it: it was put \
+             aside; its events tell what was done before"
+        );
+        if self.answer.is_some() {
+            self.ending()
+        } else if self.something_done() {
+            Event::Answered { text: format!("{}\n{why}", self.plain_answer()), degraded: true }
+        } else {
+            Event::RunFailed { error: Fault::new("run.poisonous", why) }
+        }
     }
 
     fn question(&self, due: Due, subject: Subject) -> Vec<Action> {
@@ -381,6 +392,7 @@ impl RunState {
             || self.steps.values().any(|s| s.version == last && self.is_unserved(s))
             || self.closing
             || self.cancel.is_some()
+            || (self.stalls >= POISON_TRIES && self.answer.as_ref().is_some_and(|a| a.degraded))
             || verdict.is_some_and(|v| v.should_continue)
         {
             RunStatus::Partial

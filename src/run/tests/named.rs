@@ -208,11 +208,11 @@ fn a_run_that_ends_every_process_is_put_aside() {
 
 #[test]
 fn a_question_that_ends_every_process_counts_as_failed_in_the_end() {
-    let mut run = script();
+    let mut run = Script::new(Settings { fallback_enabled: false, ..Settings::default() });
     run.plan(Maker::Deterministic, &[("A", &[]), ("B", &[])]);
     for epoch in 1..=4 {
         // Something comes of the run each time, but never of this question.
-        run.calls(2, &[LOOK]);
+        run.calls(2, &[("look", Effect::Read, Repeat::Never, epoch)]);
         run.tell(Event::RunResumed { epoch });
         run.settle();
         let number = *run.state.calls.keys().next_back().unwrap();
