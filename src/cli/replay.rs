@@ -109,7 +109,7 @@ fn told(out: &mut impl Write, replayed: &Replayed, diff: bool) -> io::Result<()>
     if worded > 0 {
         writeln!(
             out,
-            "{worded} of {} worded otherwise today; the replies to them are taken as they were",
+            "worded otherwise today: {worded} of {}; the replies are taken as they were",
             count(held.questions, "question"),
         )?;
     }
