@@ -20,6 +20,7 @@ mod nearest;
 pub mod plan;
 pub mod planner;
 pub mod public;
+pub mod replay;
 pub mod run;
 pub mod scene;
 mod schema;

@@ -48,6 +48,8 @@ pub enum Command {
     Check(Check),
     /// Shows what was run
     Runs(Runs),
+    /// Replays a stored run offline and tells whether today's code decides the same
+    Replay(Replay),
     /// Makes, lists and revokes the keys that a server asks for
     Keys(Keys),
 }
@@ -124,6 +126,23 @@ pub enum RunsCommand {
         #[arg(long)]
         mermaid: bool,
     },
+}
+
+/// `replay`
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Exit status: 0 decided the same, 1 not, 2 bad usage.")]
+pub struct Replay {
+    /// The run's id, or a .jsonl file that --export wrote
+    pub run: super::replay::Recorded,
+    /// Show each difference, and the questions that are worded otherwise
+    #[arg(long)]
+    pub diff: bool,
+    /// Print what came of it as JSON and nothing else
+    #[arg(long)]
+    pub json: bool,
+    /// Print the run's events instead, one a line, as JSON: all that was said and found
+    #[arg(long, conflicts_with_all = ["diff", "json"])]
+    pub export: bool,
 }
 
 /// `keys`
@@ -229,6 +248,9 @@ mod tests {
             &["proscenium", "chat", "hi", "--session", "no spaces allowed"],
             &["proscenium", "runs", "show", "not-an-id"],
             &["proscenium", "runs", "list", "--limit", "0"],
+            &["proscenium", "replay"],
+            &["proscenium", "replay", "not-an-id"],
+            &["proscenium", "replay", "run.jsonl", "--export", "--diff"],
             &["proscenium", "serve", "--addr"],
             &["proscenium", "keys"],
             &["proscenium", "keys", "create"],

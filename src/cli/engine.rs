@@ -41,6 +41,15 @@ pub fn failed(error: StartError) -> Failure {
     }
 }
 
+/// The scenes there are now, with nothing started.
+pub fn catalogue(loaded: &Loaded) -> Result<scene::Catalogue, Failure> {
+    let found = builder(loaded).load_scenes();
+    if found.failed() {
+        return Err(failed(StartError::Scenes(found.faults)));
+    }
+    Ok(scene::Catalogue::new(found.scenes))
+}
+
 /// Looks at the scenes, and with `live` asks the models.
 pub async fn inspect(loaded: &Loaded, live: bool) -> (Found, Vec<Finding>) {
     let scenes = builder(loaded).load_scenes();

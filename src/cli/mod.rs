@@ -3,6 +3,7 @@
 
 mod args;
 mod assistant;
+mod changes;
 mod chat;
 mod check;
 mod engine;
@@ -14,6 +15,7 @@ mod past;
 mod progress;
 #[cfg(test)]
 mod recorded;
+mod replay;
 mod serve;
 mod show;
 mod signals;
@@ -85,6 +87,7 @@ async fn run<W: Write, E: Write>(
         Command::Serve(_) => serve::serve(cli, loaded, out, errors).await,
         Command::Plan(plan) => self::plan(plan, loaded, out).await,
         Command::Runs(runs) => self::runs(runs, loaded, out).await,
+        Command::Replay(replay) => self::replay::run(replay, &loaded, out).await,
         Command::Keys(keys) => self::keys::run(keys.what, &loaded, out).await,
         // Answered above.
         Command::Check(_) => Ok(Exit::Completed),

@@ -50,10 +50,19 @@ impl Past {
     pub async fn run(&self, run: RunId) -> Result<(Vec<Envelope<Event>>, RunState), Failure> {
         let (journal, state) = self.state(run).await?;
         if journal.is_empty() {
-            return Err(Failure::new("run.unknown", format!("there is no run {run}"))
-                .help("`proscenium runs list` shows the runs there are"));
+            return Err(unknown(run));
         }
         Ok((journal, state))
+    }
+
+    /// The journal of a run, in order and not empty, whatever today's rules say to it.
+    pub async fn journal(&self, run: RunId) -> Result<Vec<Envelope<Event>>, Failure> {
+        let journal = self
+            .store
+            .run_events(&self.tenant, run)
+            .await
+            .map_err(|error| Failure::new(error.code(), error.to_string()))?;
+        if journal.is_empty() { Err(unknown(run)) } else { Ok(journal) }
     }
 
     async fn state(&self, run: RunId) -> Result<(Vec<Envelope<Event>>, RunState), Failure> {
@@ -66,4 +75,9 @@ impl Past {
             proscenium::fold(run, &journal).map_err(|fault| Failure::new(&fault.code, fault.message))?;
         Ok((journal, state))
     }
+}
+
+fn unknown(run: RunId) -> Failure {
+    Failure::new("run.unknown", format!("there is no run {run}"))
+        .help("`proscenium runs list` shows the runs there are")
 }

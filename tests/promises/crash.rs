@@ -9,7 +9,10 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use proscenium::run::{Effect, Envelope, Event, Outcome, RunState, TenantId};
+use proscenium::scene::{Catalogue, load_dir};
 use proscenium::store::{Page, RunFilter, Store};
+use proscenium::tools::NativeTools;
+use proscenium::tools::guard::NetworkPolicy;
 use rand::Rng;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -17,7 +20,7 @@ use serde_json::{Value, json};
 
 use super::process::{Desk, Held};
 use super::support::{
-    Backend, Reached, Reply, Scripted, ScriptedLlm, forced_tool, section, tool_names, tool_results,
+    Backend, Reached, Reply, Scripted, ScriptedLlm, forced_tool, journal, section, tool_names, tool_results,
 };
 
 /// Times that a server is killed at each boundary, unless `SOAK` says otherwise.
@@ -220,6 +223,9 @@ impl Hall {
         let metrics = server.get(&self.client, "/metrics").await.body;
         server.end();
         reached.extend(self.ledger.backend.taken());
+        let policy = NetworkPolicy { allow_private: true, allow_hosts: Vec::new() };
+        let scenes = load_dir(&self.desk.path().join("scenes"), &NativeTools::new(), &policy);
+        let catalogue = Catalogue::new(scenes.scenes);
         let tenant = TenantId::new("local").unwrap();
         let store = Store::open_reading(&self.desk.data()).await.unwrap();
         let mut spent = 0;
@@ -233,6 +239,7 @@ impl Hall {
             for row in &rows {
                 let events = store.run_events(&tenant, row.run).await.unwrap();
                 spent += judge(&events, &reached);
+                journal::is_replayed(row.run, &events, &catalogue);
                 runs += 1;
             }
         }

@@ -24,6 +24,8 @@ mod python;
 mod readme;
 mod real_replies;
 mod reload;
+mod replay_cli;
+mod replays;
 mod scenarios;
 mod scene_faults;
 mod sent_again;

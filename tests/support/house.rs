@@ -181,6 +181,7 @@ impl House {
         let state = self.engine.run(&self.tenant, answer.run_id).await.unwrap();
         let told = Told { answer, state, events };
         journal::is_kept(&told);
+        journal::is_replayed(told.answer.run_id, &told.events, &self.engine.catalogue());
         told
     }
 

@@ -6,6 +6,8 @@ use proscenium::run::{Attempt, CallStatus, Event, Outcome, RequestedCall, RunSta
 use serde_json::{Value, json};
 
 use super::house::Told;
+use proscenium::run::{Envelope, RunId};
+use proscenium::scene::Catalogue;
 
 /// The fold of the stored events is what the document says, and no forced question was put again
 /// once it was answered.
@@ -42,6 +44,17 @@ fn the_fold_is_the_document(told: &Told) {
     let written = (answer.usage.llm_calls, answer.usage.input_tokens, answer.usage.output_tokens);
     assert_eq!(written, (usage.calls, usage.input_tokens, usage.output_tokens));
     assert_eq!(answer.usage.cost_usd, usage.cost_nano_usd as f64 / 1e9);
+}
+
+/// Whoever replays the run decides as it was decided, in the same words.
+pub fn is_replayed(run: RunId, events: &[Envelope<Event>], catalogue: &Catalogue) {
+    let replayed = proscenium::replay::replay(run, events, catalogue);
+    assert!(
+        replayed.same && replayed.wordings.is_empty(),
+        "{:#?}\n{:#?}",
+        replayed.differences,
+        replayed.wordings
+    );
 }
 
 /// The sum of what each question of the run cost, by its events.

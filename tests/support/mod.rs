@@ -25,6 +25,7 @@ pub mod mind;
 pub mod planner_engine;
 pub mod prometheus;
 pub mod promql;
+pub mod recordings;
 mod request;
 pub mod scenario;
 mod scripted;
@@ -32,6 +33,7 @@ pub mod served;
 mod server;
 pub mod shelf;
 pub mod wire;
+pub mod workshop;
 
 use async_trait::async_trait;
 use proscenium::llm::{CallControl, Completion, Error, Kind, Provider, Request};

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::Barrier;
 
-use super::{Scripted, ScriptedLlm, forced_tool, section};
+use super::{Scripted, ScriptedLlm, forced_tool, journal, section};
 
 /// The words of the check's answer, where a play does not say otherwise.
 pub const FROM_CHECK: &str = "All of it is done, says the check.";
@@ -292,6 +292,7 @@ impl Town {
         let tenant = request.tenant.clone();
         let answer = self.engine.chat(request).await.unwrap();
         let stored = self.engine.store().run_events(&tenant, answer.run_id).await.unwrap();
+        journal::is_replayed(answer.run_id, &stored, &self.engine.catalogue());
         Told { answer, events: stored.into_iter().map(|event| event.body).collect() }
     }
 }

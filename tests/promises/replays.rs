@@ -1,0 +1,312 @@
+//! Recorded runs are decided by today's code as they were decided: a change of behaviour, or of the words
+//! of a question, is seen here.
+//!
+//! Where a change is meant, write the recordings anew and look at what changed in them:
+//! `REPLAYS=write cargo test --test promises recorded_runs`
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use proscenium::plan::StepStatus;
+use proscenium::replay::{Kind, Replayed, read, replay, write};
+use proscenium::run::{Envelope, Event, Outcome, RunStatus, SCHEMA, Settings, Subject};
+use proscenium::scene::Catalogue;
+
+use crate::support::recordings::{self as support, Events, KINDS, Scenes, catalogues, normalised, record};
+
+fn file(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/replays").join(format!("{name}.jsonl"))
+}
+
+fn recorded(name: &str) -> Events {
+    read(&std::fs::read_to_string(file(name)).unwrap()).unwrap()
+}
+
+fn replayed(events: &[Envelope<Event>], catalogue: &Catalogue) -> Replayed {
+    replay(events[0].run.unwrap(), events, catalogue)
+}
+
+/// What differs, in short.
+fn told(replayed: &Replayed) -> String {
+    let places = replayed.differences.iter().map(|difference| {
+        format!("event {} {} [{:?}]: {}\n", difference.seq, difference.event, difference.kind, difference.why)
+    });
+    let worded = replayed.wordings.iter().map(|wording| {
+        format!("event {} model_asked: {:?} is worded otherwise\n", wording.seq, wording.subject)
+    });
+    places.chain(worded).collect()
+}
+
+async fn today(scenes: Scenes) -> Arc<Catalogue> {
+    let [shipped, workshop] = catalogues().await;
+    if scenes == Scenes::Shipped { shipped.1 } else { workshop.1 }
+}
+
+/// What stands against it that a run is what its kind stands for, and is decided the same today.
+fn faults(kind: &support::Kind, events: &[Envelope<Event>], catalogue: &Catalogue) -> String {
+    let replayed = replayed(events, catalogue);
+    let mut faults = told(&replayed);
+    if replayed.status != kind.status {
+        faults += &format!("it ends {:?}: {:?}\n", replayed.status, events.last().unwrap().body);
+    }
+    for name in kind.has {
+        if !events.iter().any(|event| event.body.name() == *name) {
+            faults += &format!("there is no {name}\n");
+        }
+    }
+    faults.lines().map(|line| format!("{}: {line}\n", kind.name)).collect()
+}
+
+#[tokio::test]
+async fn recorded_runs_are_decided_as_they_were() {
+    let catalogues = catalogues().await;
+    let of = |scenes: Scenes| &catalogues.iter().find(|(of, _)| *of == scenes).unwrap().1;
+    // What is recorded today has no differences, whatever is in the files.
+    let anew: BTreeMap<&str, Events> = record().await.into_iter().collect();
+    let (mut kept, mut new) = (String::new(), String::new());
+    for kind in &KINDS {
+        let events = &anew[kind.name];
+        new += &faults(kind, events, of(kind.scenes));
+        let file = file(kind.name);
+        let stored = std::fs::read_to_string(&file).ok().and_then(|text| read(&text).ok());
+        let fault = match stored {
+            Some(stored) => faults(kind, &stored, of(kind.scenes)),
+            None => format!("{}: there is no such recording\n", kind.name),
+        };
+        // What still holds stays as it is: branches of a plan may take turns in any order.
+        if !fault.is_empty() && std::env::var("REPLAYS").is_ok_and(|how| how == "write") {
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(file, normalised(kind.name, events.clone())).unwrap();
+        } else {
+            kept += &fault;
+        }
+    }
+    assert!(
+        kept.is_empty() && new.is_empty(),
+        "today's code does not do what was recorded:\n{kept}\nWhere that is meant: \
+         REPLAYS=write cargo test --test promises recorded_runs\n\n\
+         What is recorded today is not what it stands for, or not replayed as it was recorded:\n{new}"
+    );
+    let files = std::fs::read_dir(file("x").parent().unwrap()).unwrap().count();
+    assert_eq!(files, KINDS.len(), "files in tests/replays");
+}
+
+#[tokio::test]
+async fn a_run_is_replayed_as_far_as_it_goes() {
+    let [(_, shipped), (_, workshop)] = catalogues().await;
+    for kind in &KINDS {
+        let events = recorded(kind.name);
+        let catalogue = if kind.scenes == Scenes::Shipped { &shipped } else { &workshop };
+        for end in 1..events.len() {
+            let replayed = replayed(&events[..end], catalogue);
+            assert!(replayed.same && replayed.wordings.is_empty(), "{}: {}", kind.name, told(&replayed));
+            assert!(!replayed.status.is_terminal());
+            // What is due is what came next, or something from outside came.
+            let next = serde_json::to_value(&events[end].body).unwrap();
+            let outside = ["model_replied", "model_failed", "cancel_requested", "run_resumed"];
+            assert!(
+                !replayed.due.is_empty()
+                    || outside.contains(&next["type"].as_str().unwrap())
+                    || next["type"] == "tool_completed",
+                "{} {end}",
+                kind.name
+            );
+        }
+    }
+}
+
+/// A run of both shipped scenes side by side, to be tampered with.
+async fn side_by_side() -> (Events, Arc<Catalogue>) {
+    (recorded("weather-and-identity"), today(Scenes::Shipped).await)
+}
+
+fn place(events: &[Envelope<Event>], name: &str, nth: usize) -> usize {
+    let mut found = events.iter().enumerate().filter(|(_, event)| event.body.name() == name);
+    found.nth(nth).unwrap().0
+}
+
+fn numbered(mut events: Events) -> Events {
+    for (seq, event) in (1..).zip(&mut events) {
+        event.seq = seq;
+    }
+    events
+}
+
+/// The only difference.
+fn only(replayed: &Replayed) -> (u64, &str, Kind) {
+    assert!(!replayed.same);
+    let [one] = replayed.differences.as_slice() else { panic!("{}", told(replayed)) };
+    (one.seq, one.event.as_str(), one.kind)
+}
+
+#[tokio::test]
+async fn a_reply_that_is_read_otherwise_is_told_with_both_readings() {
+    let (mut events, catalogue) = side_by_side().await;
+    let at = place(&events, "plan_created", 0);
+    let Event::PlanCreated(made) = &mut events[at].body else { panic!() };
+    let said = std::mem::replace(&mut made.plan.steps[0].expected_tools, vec!["CityExists".to_owned()]);
+    let replayed = replayed(&events, &catalogue);
+    let one = &replayed.differences[0];
+    assert_eq!((one.seq, one.event.as_str(), one.kind), (at as u64 + 1, "plan_created", Kind::Meaning));
+    assert_eq!(one.recorded["plan"]["steps"][0]["expected_tools"], serde_json::json!(["CityExists"]));
+    assert_eq!(one.today[0]["plan"]["steps"][0]["expected_tools"], serde_json::json!(said));
+    // What follows is judged by what was recorded: another plan, other words, the same decisions.
+    assert!(!replayed.wordings.is_empty());
+}
+
+#[tokio::test]
+async fn another_decision_of_the_machine_is_told_with_what_is_due() {
+    let (mut events, catalogue) = side_by_side().await;
+    let at = events.len() - 1;
+    events[at].body = Event::RunCompleted { status: RunStatus::Partial };
+    let replayed = replayed(&events, &catalogue);
+    assert_eq!(only(&replayed), (at as u64 + 1, "run_completed", Kind::Decision));
+    assert_eq!(replayed.differences[0].today[0]["status"], "completed");
+    assert_eq!(replayed.status, RunStatus::Partial, "the fold is of what was recorded");
+}
+
+#[tokio::test]
+async fn a_changed_bound_is_seen_where_it_tells() {
+    let (mut events, catalogue) = side_by_side().await;
+    let Event::RunStarted(started) = &mut events[1].body else { panic!() };
+    started.settings = Settings { max_parallel_steps: 1, ..started.settings.clone() };
+    let replayed = replayed(&events, &catalogue);
+    let second = place(&events, "step_started", 1) as u64 + 1;
+    assert_eq!(only(&replayed), (second, "step_started", Kind::Decision));
+}
+
+#[tokio::test]
+async fn what_is_due_and_comes_only_after_something_was_waited_for_is_out_of_order() {
+    let (mut events, catalogue) = side_by_side().await;
+    // The second step begins when the first one's model has replied.
+    let second = place(&events, "step_started", 1);
+    let replied = place(&events, "model_replied", 1);
+    assert!(second < replied);
+    let started = events.remove(second);
+    let ask = events
+        .iter()
+        .position(|event| matches!(event.body, Event::ModelAsked { subject: Subject::Scene { step: 2 }, .. }))
+        .unwrap();
+    assert!(ask < replied);
+    let asked = events.remove(ask);
+    let replied = place(&events, "model_replied", 1);
+    events.insert(replied + 1, asked);
+    events.insert(replied + 1, started);
+    let events = numbered(events);
+    let replayed = replayed(&events, &catalogue);
+    let one = &replayed.differences[0];
+    assert_eq!((one.seq, one.event.as_str(), one.kind), (replied as u64 + 1, "model_replied", Kind::Order));
+    assert!(one.why.contains("step_started/2"), "{}", one.why);
+    assert_eq!(one.today[0]["type"], "step_started");
+    // Once it was told and done, no more is made of it.
+    assert!(replayed.differences[1..].iter().all(|other| other.kind == Kind::Order), "{}", told(&replayed));
+}
+
+#[tokio::test]
+async fn other_words_alone_are_no_other_decision() {
+    let (mut events, catalogue) = side_by_side().await;
+    let at = place(&events, "model_asked", 0);
+    let Event::ModelAsked { prompt_hash, .. } = &mut events[at].body else { panic!() };
+    let was = std::mem::replace(prompt_hash, "0".repeat(64));
+    let replayed = replayed(&events, &catalogue);
+    assert!(replayed.same);
+    let [wording] = replayed.wordings.as_slice() else { panic!("{}", told(&replayed)) };
+    assert_eq!((wording.seq, wording.call), (at as u64 + 1, 1));
+    assert_eq!((wording.today.as_str(), wording.recorded.as_str()), (was.as_str(), "0".repeat(64).as_str()));
+    assert_eq!(wording.request.as_ref().unwrap().messages.len(), 2);
+}
+
+#[tokio::test]
+async fn another_question_is_another_decision() {
+    let (mut events, catalogue) = side_by_side().await;
+    let at = place(&events, "model_asked", 0);
+    let Event::ModelAsked { fallback, .. } = &mut events[at].body else { panic!() };
+    *fallback = true;
+    let replayed = replayed(&events, &catalogue);
+    let one = &replayed.differences[0];
+    assert_eq!((one.seq, one.kind), (at as u64 + 1, Kind::Decision));
+    assert_eq!(one.today[0]["fallback"], false);
+}
+
+#[tokio::test]
+async fn what_cannot_happen_is_told_and_the_fold_goes_on() {
+    let (mut events, catalogue) = side_by_side().await;
+    let at = place(&events, "tool_started", 0);
+    events.remove(at);
+    let events = numbered(events);
+    let replayed = replayed(&events, &catalogue);
+    assert_eq!(replayed.status, RunStatus::Completed);
+    let completed = replayed.differences.iter().find(|one| one.event == "tool_completed").unwrap();
+    assert_eq!(completed.kind, Kind::Decision);
+    assert_eq!(completed.today[0]["action"], "call");
+}
+
+#[tokio::test]
+async fn changed_scenes_are_told() {
+    let (events, _) = side_by_side().await;
+    let other = today(Scenes::Workshop).await;
+    let replayed = replayed(&events, &other);
+    assert!(replayed.scenes.as_ref().unwrap().changed);
+    let read = &replayed.differences[0];
+    assert_eq!((read.event.as_str(), read.kind), ("plan_created", Kind::Meaning));
+    assert_eq!(read.today[0]["type"], "reply_rejected");
+    assert_eq!(replayed.wordings[0].call, 1);
+}
+
+#[tokio::test]
+async fn what_is_kept_is_bounded() {
+    let (events, catalogue) = side_by_side().await;
+    let (mut many, mut bogus) = (events[..3].to_vec(), events[3].clone());
+    bogus.body = Event::StepFailed {
+        step: 7,
+        status: StepStatus::Blocked,
+        error: proscenium::run::Fault::new("x", "x"),
+    };
+    many.extend(std::iter::repeat_n(bogus, 150));
+    let replayed = replayed(&numbered(many), &catalogue);
+    assert_eq!((replayed.differences.len(), replayed.more_differences), (100, 50));
+}
+
+#[tokio::test]
+async fn outcomes_are_taken_as_they_were() {
+    let (mut events, catalogue) = side_by_side().await;
+    let at = place(&events, "tool_completed", 0);
+    let Event::ToolCompleted { outcome, .. } = &mut events[at].body else { panic!() };
+    let error = proscenium::run::Fault::new("tool.timeout", "no reply within 5000 ms");
+    *outcome = Outcome::Failed { error };
+    let replayed = replayed(&events, &catalogue);
+    assert!(replayed.differences.iter().all(|one| one.seq > at as u64 + 1), "{}", told(&replayed));
+}
+
+#[test]
+fn a_file_gives_the_run_that_was_written() {
+    for kind in &KINDS {
+        let events = recorded(kind.name);
+        assert_eq!(read(&write(&events)).unwrap(), events);
+    }
+}
+
+#[test]
+fn a_file_that_is_no_run_says_where() {
+    let text = write(&recorded("main"));
+    let lines: Vec<&str> = text.lines().collect();
+    let code = |text: &str| {
+        let fault = read(text).unwrap_err();
+        (fault.code, fault.message)
+    };
+    assert_eq!(code("\n \n").0, "replay.empty");
+    let gap = [&lines[..2], &lines[3..]].concat().join("\n");
+    assert_eq!(
+        code(&gap),
+        ("replay.gap".to_owned(), "line 3: event 3 is missing, event 4 is there".to_owned())
+    );
+    let newer = text.replacen(&format!("\"schema\":{SCHEMA}"), "\"schema\":9999", 1);
+    assert!(code(&newer).1.starts_with("line 1: event 1 has format 9999"), "{newer}");
+    let broken = format!("{}\n{{\"seq\"", lines[0]);
+    let (given, message) = code(&broken);
+    assert!(given == "replay.unreadable" && message.starts_with("line 2: "), "{message}");
+    let other = write(&recorded("needs-input"));
+    let mixed = format!("{}\n{}", lines[0], other.lines().nth(1).unwrap());
+    assert_eq!(code(&mixed).0, "replay.mixed");
+}

@@ -1,0 +1,164 @@
+//! Runs of every kind, made anew by the real engine: what the files in `tests/replays` are written from.
+
+use proscenium::run::{Envelope, Event, RunStatus};
+use proscenium::scene::Catalogue;
+
+use super::mind::Mind;
+use super::workshop::Workshop;
+use super::{House, ScriptedLlm, Setup};
+use crate::process::MAIN;
+
+/// The events of one run.
+pub type Events = Vec<Envelope<Event>>;
+
+/// Whose scenes a run is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scenes {
+    Shipped,
+    Workshop,
+}
+
+/// A kind of run: the name of its file, and what has to be in it.
+pub struct Kind {
+    pub name: &'static str,
+    pub scenes: Scenes,
+    pub status: RunStatus,
+    /// Names of events.
+    pub has: &'static [&'static str],
+}
+
+const fn kind(name: &'static str, scenes: Scenes, status: RunStatus, has: &'static [&'static str]) -> Kind {
+    Kind { name, scenes, status, has }
+}
+
+/// Every kind there is.
+pub const KINDS: [Kind; 17] = [
+    kind("main", Scenes::Shipped, RunStatus::Completed, &["tool_completed", "continuation"]),
+    kind("weather-and-identity", Scenes::Shipped, RunStatus::Completed, &["tool_completed"]),
+    kind("needs-input", Scenes::Shipped, RunStatus::NeedsInput, &["step_failed"]),
+    kind("needs-input-continued", Scenes::Shipped, RunStatus::Completed, &["tool_completed"]),
+    kind("duplicates", Scenes::Shipped, RunStatus::Completed, &["tool_skipped"]),
+    kind("replan", Scenes::Workshop, RunStatus::Completed, &["replanned", "continuation"]),
+    kind("repairs", Scenes::Workshop, RunStatus::Completed, &["reply_rejected", "plan_created"]),
+    kind("fallback", Scenes::Workshop, RunStatus::Completed, &["model_failed", "plan_created"]),
+    kind("tried-again", Scenes::Workshop, RunStatus::Completed, &["tool_completed"]),
+    kind("failed", Scenes::Workshop, RunStatus::Failed, &["step_failed"]),
+    kind("unknown-write", Scenes::Workshop, RunStatus::Partial, &["tool_completed"]),
+    kind("unjudged", Scenes::Workshop, RunStatus::Completed, &["reply_rejected", "continuation"]),
+    kind("no-scene", Scenes::Workshop, RunStatus::Completed, &["answered"]),
+    kind("cancelled", Scenes::Workshop, RunStatus::Cancelled, &["cancel_requested", "run_cancelled"]),
+    kind("resumed-question", Scenes::Workshop, RunStatus::Completed, &["run_resumed"]),
+    kind("resumed-read", Scenes::Workshop, RunStatus::Completed, &["run_resumed"]),
+    kind("resumed-write", Scenes::Workshop, RunStatus::Partial, &["run_resumed"]),
+];
+
+/// The scenes of today.
+pub async fn catalogues() -> [(Scenes, std::sync::Arc<Catalogue>); 2] {
+    let shipped = Setup::offline().start().await;
+    let workshop = Workshop::new().setup().start().await;
+    [(Scenes::Shipped, shipped.engine.catalogue()), (Scenes::Workshop, workshop.engine.catalogue())]
+}
+
+/// A run of each kind, by the kind's name.
+pub async fn record() -> Vec<(&'static str, Events)> {
+    let house = Setup::offline().start().await;
+    let mut runs = vec![
+        ("main", house.say("main", MAIN).await.events),
+        (
+            "weather-and-identity",
+            house.say("both", "Il mio username è keysersoze e vorrei sapere il meteo a Milano").await.events,
+        ),
+        ("needs-input", house.say("asks", "Vorrei chiedere 3 giorni di ferie").await.events),
+        ("needs-input-continued", house.say("asks", "Dal 22 al 24 giugno").await.events),
+    ];
+    let mind = Mind::of_the_scenarios();
+    let llm = ScriptedLlm::start(move |request, _| mind.reply(request));
+    runs.push(("duplicates", Setup::scripted(&llm).start().await.say("s-1", MAIN).await.events));
+    for (name, words) in [
+        ("replan", "look, and see to the rest"),
+        ("repairs", "look, misspoken"),
+        ("tried-again", "look again"),
+        ("failed", "look in vain, then put"),
+        ("unknown-write", "put it somewhere"),
+        ("unjudged", "look, unjudged"),
+        ("no-scene", "hello"),
+    ] {
+        let workshop = Workshop::new();
+        runs.push((name, workshop.setup().start().await.say("s-1", words).await.events));
+    }
+    let workshop = Workshop::new();
+    let house = workshop.setup().set("planning.fallback_enabled", true).start().await;
+    runs.push(("fallback", house.say("s-1", "Look at the lamp in the workshop").await.events));
+    runs.push(("cancelled", cancelled().await));
+    for (name, words) in [
+        ("resumed-question", "think, then look"),
+        ("resumed-read", "look slowly"),
+        ("resumed-write", "put slowly"),
+    ] {
+        runs.push((name, resumed(words).await));
+    }
+    runs
+}
+
+/// A person stops a run whose write is under way.
+async fn cancelled() -> Events {
+    let workshop = Workshop::new();
+    let house = workshop.setup().start().await;
+    let mut ticket = house.submit("s-1", "put slowly").await.unwrap();
+    workshop.begun.passed().await;
+    ticket.cancel("keysersoze").await;
+    while ticket.next().await.unwrap().body.name() != "cancel_requested" {}
+    workshop.go.open();
+    house.end(ticket).await.events
+}
+
+/// An engine stops while something is under way; another one carries the run on.
+async fn resumed(words: &str) -> Events {
+    let workshop = Workshop::new();
+    let house = workshop.setup().start().await;
+    let ticket = house.submit("s-1", words).await.unwrap();
+    workshop.begun.passed().await;
+    let (run, tenant) = (ticket.run, house.tenant.clone());
+    let dir = house.stop().await;
+    workshop.go.open();
+    let house: House = workshop.setup().on(&dir).start().await;
+    assert_eq!(house.engine.carry_on().await.unwrap(), 1);
+    house.engine.wait(&tenant, run).await.unwrap();
+    house.events(run).await
+}
+
+/// The same run wherever and whenever it was made: ids by the order in which they appear, a second
+/// between events, and nothing that took time.
+pub fn normalised(name: &str, mut events: Events) -> String {
+    let begin: jiff::Timestamp = "2026-05-04T07:00:00Z".parse().unwrap();
+    for (second, event) in (0_i64..).zip(&mut events) {
+        event.at = begin + jiff::SignedDuration::from_secs(second);
+        match &mut event.body {
+            Event::ModelReplied { millis, attempts, .. } | Event::ModelFailed { millis, attempts, .. } => {
+                *millis = 0;
+                for attempt in attempts {
+                    (attempt.millis, attempt.first_token_millis) = (0, None);
+                }
+            }
+            Event::ToolCompleted { millis, .. } => *millis = 0,
+            _ => {}
+        }
+    }
+    let mut text = proscenium::replay::write(&events);
+    let place = KINDS.iter().position(|kind| kind.name == name).unwrap();
+    for (nth, id) in (1..).zip(ids(&text)) {
+        text = text.replace(&id, &format!("01900000-0000-7000-8{place:03x}-{nth:012x}"));
+    }
+    text
+}
+
+/// Every UUID in a text, once, in order.
+fn ids(text: &str) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    for word in text.split(|c: char| !c.is_ascii_hexdigit() && c != '-').filter(|word| word.len() == 36) {
+        if word.parse::<uuid::Uuid>().is_ok() && !found.iter().any(|id| id == word) {
+            found.push(word.to_owned());
+        }
+    }
+    found
+}
