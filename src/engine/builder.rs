@@ -1,0 +1,226 @@
+//! From a configuration to an engine: what it is made of, and why it did not start.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use jiff::Zoned;
+
+use super::cast::System;
+use super::{Engine, again, once};
+use crate::actors::clock::Clock;
+use crate::actors::live::Live;
+use crate::config::Config;
+use crate::llm::budget::Scope;
+use crate::llm::{Budget, Cache, Gateway, Guards, Limits};
+use crate::run::Fault;
+use crate::scene::{self, Catalogue, Folder, Scene};
+use crate::store::{self, DataDir, Store};
+use crate::telemetry::{Figures, Kpis, Names, Outside};
+use crate::tools::NativeTools;
+
+/// How long a conversation stays awake with nothing to do.
+pub(super) const IDLE: Duration = Duration::from_secs(60);
+
+/// What an engine is made of.
+pub struct Builder {
+    pub(super) config: Config,
+    pub(super) sources: Sources,
+    pub(super) idle: Duration,
+}
+
+/// Where scenes come from, beside the configuration.
+#[derive(Clone, Default)]
+pub(super) struct Sources {
+    pub(super) native: NativeTools,
+    pub(super) builtin: Option<&'static include_dir::Dir<'static>>,
+    pub(super) scenes: Vec<Scene>,
+}
+
+impl Sources {
+    pub(super) fn load(&self, config: &Config) -> scene::Loaded {
+        let folders = self.builtin.map(|dir| Folder::embedded("scenes", dir)).unwrap_or_default();
+        let mut loaded = scene::load(&config.scenes, folders, &self.native);
+        loaded.scenes.extend(self.scenes.iter().cloned());
+        loaded
+    }
+}
+
+impl Builder {
+    /// Tools written in Rust, by the names that `scene.toml` files use.
+    #[must_use]
+    pub fn native_tools(mut self, tools: NativeTools) -> Self {
+        self.sources.native = tools;
+        self
+    }
+
+    /// Scene folders that are part of the program; used unless `scenes.builtin` is false.
+    #[must_use]
+    pub fn builtin_scenes(mut self, folders: &'static include_dir::Dir<'static>) -> Self {
+        self.sources.builtin = Some(folders);
+        self
+    }
+
+    /// A scene made in Rust.
+    #[must_use]
+    pub fn scene(mut self, scene: Scene) -> Self {
+        self.sources.scenes.push(scene);
+        self
+    }
+
+    /// How long a conversation stays awake with nothing to do; a minute unless told. A sleeping one
+    /// is in the store only, and wakes with its next request.
+    #[must_use]
+    pub fn idle(mut self, time: Duration) -> Self {
+        self.idle = time;
+        self
+    }
+
+    /// Reads the scenes without starting anything: what `check` reports.
+    pub fn load_scenes(&self) -> scene::Loaded {
+        self.sources.load(&self.config)
+    }
+
+    /// Opens the data directory, reads the scenes and starts the actors.
+    ///
+    /// # Errors
+    /// Every fault of the scenes, or why the data directory, the models or the threads could not be
+    /// had.
+    pub async fn start(self) -> Result<Engine, StartError> {
+        let loaded = self.load_scenes();
+        if loaded.failed() {
+            return Err(StartError::Scenes(loaded.faults));
+        }
+        let config = self.config;
+        let zone = config
+            .execution
+            .zone()
+            .map_err(|error| start_fault("config.time_zone", format!("execution.time_zone: {error}")))?;
+        let clock = Clock::new(zone, config.execution.fixed_now);
+        let http = http_client(&config)?;
+        let guards = Guards {
+            cache: Cache::new(&config.cache),
+            budget: Budget::new(&config.budget, clock.zone()),
+            limits: Limits::new(&config.limits),
+        };
+        let gateway = Gateway::new(config.llm.clone(), Arc::new(crate::llm::offline::Offline))
+            .map_err(|error| StartError::Other(error.into()))?
+            .guarded(guards);
+        let dir = DataDir::open(&config.store.data_dir)?;
+        let store = Store::open(dir).await?;
+        // Before anything is accepted or carried on here.
+        let earlier = again::Earlier::read(&store).await?;
+        seed(&gateway.guards().budget, &store, &clock).await?;
+        make_tables(&store, &loaded.scenes).await?;
+        let workers = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(threads())
+            .thread_name("tools")
+            .enable_all()
+            .build()
+            .map_err(|error| start_fault("engine.threads", format!("no threads for tools: {error}")))?;
+        let catalogue = Arc::new(Catalogue::new(loaded.scenes));
+        let names = Names::new(&catalogue, &gateway.configured());
+        let kpis = if config.telemetry.metrics { Some(Kpis::new(&names)) } else { None };
+        let kpis = kpis.transpose().map(|kpis| kpis.map(Arc::new));
+        let kpis = kpis.map_err(|error| start_fault("engine.metrics", error.to_string()))?;
+        let workers_handle = workers.handle().clone();
+        let parts = Parts {
+            store,
+            clock,
+            workers: workers_handle,
+            sources: self.sources,
+            current: Arc::new(ArcSwap::from_pointee(Current { config, gateway, catalogue, http })),
+            idle: self.idle,
+            live: Live::default(),
+            figures: Figures::new(names.into(), kpis),
+            outside: Outside::default(),
+            carries_on: Arc::default(),
+        };
+        let system = System::start(parts.clone()).await;
+        let system = match system {
+            Ok(system) => system,
+            Err(error) => {
+                workers.shutdown_background();
+                return Err(error);
+            }
+        };
+        Ok(Engine { parts, system, workers: Some(workers), once: once::Locks::default(), earlier })
+    }
+}
+
+/// Why an engine did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The scenes have faults; all of them are here.
+    #[error("the scenes have faults")]
+    Scenes(Vec<scene::Fault>),
+    /// The data directory cannot be used.
+    #[error(transparent)]
+    Store(#[from] store::Error),
+    /// Something else.
+    #[error(transparent)]
+    Other(#[from] Fault),
+}
+
+pub(super) fn start_fault(code: &str, message: impl Into<String>) -> StartError {
+    StartError::Other(Fault::new(code, message))
+}
+
+#[derive(Clone)]
+pub(super) struct Parts {
+    pub(super) store: Store,
+    pub(super) clock: Clock,
+    pub(super) workers: tokio::runtime::Handle,
+    pub(super) sources: Sources,
+    pub(super) current: Arc<ArcSwap<Current>>,
+    pub(super) idle: Duration,
+    pub(super) live: Live,
+    pub(super) figures: Figures,
+    pub(super) outside: Outside,
+    pub(super) carries_on: Arc<AtomicBool>,
+}
+
+/// What a configuration makes, and a changed one makes anew.
+pub(super) struct Current {
+    pub(super) config: Config,
+    pub(super) gateway: Gateway,
+    pub(super) catalogue: Arc<Catalogue>,
+    /// For tools.
+    pub(super) http: reqwest::Client,
+}
+
+pub(super) fn http_client(config: &Config) -> Result<reqwest::Client, StartError> {
+    crate::tools::guard::http_client(&config.scenes.network())
+        .map_err(|error| start_fault("http.client", format!("no HTTP client for tools: {error}")))
+}
+
+pub(super) async fn make_tables(store: &Store, scenes: &[Scene]) -> Result<(), StartError> {
+    for scene in scenes {
+        if let Some(sql) = &scene.schema_sql {
+            store.apply_scene_schema(&scene.name, sql).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Tells the budget what was spent before, as the journal has it. What is not limited is not added up.
+pub(super) async fn seed(budget: &Budget, store: &Store, clock: &Clock) -> Result<(), StartError> {
+    if budget.limit(Scope::Tenant).is_none() && budget.limit(Scope::Day).is_none() {
+        return Ok(());
+    }
+    let midnight = Zoned::now()
+        .with_time_zone(clock.zone())
+        .start_of_day()
+        .map_err(|error| start_fault("engine.clock", format!("today has no beginning: {error}")))?;
+    let today = store.usage(Some(midnight.timestamp()), None).await?;
+    for (tenant, total) in store.usage(None, None).await? {
+        let spent_today = today.get(&tenant).map_or(0, |usage| usage.cost_nano_usd);
+        budget.seed(&tenant, total.cost_nano_usd, spent_today);
+    }
+    Ok(())
+}
+
+pub(super) fn threads() -> usize {
+    std::thread::available_parallelism().map_or(2, usize::from)
+}

@@ -1,0 +1,144 @@
+//! The actix system on its thread, with every actor that an engine has.
+
+use std::sync::Arc;
+
+use actix::{Arbiter, ArbiterHandle};
+use arc_swap::ArcSwap;
+use tokio::sync::oneshot;
+
+use super::builder::{Current, Parts, StartError, start_fault, threads};
+use super::sessions;
+use crate::actors::driver::Shared;
+use crate::actors::journal::{self, Journal};
+use crate::actors::{scene as scene_actor, scene_manager, session_registry};
+use crate::telemetry::{self, Subscriber};
+use crate::tools::SceneStore;
+
+/// Most conversations awake at once.
+pub(super) const MAX_AWAKE: usize = 100_000;
+
+/// Most requests on their way to conversations.
+pub(super) const REGISTRY_MAILBOX: usize = 4096;
+
+/// The actix system on its thread.
+pub(super) struct System {
+    pub(super) registry: session_registry::Address,
+    pub(super) journal: journal::Handle,
+    pub(super) actix: actix::System,
+    pub(super) arbiters: Arc<[ArbiterHandle]>,
+    pub(super) shared: Arc<ArcSwap<Shared>>,
+}
+
+impl System {
+    pub(super) async fn start(parts: Parts) -> Result<Self, StartError> {
+        let (tell, told) = oneshot::channel();
+        std::thread::Builder::new()
+            .name("actors".to_owned())
+            .spawn(move || {
+                let runner = actix::System::new();
+                let started = runner.block_on(cast(&parts));
+                let failed = started.is_err();
+                let _ = tell.send(started.map(|cast| (cast, actix::System::current())));
+                if failed {
+                    return;
+                }
+                if let Err(error) = runner.run() {
+                    tracing::error!(%error, "the actors' system ended with an error");
+                }
+            })
+            .map_err(|error| start_fault("engine.threads", format!("no thread for the actors: {error}")))?;
+        let (cast, actix) = told
+            .await
+            .map_err(|_| start_fault("engine.start", "the actors' thread ended before they had started"))??;
+        let Cast { registry, journal, arbiters, shared } = cast;
+        Ok(Self { registry, journal, actix, arbiters, shared })
+    }
+
+    /// Begins work that goes on whoever waits for it, as a task of the actors' thread. Where that has
+    /// ended, the work is dropped.
+    pub(super) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.actix.arbiter().spawn_fn(|| drop(tokio::spawn(work)));
+    }
+
+    pub(super) fn end(&self) {
+        // Drivers are not on the actors' threads.
+        self.shared.load().live.end();
+        // The thread ends by itself; joining it here could block an async caller.
+        self.actix.stop();
+    }
+}
+
+/// The actors that others speak to, and what a changed configuration needs of them.
+pub(super) struct Cast {
+    pub(super) registry: session_registry::Address,
+    pub(super) journal: journal::Handle,
+    pub(super) arbiters: Arc<[ArbiterHandle]>,
+    pub(super) shared: Arc<ArcSwap<Shared>>,
+}
+
+/// Starts the whole cast.
+pub(super) async fn cast(parts: &Parts) -> Result<Cast, StartError> {
+    let subscriber = Subscriber::of(parts.figures.clone());
+    let watch = telemetry::Watch { subscriber: Some(subscriber), outside: parts.outside.clone() };
+    let current = parts.current.load_full();
+    let config = &current.config;
+    let journal = Journal::watched(parts.store.clone(), &config.store, watch).await?;
+    let mut handles = Vec::new();
+    for _ in 0..threads() {
+        let arbiter = Arbiter::try_new()
+            .map_err(|error| start_fault("engine.threads", format!("no thread for actors: {error}")))?;
+        handles.push(arbiter.handle());
+    }
+    let arbiters: Arc<[ArbiterHandle]> = handles.into();
+    let shared = Arc::new(ArcSwap::from_pointee(shared(parts, &current, &arbiters, &journal)));
+    let options = scene_manager::Options {
+        shared: shared.clone(),
+        store: parts.store.clone(),
+        memory: config.memory.clone(),
+        max_queued: config.execution.max_queued_requests as usize,
+        idle: parts.idle,
+        outside: parts.outside.clone(),
+        carries_on: parts.carries_on.clone(),
+    };
+    let registry = session_registry::Address::start(
+        &arbiters[0],
+        arbiters.clone(),
+        options,
+        MAX_AWAKE,
+        REGISTRY_MAILBOX,
+    );
+    let days = config.store.keep_sessions_days;
+    let janitor = sessions::Janitor { store: parts.store.clone(), registry: registry.clone(), days };
+    tokio::spawn(janitor.work());
+    Ok(Cast { registry, journal, arbiters, shared })
+}
+
+/// What runs that start now work with.
+pub(super) fn shared(
+    parts: &Parts,
+    current: &Current,
+    arbiters: &[ArbiterHandle],
+    journal: &journal::Handle,
+) -> Shared {
+    let scenes = current.catalogue.iter().zip(arbiters.iter().cycle()).map(|(scene, arbiter)| {
+        let options = scene_actor::Options {
+            gateway: current.gateway.clone(),
+            store: SceneStore::new(parts.store.pool().clone()),
+            http: current.http.clone(),
+            workers: parts.workers.clone(),
+            arbiter: arbiter.clone(),
+            outside: parts.outside.clone(),
+        };
+        (scene.name.clone(), scene_actor::Handle::start(scene.clone(), options))
+    });
+    Shared {
+        gateway: current.gateway.clone(),
+        journal: journal.clone(),
+        catalogue: current.catalogue.clone(),
+        catalogue_hash: current.catalogue.hash().into(),
+        scenes: Arc::new(scenes.collect()),
+        clock: parts.clock.clone(),
+        settings: current.config.run_settings(),
+        live: parts.live.clone(),
+    }
+}
