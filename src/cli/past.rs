@@ -71,8 +71,7 @@ impl Past {
             .run_events(&self.tenant, run)
             .await
             .map_err(|error| Failure::new(error.code(), error.to_string()))?;
-        let state =
-            proscenium::fold(run, &journal).map_err(|fault| Failure::new(&fault.code, fault.message))?;
+        let state = proscenium::fold(run, &journal);
         Ok((journal, state))
     }
 }

@@ -170,7 +170,7 @@ mod tests {
 
     fn shown(journal: &[Envelope<Event>], parts: Parts) -> String {
         let mut out = Vec::new();
-        let state = proscenium::fold(recorded::run_id(), journal).unwrap();
+        let state = proscenium::fold(recorded::run_id(), journal);
         run(&mut out, journal, &state, parts, &TimeZone::get("Europe/Rome").unwrap()).unwrap();
         String::from_utf8(out).unwrap()
     }

@@ -15,14 +15,13 @@ impl Engine {
     /// cost by now.
     ///
     /// # Errors
-    /// The store's, also where something that was to be stored could not be; `run.illegal_event` where
-    /// the events do not fold.
+    /// The store's, also where something that was to be stored could not be.
     pub async fn answer_of(&self, tenant: &TenantId, run: RunId) -> Result<Option<Answer>, Fault> {
         self.system.journal.flush().await.map_err(|error| store_fault(&error))?;
         let store = &self.parts.store;
         let events = store.run_events(tenant, run).await.map_err(|error| store_fault(&error))?;
         let Some(session) = events.first().map(|event| event.session.clone()) else { return Ok(None) };
-        let state = fold(run, &events)?;
+        let state = fold(run, &events);
         let cost = store.session_usage(tenant, &session).await.map_err(|error| store_fault(&error))?;
         let (total, overhead) = times(&events);
         Ok(Some(Answer::new(&state, &session, cost.cost_nano_usd, total, overhead)))

@@ -3,6 +3,7 @@
 use super::admit::Illegal;
 use super::event::{Effect, Event, Fault, Outcome, PlanMade, Repeat, Reply, RunStatus, Subject};
 use super::guard::clear_reads;
+use super::ids::RunId;
 use super::state::{
     Answer, Ask, AskStatus, CallState, CallStatus, Cancel, Planning, Round, RunState, StepState,
 };
@@ -23,6 +24,16 @@ impl RunState {
         self.check(event)?;
         self.apply_checked(event);
         Ok(())
+    }
+
+    /// The run as its journal has it. What a journal holds has happened, whatever the rules of today would
+    /// let happen: so nothing of it is checked, and a run that an earlier version carried out can be read.
+    pub fn of<'e>(run: RunId, journal: impl IntoIterator<Item = &'e Event>) -> Self {
+        let mut state = Self::new(run);
+        for event in journal {
+            state.apply_checked(event);
+        }
+        state
     }
 
     /// Folds an event that [`RunState::check`] has let pass in this very state. To check means to ask

@@ -78,12 +78,7 @@ async fn read(
     // A stream that had failed, as on a full disk, takes events again from where it is.
     journal.reopen(Stream::Run(run)).await.map_err(|error| store_fault(&error))?;
     let events = store.run_events(tenant, run).await.map_err(|error| store_fault(&error))?;
-    let mut state = RunState::new(run);
-    for event in &events {
-        state.apply(&event.body).map_err(|error| {
-            Fault::new("run.illegal_event", format!("event {} of run {run}: {error}", event.seq))
-        })?;
-    }
+    let state = RunState::of(run, events.iter().map(|event| &event.body));
     Ok((state, events))
 }
 
