@@ -34,6 +34,8 @@ struct Inner {
     older: usize,
     /// The number of the run's last event.
     seq: u64,
+    /// What that was when the text began.
+    since: u64,
     /// Which writer may write: the one that was made last.
     writer: u64,
     /// A piece found no room: what comes behind it would not join on.
@@ -71,20 +73,18 @@ impl Feed {
         self.changed.subscribe()
     }
 
-    /// What `cursor` has not, which moves behind it.
+    /// The same for a reader that has every event.
+    #[cfg(test)]
     pub(crate) fn read(&self, cursor: &mut Cursor) -> Piece {
+        self.lock().read(cursor)
+    }
+
+    /// What `cursor` has not, which moves behind it, for a reader that has the run's events up to `seq`;
+    /// `None` where there are words that were written after a later event: it has to have that first.
+    pub(crate) fn read_after(&self, seq: u64, cursor: &mut Cursor) -> Option<Piece> {
         let inner = self.lock();
-        let mut piece = Piece::default();
-        let rest = match inner.text.get(cursor.offset..) {
-            Some(rest) if cursor.generation == Some(inner.generation) => rest,
-            _ => {
-                piece.reset = cursor.offset > 0;
-                inner.text.as_str()
-            }
-        };
-        piece.text.push_str(rest);
-        *cursor = Cursor { generation: Some(inner.generation), offset: inner.text.len() };
-        piece
+        let begun = inner.text.is_empty() || inner.since <= seq;
+        begun.then(|| inner.read(cursor))
     }
 
     /// The place of a reader that had `offset` bytes when the run's last event was `seq`. Where these
@@ -161,11 +161,32 @@ impl Feed {
 }
 
 impl Inner {
+    fn read(&self, cursor: &mut Cursor) -> Piece {
+        let mut piece = Piece::default();
+        let rest = match self.text.get(cursor.offset..) {
+            Some(rest) if cursor.generation == Some(self.generation) => rest,
+            _ => {
+                piece.reset = cursor.offset > 0;
+                self.text.as_str()
+            }
+        };
+        piece.text.push_str(rest);
+        *cursor = Cursor { generation: Some(self.generation), offset: self.text.len() };
+        piece
+    }
+
     fn push(&mut self, piece: &str) {
         self.full |= self.text.len() + piece.len() > MAX_SHOWN_BYTES;
         if !self.full {
-            self.text.push_str(piece);
+            self.add(piece);
         }
+    }
+
+    fn add(&mut self, piece: &str) {
+        if self.text.is_empty() {
+            self.since = self.seq;
+        }
+        self.text.push_str(piece);
     }
 
     fn take_back(&mut self) {
@@ -181,10 +202,10 @@ impl Inner {
 
     fn become_text(&mut self, text: &str) {
         match text.strip_prefix(self.text.as_str()) {
-            Some(rest) => self.text.push_str(rest),
+            Some(rest) => self.add(rest),
             None => {
                 self.take_back();
-                self.text.push_str(text);
+                self.add(text);
             }
         }
     }

@@ -84,6 +84,8 @@ struct Reader {
     live: Option<Following>,
     /// What of the answer was told.
     cursor: Cursor,
+    /// There are words that were written after an event that is still to be taken.
+    early: bool,
     /// The answer is known and told.
     answered: bool,
     /// The last event was told.
@@ -117,6 +119,7 @@ impl Reader {
             behind: false,
             live,
             cursor: Cursor { generation: None, offset: 0 },
+            early: false,
             answered: false,
             over: false,
             ready: VecDeque::new(),
@@ -192,13 +195,19 @@ impl Reader {
             event.id.offset = self.cursor.offset as u64;
             self.ready.push_back(event);
         }
+        if self.early {
+            self.show();
+        }
     }
 
     /// Tells what was written of the answer.
     fn show(&mut self) {
         let Some(live) = self.live.as_ref().filter(|_| !self.answered) else { return };
         let mut cursor = self.cursor;
-        let piece = live.feed.read(&mut cursor);
+        // Words come after the events that they were written after.
+        let piece = live.feed.read_after(self.seq, &mut cursor);
+        self.early = piece.is_none();
+        let Some(piece) = piece else { return };
         if piece.reset {
             self.reset();
         }

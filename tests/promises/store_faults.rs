@@ -22,6 +22,8 @@ fn a_killed_process_leaves_a_directory_that_opens_and_a_session_that_goes_on() {
     desk.write("silent.toml", &config);
     let chat = desk.hold(&["chat", "Che tempo fa a Roma?", "--session", "s", "--config", "silent.toml"]);
     told.recv().unwrap();
+    // What nobody waits for is on disk a moment later.
+    while !desk.run(&["runs", "list"]).out.contains("running") {}
     chat.kill();
 
     let listed = desk.run(&["runs", "list"]);
