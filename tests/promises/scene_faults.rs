@@ -307,6 +307,54 @@ async fn a_silent_scene_that_decides_for_the_write_makes_it_once() {
     assert_eq!(forced["anyOf"], json!([plain, {"type": "null"}]), "null says that the user did not say it");
 }
 
+/// The town after one step that should reserve a book, whose model looks it up again and again until it is
+/// asked what comes next, and then decides for `decision`.
+async fn circle(decision: &'static str) -> (ScriptedLlm, Town, Told) {
+    let play = Play::of(library(&["ReserveBook"])).scene(move |request, _| match forced_tool(request) {
+        Some("NextCall") => Scripted::forced(request, json!({ "next": decision })),
+        Some(tool) => Scripted::forced(request, arguments_of(tool)),
+        None => Scripted::call("FindBook", arguments_of("FindBook")),
+    });
+    let llm = play.start();
+    let town = Town::open(&llm, |_| {}).await;
+    let told = town.ask("Reserve Dune.").await;
+    (llm, town, told)
+}
+
+#[tokio::test]
+async fn a_scene_that_only_repeats_a_read_is_asked_once_for_the_write_that_the_plan_expects() {
+    let (llm, town, _) = circle("ReserveBook").await;
+    let asked = forced(&llm);
+    // A read, the same read, the decision, the write; then it may go in its circle again, and ends.
+    let decisive = names(&[None, None, Some("NextCall"), Some("ReserveBook")]);
+    assert_eq!(asked[..4], decisive, "{asked:?}");
+    assert_eq!(asked.iter().flatten().filter(|name| *name == "NextCall").count(), 1);
+    assert_eq!(town.log.names().iter().filter(|name| *name == "ReserveBook").count(), 1);
+
+    let (llm, town, _) = circle("nothing").await;
+    assert_eq!(forced(&llm), names(&[None, None, Some("NextCall")]));
+    assert_eq!(town.log.names(), ["FindBook"]);
+    // Whether that was right is the check's matter, which is told.
+    let executed = section(&requests(&llm, Asked::Check)[0], "executed").unwrap();
+    assert!(executed.contains("ReserveBook"), "{executed}");
+}
+
+#[tokio::test]
+async fn what_was_looked_up_beside_the_plan_does_not_stand_for_the_planned_write() {
+    // It looks the book up, which the plan does not expect, and then has nothing more to say.
+    let play = Play::of(library(&["ReserveBook"])).scene(|request, _| match forced_tool(request) {
+        Some("NextCall") => Scripted::forced(request, json!({"next": "ReserveBook"})),
+        Some(tool) => Scripted::forced(request, arguments_of(tool)),
+        None if has_results(request) => Scripted::Text("It is on shelf B4.".into()),
+        None => Scripted::call("FindBook", arguments_of("FindBook")),
+    });
+    let llm = play.start();
+    let town = Town::open(&llm, |_| {}).await;
+    let told = town.ask("Reserve Dune.").await;
+    assert_eq!(town.log.names(), ["FindBook", "ReserveBook"]);
+    assert_eq!(told.answer.status, RunStatus::Completed, "{told:#?}");
+}
+
 #[tokio::test]
 async fn what_a_forced_write_was_not_told_is_asked_of_the_user() {
     for unsaid in [json!({"title": "Dune", "days": null}), json!({"title": "Dune"})] {
