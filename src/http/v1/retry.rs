@@ -10,7 +10,9 @@
 //!    noticed looks like that, as when the answer was lost on its way;
 //!
 //! of several such runs the newest. A first try never gets another's run: who begins with the same words by
-//! chance meets nobody.
+//! chance meets nobody. So a first try that is read only after its own further one begins a run, too; the
+//! clients wait 0.375 s at least before they come again, and a server that reads so late is rarer than two
+//! people who begin with the same words.
 //!
 //! **After a restart.** A server that is killed breaks the connection of every client that waits, and their
 //! further tries come to the next process. So each run bears the mark of what was asked in its first event
