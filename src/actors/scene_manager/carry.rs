@@ -41,11 +41,11 @@ pub(super) struct Crashed {
     pub(super) crashes: u32,
 }
 
-/// The unfinished runs of a conversation, the oldest first. One that cannot be carried on is ended, with
-/// the reason as its last event.
+/// The unfinished runs of a conversation, the oldest first. One whose journal has a gap is ended, with the
+/// reason as its last event; one that this program cannot read is left to the program that can.
 ///
 /// # Errors
-/// The store's, where the conversation itself cannot be read.
+/// The store's, where it is not the run that is broken: it is carried on when that has passed.
 pub(super) async fn unfinished(
     store: &Store,
     journal: &journal::Handle,
@@ -59,10 +59,14 @@ pub(super) async fn unfinished(
                 journal.known(events);
                 left.push(state);
             }
-            Err(fault) => {
+            Err(error) if error.code() == store::Code::Gap.as_str() => {
                 let last = Last { tenant, session, run: row.run, seq: row.last_seq, epoch: row.epoch };
-                put_aside(journal, last, fault).await?;
+                put_aside(journal, last, store_fault(&error)).await?;
             }
+            Err(error) if error.code() == store::Code::Unreadable.as_str() => {
+                tracing::error!(run = %row.run, code = error.code(), %error, "a run cannot be carried on here");
+            }
+            Err(error) => return Err(error),
         }
     }
     Ok(left)
@@ -74,10 +78,10 @@ async fn read(
     journal: &journal::Handle,
     tenant: &TenantId,
     run: RunId,
-) -> Result<(RunState, Vec<Envelope<Event>>), Fault> {
+) -> Result<(RunState, Vec<Envelope<Event>>), store::Error> {
     // A stream that had failed, as on a full disk, takes events again from where it is.
-    journal.reopen(Stream::Run(run)).await.map_err(|error| store_fault(&error))?;
-    let events = store.run_events(tenant, run).await.map_err(|error| store_fault(&error))?;
+    journal.reopen(Stream::Run(run)).await?;
+    let events = store.run_events(tenant, run).await?;
     let state = RunState::of(run, events.iter().map(|event| &event.body));
     Ok((state, events))
 }
@@ -153,12 +157,12 @@ impl SceneManager {
         let work = aside(async move {
             // What was told to it and not waited for.
             journal.flush().await.map_err(|error| store_fault(&error))?;
-            let read = read(&store, &journal, &tenant, run).await;
-            let fault = match read {
-                Ok((state, _)) if crashes < MAX_CRASHES => return Ok(state),
-                Ok(_) => Fault::new("run.crashed", "its driver ended with an internal error each time"),
-                Err(fault) => fault,
-            };
+            // Where it cannot be read now, it is carried on when the conversation wakes again.
+            let read = read(&store, &journal, &tenant, run).await.map_err(|error| store_fault(&error))?;
+            if crashes < MAX_CRASHES {
+                return Ok(read.0);
+            }
+            let fault = Fault::new("run.crashed", "its driver ended with an internal error each time");
             if let Ok(Some(row)) = store.run(&tenant, run).await
                 && !row.status.is_terminal()
             {
