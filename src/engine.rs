@@ -6,6 +6,7 @@ pub(crate) mod again;
 mod builder;
 mod carry;
 mod cast;
+mod command;
 mod once;
 mod past;
 mod reload;
@@ -26,8 +27,9 @@ use crate::actors::scene_manager::Submit;
 use crate::answer::Answer;
 use crate::config::Config;
 use crate::llm::Gateway;
+use crate::planner::{Command, Wish};
 use crate::public::{EventId, PublicStream};
-use crate::run::{Envelope, Event, Fault, Idempotency, RunId, RunState, SessionId, TenantId};
+use crate::run::{Envelope, Event, Fault, Idempotency, RunId, RunState, RunStatus, SessionId, TenantId};
 use crate::scene::Catalogue;
 use crate::store::{self, Store};
 use crate::telemetry::{self, Exposition, Outside};
@@ -97,6 +99,9 @@ impl Engine {
             history: request.history,
             instructions: request.instructions,
             cache: request.cache,
+            require_approval: request.require_approval,
+            dry_run: request.dry_run,
+            plan: request.plan,
             received,
             reply,
             waiting: None,
@@ -128,7 +133,20 @@ impl Engine {
     /// # Errors
     /// The store's.
     pub async fn cancel(&self, tenant: &TenantId, run: RunId, by: &str) -> Result<bool, Fault> {
-        Ok(self.follow(tenant, run).await?.is_some_and(|watch| watch.cancel(by)))
+        if self.follow(tenant, run).await?.is_some_and(|watch| watch.cancel(by)) {
+            return Ok(true);
+        }
+        // One that waits for a person is not under way.
+        let row = self.parts.store.run(tenant, run).await.map_err(|error| store_fault(&error))?;
+        if row.is_none_or(|row| row.status != RunStatus::Waiting) {
+            return Ok(false);
+        }
+        let command = Command { by: by.to_owned(), note: None, wish: Wish::Cancel };
+        match self.command(tenant, run, command).await {
+            Ok(()) => Ok(true),
+            Err(refused) if refused.fault.code == "run.ended" => Ok(false),
+            Err(refused) => Err(refused.fault),
+        }
     }
 
     /// The answer document of a tenant's run, once it has ended; where it is not under way here, as far as
@@ -203,6 +221,9 @@ impl Engine {
             instructions: None,
             cache: None,
             plan_only: false,
+            require_approval: false,
+            dry_run: false,
+            plan: None,
             idempotency: None,
             asked: None,
         }

@@ -10,13 +10,14 @@ use std::time::{Duration, Instant};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use jiff::Timestamp;
-use tokio::sync::watch;
+use tokio::sync::{Mutex, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::clock::Clock;
 use super::journal;
-use super::live::{Entered, Live};
+use super::live::{Entered, Live, Order};
 use super::scene;
+use crate::config;
 use crate::crash;
 use crate::llm::budget::Hold;
 use crate::llm::{self, Caller, Confirm, Gateway, Sink};
@@ -24,7 +25,7 @@ use crate::memory;
 use crate::planner::{self, Shown};
 use crate::run::{
     Action, Attempt, Context, Effect, Envelope, Event, Fault, Illegal, Outcome, RunId, RunQueued, RunStarted,
-    RunState, SCHEMA, SessionId, Settings, Subject, TenantId, idempotency_key,
+    RunState, RunStatus, SCHEMA, SessionId, Settings, Subject, TenantId, idempotency_key,
 };
 use crate::scene::Catalogue;
 use crate::store::{self, Record};
@@ -48,6 +49,8 @@ pub(crate) struct Shared {
     pub(crate) scenes: Arc<BTreeMap<String, scene::Handle>>,
     pub(crate) clock: Clock,
     pub(crate) settings: Settings,
+    /// What is different by tenant.
+    pub(crate) approval: Arc<config::Approval>,
     pub(crate) live: Live,
 }
 
@@ -95,13 +98,23 @@ pub(crate) struct Driver {
     unread: BTreeMap<u32, Confirm>,
     stop: CancellationToken,
     waited: Waited,
-    /// The last number of the session's own stream; nothing else writes to it while a run is driven.
-    session_seq: u64,
+    /// The last number of the session's own stream, held by whoever writes to it.
+    session_seq: SessionSeq,
+    /// What people want done with it.
+    orders: Option<mpsc::Receiver<Order>>,
+    /// The version whose plan was looked through before its first step.
+    looked_through: u32,
+    /// The number that its turn got in the session's stream.
+    turn: Option<u64>,
     /// How its questions use the cache, where not as configured.
     cache: Option<llm::cache::Mode>,
     /// Keeps the run's account until its end.
     _account: Hold,
 }
+
+/// The last number of a session's own stream, shared by all who write to it: its conversation, and the
+/// drivers of its runs.
+pub(crate) type SessionSeq = Arc<Mutex<u64>>;
 
 /// What came of an action, and for a reply where to say what its reader made of it.
 type Done = (Event, Option<Confirm>);
@@ -114,6 +127,8 @@ pub(crate) struct Ended {
     pub(crate) overhead: Duration,
     /// Why it could not go on: the journal refused an event.
     pub(crate) broken: Option<Fault>,
+    /// The number in the session's stream of what is remembered of it, where it ended here.
+    pub(crate) turn: Option<u64>,
 }
 
 impl Driver {
@@ -123,7 +138,7 @@ impl Driver {
         session: SessionId,
         tenant: TenantId,
         accepted: Accepted,
-        session_seq: u64,
+        session_seq: SessionSeq,
     ) -> Self {
         let Accepted { state, live, taken_over } = accepted;
         let queued = state.queued.as_ref();
@@ -142,7 +157,6 @@ impl Driver {
             session,
             principal,
             state,
-            live,
             wishes,
             taken_over,
             in_flight: FuturesUnordered::new(),
@@ -150,6 +164,10 @@ impl Driver {
             stop: CancellationToken::new(),
             waited: Waited::default(),
             session_seq,
+            orders: live.orders(),
+            live,
+            looked_through: 0,
+            turn: None,
             cache,
             _account: account,
         }
@@ -170,7 +188,7 @@ impl Driver {
             tracing::error!(run = %self.state.run, code = %fault.code, "{}", fault.message);
         }
         let overhead = began.elapsed().saturating_sub(self.waited.total());
-        Ended { state: self.state, overhead, broken }
+        Ended { state: self.state, overhead, broken, turn: self.turn }
     }
 
     async fn drive(&mut self, context: Context) -> Result<(), Fault> {
@@ -183,7 +201,10 @@ impl Driver {
         let deadline = tokio::time::sleep(Duration::from_millis(settings.run_timeout_ms));
         tokio::pin!(deadline);
         let mut late = false;
+        // What was approved may be another by now.
+        self.see_what_lapsed().await?;
         loop {
+            self.carry_out().await?;
             while let Some(action) = self.state.next().into_iter().next() {
                 if self.state.seq > MAX_EVENTS && !matches!(action, Action::Record { .. }) {
                     let message = format!("more than {MAX_EVENTS} events: the run was stopped");
@@ -193,12 +214,21 @@ impl Driver {
                 }
                 self.perform(action, &mut context).await?;
             }
-            if self.state.status.is_terminal() {
-                return Ok(());
+            let rests = self.state.status.is_terminal() || self.state.status == RunStatus::Waiting;
+            if rests && self.in_flight.is_empty() {
+                if self.is_left() {
+                    return Ok(());
+                }
+                continue;
             }
             self.waited.busy(!self.in_flight.is_empty());
             let (event, confirm) = tokio::select! {
                 Some(done) = self.in_flight.next() => done,
+                Some(order) = next_order(&mut self.orders) => {
+                    self.waited.busy(false);
+                    self.obey(order).await?;
+                    continue;
+                }
                 Ok(()) = self.wishes.changed() => {
                     let wish = self.wishes.borrow_and_update().clone();
                     let Some(CancelWish { by }) = wish else { continue };
@@ -215,6 +245,79 @@ impl Driver {
             }
             self.record(event).await?;
         }
+    }
+
+    /// Carries out what people want, as far as they have said so.
+    async fn carry_out(&mut self) -> Result<(), Fault> {
+        while let Some(order) = self.orders.as_mut().and_then(|orders| orders.try_recv().ok()) {
+            self.obey(order).await?;
+        }
+        Ok(())
+    }
+
+    /// Whether the run can be left: nobody wants anything of it, and whoever does from now on takes it up
+    /// again.
+    fn is_left(&mut self) -> bool {
+        let Some(orders) = &mut self.orders else { return true };
+        self.live.leave(orders)
+    }
+
+    /// One order: the events that carry it out are on disk before it is answered.
+    async fn obey(&mut self, order: Order) -> Result<(), Fault> {
+        let Order { command, reply } = order;
+        let events = match planner::command(&self.state, &self.shared.catalogue, &command) {
+            Ok(events) => events,
+            Err(mut refused) => {
+                if let Some(lapse) = refused.record.take() {
+                    self.record(lapse.0).await?;
+                    // Whoever looks again finds what is asked now.
+                    self.put().await?;
+                }
+                let _ = reply.send(Err(refused));
+                return Ok(());
+            }
+        };
+        for event in events {
+            if let Err(illegal) = self.state.check(&event) {
+                let fault = Fault::new("run.not_now", illegal.to_string());
+                let _ = reply.send(Err(planner::Refused { fault, difference: Vec::new(), record: None }));
+                return Ok(());
+            }
+            self.append(event).await?;
+        }
+        // Whoever asked may have gone.
+        let _ = reply.send(Ok(()));
+        Ok(())
+    }
+
+    /// An approval whose tools have changed counts no more.
+    async fn see_what_lapsed(&mut self) -> Result<(), Fault> {
+        while let Some(event) = planner::lapsed(&self.state, &self.shared.catalogue) {
+            self.record(event).await?;
+        }
+        Ok(())
+    }
+
+    /// Has what is due to be put to a person put to one.
+    async fn put(&mut self) -> Result<(), Fault> {
+        while let Some(Action::Record {
+            event: event @ (Event::ApprovalRequired { .. } | Event::RunWaiting {}),
+        }) = self.state.next().into_iter().next()
+        {
+            self.append(event).await?;
+        }
+        Ok(())
+    }
+
+    /// Looks the plan in force through before its first step: the event where it cannot be carried out.
+    fn look_through(&mut self) -> Option<Event> {
+        let version = self.state.plans.len() as u32;
+        if self.looked_through == version || self.state.has_begun() {
+            return None;
+        }
+        self.looked_through = version;
+        let problems = planner::preflight(&self.state, &self.shared.catalogue);
+        (!problems.is_empty()).then_some(Event::PlanRefused { version, problems })
     }
 
     /// Ends the questions under way and records what they cost, before the run's last event: what was
@@ -245,13 +348,24 @@ impl Driver {
                 let started = RunStarted {
                     now: self.shared.clock.now(),
                     language,
-                    settings: self.shared.settings.clone(),
+                    settings: Settings {
+                        approval: self.shared.approval.policy_of(&self.principal.tenant),
+                        ..self.shared.settings.clone()
+                    },
                     catalogue: self.shared.catalogue_hash.to_string(),
                     context,
                 };
                 self.append(Event::RunStarted(started)).await
             }
+            Action::Record { event: event @ Event::StepStarted { .. } } => {
+                let event = self.look_through().unwrap_or(event);
+                self.append(event).await
+            }
             Action::Record { event } => self.append(event).await,
+            Action::Take { version } => {
+                let event = planner::given(&self.state, &self.shared.catalogue, version);
+                self.record(event).await
+            }
             Action::Read { call, subject } => {
                 let event = planner::read(&self.state, &self.shared.catalogue, call, subject);
                 match self.unread.remove(&call) {
@@ -368,11 +482,14 @@ impl Driver {
             schema: SCHEMA,
             body: event,
         });
-        let mut records = vec![Record::Run(envelope.clone())];
-        records.extend(self.turn(&envelope));
         let name = envelope.body.name();
         crash::point(crash::BEFORE, name, self.state.request());
-        self.shared.journal.append(records, durable).await.map_err(|error| store_fault(&error))?;
+        if envelope.body.is_terminal() {
+            self.append_last(&envelope).await?;
+        } else {
+            let records = vec![Record::Run(envelope.clone())];
+            self.shared.journal.append(records, durable).await.map_err(|error| store_fault(&error))?;
+        }
         crash::point(crash::AFTER, name, self.state.request());
         self.state.apply_checked(&envelope.body);
         self.live.feed.journalled(envelope.seq, &envelope.body);
@@ -382,15 +499,27 @@ impl Driver {
     }
 
     /// With a run's end the conversation remembers it, in the same commit.
-    fn turn(&self, last: &Envelope<Event>) -> Option<Record> {
-        if !last.body.is_terminal() {
-            return None;
+    async fn append_last(&mut self, last: &Arc<Envelope<Event>>) -> Result<(), Fault> {
+        let session = self.session_seq.clone();
+        let mut seq = session.lock().await;
+        let mut records = vec![Record::Run(last.clone())];
+        let turn = self.turn(last, *seq + 1);
+        let remembered = turn.is_some();
+        records.extend(turn);
+        self.shared.journal.append(records, true).await.map_err(|error| store_fault(&error))?;
+        if remembered {
+            *seq += 1;
+            self.turn = Some(*seq);
         }
+        Ok(())
+    }
+
+    fn turn(&self, last: &Envelope<Event>, seq: u64) -> Option<Record> {
         let mut ended = self.state.clone();
         ended.apply(&last.body).ok()?;
         let body = memory::turn_ended(&ended)?;
         Some(Record::Session(Envelope {
-            seq: self.session_seq + 1,
+            seq,
             run: None,
             session: last.session.clone(),
             tenant: last.tenant.clone(),
@@ -406,6 +535,14 @@ impl Driver {
             return false;
         };
         self.state.calls.get(call).is_some_and(|c| c.requested.effect == Effect::Write)
+    }
+}
+
+/// The next order; for ever where there can be none.
+async fn next_order(orders: &mut Option<mpsc::Receiver<Order>>) -> Option<Order> {
+    match orders {
+        Some(orders) => orders.recv().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -3,13 +3,32 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::{Notify, broadcast, watch};
+use tokio::sync::{Notify, broadcast, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::driver::{CancelWish, EVENTS_KEPT, Told};
 use super::feed::Feed;
 use crate::plan::TaskId;
+use crate::planner::{Command, Refused};
 use crate::run::{RunId, SessionId, TenantId};
+
+/// Commands to one run that wait to be carried out; more are refused.
+const MAX_ORDERS: usize = 256;
+
+/// A command to a run, and who is told what became of it: `None` where the run was left before it was
+/// carried out, and is to be taken up again for it.
+pub(crate) struct Order {
+    pub(crate) command: Command,
+    pub(crate) reply: oneshot::Sender<Result<(), Refused>>,
+}
+
+/// Why an order was not taken.
+pub(crate) enum NotTaken {
+    /// The run is not under way, or was just left.
+    NotUnderWay(Order),
+    /// Too many wait.
+    Full,
+}
 
 /// The table of runs; clones share it.
 #[derive(Clone, Default)]
@@ -28,6 +47,7 @@ struct Entry {
     listeners: broadcast::Sender<Told>,
     feed: Arc<Feed>,
     cancel: watch::Sender<Option<CancelWish>>,
+    orders: mpsc::Sender<Order>,
 }
 
 /// A run's own side of its entry; when it is dropped, the run is not under way any more.
@@ -40,6 +60,35 @@ pub(crate) struct Entered {
     pub(crate) feed: Arc<Feed>,
     /// The last wish to stop it.
     pub(crate) wishes: watch::Receiver<Option<CancelWish>>,
+    /// What people want done with it; its driver takes it.
+    orders: Mutex<Option<mpsc::Receiver<Order>>>,
+}
+
+impl Entered {
+    /// Where orders come, for its driver; `None` for a second one.
+    pub(crate) fn orders(&self) -> Option<mpsc::Receiver<Order>> {
+        lock(&self.orders).take()
+    }
+
+    /// Whether nobody wants anything of the run, which is then left: later orders are not taken. Nothing
+    /// can come in between, since orders are handed over under the same lock.
+    pub(crate) fn leave(&self, orders: &mut mpsc::Receiver<Order>) -> bool {
+        let _runs = lock(&self.runs);
+        let left = orders.is_empty();
+        if left {
+            orders.close();
+        }
+        left
+    }
+
+    /// Gives the orders back, for the driver that takes over from one that panicked.
+    pub(crate) fn renew_orders(&self) {
+        let (sender, receiver) = mpsc::channel(MAX_ORDERS);
+        *lock(&self.orders) = Some(receiver);
+        if let Some(entry) = lock(&self.runs).get_mut(&self.run) {
+            entry.orders = sender;
+        }
+    }
 }
 
 /// A run under way, followed: what it says from now on. It holds nothing up, however slowly it is
@@ -67,6 +116,7 @@ impl Live {
     ) -> (Entered, Watch) {
         let (listeners, _) = broadcast::channel(EVENTS_KEPT);
         let (cancel, wishes) = watch::channel(None);
+        let (ordered, orders) = mpsc::channel(MAX_ORDERS);
         let feed = Arc::new(Feed::new());
         let entry = Entry {
             tenant: tenant.clone(),
@@ -75,17 +125,31 @@ impl Live {
             listeners: listeners.clone(),
             feed: feed.clone(),
             cancel,
+            orders: ordered,
         };
         let watch = entry.watch(run);
         lock(&self.runs).insert(run, entry);
         self.entered.notify_waiters();
-        (Entered { run, runs: self.runs.clone(), listeners, feed, wishes }, watch)
+        let orders = Mutex::new(Some(orders));
+        (Entered { run, runs: self.runs.clone(), listeners, feed, wishes, orders }, watch)
     }
 
     /// Follows a tenant's run; `None` where it has none of that id under way.
     pub(crate) fn watch(&self, tenant: &TenantId, run: RunId) -> Option<Watch> {
         let runs = lock(&self.runs);
         runs.get(&run).filter(|entry| entry.tenant == *tenant).map(|entry| entry.watch(run))
+    }
+
+    /// Hands an order to whoever drives a tenant's run.
+    pub(crate) fn order(&self, tenant: &TenantId, run: RunId, order: Order) -> Result<(), NotTaken> {
+        let runs = lock(&self.runs);
+        let Some(entry) = runs.get(&run).filter(|entry| entry.tenant == *tenant) else {
+            return Err(NotTaken::NotUnderWay(order));
+        };
+        entry.orders.try_send(order).map_err(|refused| match refused {
+            mpsc::error::TrySendError::Closed(order) => NotTaken::NotUnderWay(order),
+            mpsc::error::TrySendError::Full(_) => NotTaken::Full,
+        })
     }
 
     /// Waits until a tenant's run is under way; for ever where it never is.

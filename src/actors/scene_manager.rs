@@ -2,9 +2,10 @@
 //! fold of the session's stream; when nothing is left to do it goes to sleep in the store.
 
 mod carry;
+mod decide;
 mod erase;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -18,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::aside::aside;
-use super::driver::{self, Driver, Ended, Shared, store_fault};
+use super::driver::{self, Driver, Ended, SessionSeq, Shared, store_fault};
 use super::launch;
 use super::live::Watch;
 use super::session_registry::{self, Asleep};
@@ -27,15 +28,17 @@ use crate::crash;
 use crate::llm::budget::{Hold, Scope};
 use crate::llm::{Caller, Purpose};
 use crate::memory::{self, Memory};
-use crate::plan::TaskId;
+use crate::plan::{Plan, TaskId};
 use crate::run::{
-    Attempt, Context as Remembered, Envelope, Event, Fault, Idempotency, RunId, RunQueued, RunState, SCHEMA,
-    SessionEvent, SessionId, TenantId, Turn, Usage,
+    Attempt, Context as Remembered, Envelope, Event, Fault, Idempotency, RunId, RunQueued, RunState,
+    RunStatus, SCHEMA, SessionEvent, SessionId, TenantId, Turn, Usage,
 };
 use crate::store::{self, Record, Store};
 use crate::telemetry::{Outside, Part, Queued};
 
 pub(crate) use carry::CarryOn;
+pub(crate) use decide::Do;
+use decide::{Parked, TakenUp};
 pub(crate) use erase::{Erase, session_busy};
 
 /// What every conversation works with.
@@ -74,6 +77,12 @@ pub(crate) struct Submit {
     pub(crate) instructions: Option<String>,
     /// How its questions use the cache.
     pub(crate) cache: Option<crate::llm::cache::Mode>,
+    /// Its plan is to be approved by a person.
+    pub(crate) require_approval: bool,
+    /// Nothing is written.
+    pub(crate) dry_run: bool,
+    /// The plan, made by a person.
+    pub(crate) plan: Option<Plan>,
     pub(crate) received: Instant,
     pub(crate) reply: oneshot::Sender<Result<Accepted, Fault>>,
     /// From the registry on, until its turn comes.
@@ -116,9 +125,22 @@ pub(crate) struct SceneManager {
     /// `None` until it was read from the store.
     memory: Option<Memory>,
     /// The last number of the session's own stream.
-    seq: u64,
+    seq: SessionSeq,
+    /// The number of the last event that is in the memory, and those that came before their turn.
+    remembered: u64,
+    early_turns: BTreeMap<u64, SessionEvent>,
+    /// The run that is driven as the next of the queue.
+    at_work: Option<RunId>,
+    /// Runs that wait for a person.
+    parked: BTreeMap<RunId, Parked>,
+    /// Runs that are driven beside the queue, for what somebody wants of them.
+    taken_up: HashMap<RunId, TakenUp>,
+    /// What is wanted of the run at work, whose driver has just left.
+    left_over: HashMap<RunId, TakenUp>,
     /// Requests that came before the memory was there.
     early: VecDeque<Submit>,
+    /// What was wanted of its runs before that.
+    early_wishes: Vec<Do>,
     /// Wishes to erase that came before the memory was there and before any request.
     erasing: Vec<Erase>,
     queue: VecDeque<Waiting>,
@@ -153,8 +175,15 @@ impl SceneManager {
             registry,
             life,
             memory: None,
-            seq: 0,
+            seq: SessionSeq::default(),
+            remembered: 0,
+            early_turns: BTreeMap::new(),
+            at_work: None,
+            parked: BTreeMap::new(),
+            taken_up: HashMap::new(),
+            left_over: HashMap::new(),
             early: VecDeque::new(),
+            early_wishes: Vec::new(),
             erasing: Vec::new(),
             queue: VecDeque::new(),
             waking: Vec::new(),
@@ -180,11 +209,7 @@ impl SceneManager {
         let (budget, journal) = (shared.gateway.guards().budget.clone(), shared.journal.clone());
         let carries_on = self.options.carries_on.load(Ordering::Acquire);
         let read = aside(async move {
-            let left = if carries_on {
-                carry::unfinished(&store, &journal, &tenant, &session).await?
-            } else {
-                Vec::new()
-            };
+            let left = carry::unfinished(&store, &journal, &tenant, &session, carries_on).await?;
             let events = store.session_events(&tenant, &session).await?;
             // What is not limited need not be added up.
             let spent = match budget.limit(Scope::Session) {
@@ -199,10 +224,13 @@ impl SceneManager {
                 let mut memory = Memory::new(manager.options.memory.clone());
                 for event in &events {
                     memory.apply(&event.body);
-                    manager.seq = event.seq;
+                    manager.remembered = event.seq;
                 }
+                // Nobody else holds it before the first run is driven.
+                manager.seq = Arc::new(tokio::sync::Mutex::new(manager.remembered));
                 manager.memory = Some(memory);
-                manager.take_over(left);
+                manager.parked = left.parked;
+                manager.take_over(left.runs);
                 manager.woken(ctx);
             }
             Err(error) => manager.give_up(error, ctx),
@@ -211,6 +239,9 @@ impl SceneManager {
 
     /// Does what came while the conversation woke.
     fn woken(&mut self, ctx: &mut Context<Self>) {
+        for wish in std::mem::take(&mut self.early_wishes) {
+            self.carry_out(wish, ctx);
+        }
         if self.erasing.is_empty() {
             let early = std::mem::take(&mut self.early);
             self.accept(early, ctx);
@@ -233,6 +264,9 @@ impl SceneManager {
             if !agreed {
                 return manager.give_up(error, ctx);
             }
+            for wish in std::mem::take(&mut manager.early_wishes) {
+                let _ = wish.reply.send(Err(decide::refused(error.code(), error.to_string())));
+            }
             for submit in std::mem::take(&mut manager.early) {
                 let _ = submit.reply.send(Err(store_fault(&error)));
             }
@@ -244,8 +278,21 @@ impl SceneManager {
     fn accept(&mut self, submits: impl IntoIterator<Item = Submit>, ctx: &mut Context<Self>) {
         let mut appends = Vec::new();
         let mut places = Vec::new();
-        let journal = &self.options.shared.load().journal;
+        let shared = self.options.shared.load_full();
+        let journal = &shared.journal;
+        let mut decisions = Vec::new();
         for mut submit in submits {
+            match self.says(&submit.message) {
+                Ok(None) => {}
+                Ok(Some(said)) => {
+                    decisions.push((said, submit));
+                    continue;
+                }
+                Err(fault) => {
+                    let _ = submit.reply.send(Err(fault));
+                    continue;
+                }
+            }
             if self.queue.len() + places.len() >= self.options.max_queued {
                 let message = format!(
                     "{} requests of this conversation are waiting already; wait for an answer before sending more",
@@ -266,6 +313,9 @@ impl SceneManager {
                 appended
             });
             places.push(place);
+        }
+        for (said, submit) in decisions {
+            self.decide(&said, submit, ctx);
         }
         if places.is_empty() {
             self.proceed(ctx);
@@ -300,6 +350,9 @@ impl SceneManager {
             history: submit.history,
             instructions: submit.instructions,
             cache: submit.cache,
+            require_approval: submit.require_approval,
+            dry_run: submit.dry_run,
+            plan: submit.plan,
             ..RunQueued::new(submit.message, submit.user, TaskId(Uuid::now_v7()))
         };
         let envelope = Envelope {
@@ -346,7 +399,7 @@ impl SceneManager {
         } else if let Some(waiting) = self.queue.pop_front() {
             self.busy = true;
             self.start(waiting, ctx);
-        } else {
+        } else if self.taken_up.is_empty() {
             self.timer = Some(ctx.run_later(self.options.idle, |manager, ctx| manager.sleep(ctx)));
         }
     }
@@ -356,10 +409,11 @@ impl SceneManager {
         drop(queued);
         let live = run.live.clone();
         let id = run.state.run;
+        self.at_work = Some(id);
         let remembered = self.remembered(&run.state);
         let shared = Shared::clone(&self.options.shared.load());
         let (gateway, all) = (shared.gateway.clone(), shared.live.clone());
-        let driver = Driver::new(shared, self.session.clone(), self.tenant.clone(), run, self.seq);
+        let driver = Driver::new(shared, self.session.clone(), self.tenant.clone(), run, self.seq.clone());
         // A task of its own: a panic in it ends this run and nothing else. It runs where models are called,
         // and this handle on the gateway outlives it.
         let work = async move {
@@ -384,6 +438,8 @@ impl SceneManager {
                 let _ = answer.send(result);
             }
             manager.busy = false;
+            manager.at_work = None;
+            manager.take_left_over(id, ctx);
             manager.proceed(ctx);
         }));
     }
@@ -411,14 +467,25 @@ impl SceneManager {
         if let Some(fault) = ended.broken {
             return Err(fault);
         }
-        if let Some(event) = memory::turn_ended(&ended.state) {
-            self.seq += 1;
+        if ended.state.status == RunStatus::Waiting {
+            self.parked.insert(ended.state.run, Parked::of(&ended.state));
+        }
+        if let (Some(seq), Some(event)) = (ended.turn, memory::turn_ended(&ended.state)) {
+            self.remember(seq, event);
+        }
+        let session_cost = self.memory.as_ref().map_or(0, |m| m.usage().cost_nano_usd);
+        Ok(Answer::new(&ended.state, &self.session, session_cost, received.elapsed(), ended.overhead))
+    }
+
+    /// Remembers an event of the session's stream, in its order: several runs may end at once.
+    fn remember(&mut self, seq: u64, event: SessionEvent) {
+        self.early_turns.insert(seq, event);
+        while let Some(event) = self.early_turns.remove(&(self.remembered + 1)) {
+            self.remembered += 1;
             if let Some(memory) = &mut self.memory {
                 memory.apply(&event);
             }
         }
-        let session_cost = self.memory.as_ref().map_or(0, |m| m.usage().cost_nano_usd);
-        Ok(Answer::new(&ended.state, &self.session, session_cost, received.elapsed(), ended.overhead))
     }
 
     /// Has the oldest turns summarised; without a model if need be, so that it always ends.
@@ -427,7 +494,7 @@ impl SceneManager {
         let request = memory::prompt::summary_request(&job, language);
         let gateway = self.options.shared.load().gateway.clone();
         let journal = self.options.shared.load().journal.clone();
-        let (session, tenant, seq) = (self.session.clone(), self.tenant.clone(), self.seq);
+        let (session, tenant, seq) = (self.session.clone(), self.tenant.clone(), self.seq.clone());
         let caller = Caller { tenant: tenant.clone(), session: session.clone(), run: None, cache: None };
         let stop = CancellationToken::new();
         self.summary = Some(stop.clone());
@@ -463,12 +530,14 @@ impl SceneManager {
                     });
                 }
             }
+            let mut seq = seq.lock().await;
+            let first = *seq + 1;
             let records = events
                 .iter()
                 .enumerate()
                 .map(|(i, body)| {
                     Record::Session(Envelope {
-                        seq: seq + 1 + i as u64,
+                        seq: first + i as u64,
                         run: None,
                         session: session.clone(),
                         tenant: tenant.clone(),
@@ -479,17 +548,16 @@ impl SceneManager {
                     })
                 })
                 .collect();
-            journal.append(records, true).await.map(|()| events)
+            journal.append(records, true).await?;
+            *seq += events.len() as u64;
+            Ok((first, events))
         };
         ctx.spawn(work.into_actor(self).map(|result, manager, ctx| {
             manager.summary = None;
             match result {
-                Ok(events) => {
-                    for event in &events {
-                        manager.seq += 1;
-                        if let Some(memory) = &mut manager.memory {
-                            memory.apply(event);
-                        }
+                Ok((first, events)) => {
+                    for (at, event) in events.into_iter().enumerate() {
+                        manager.remember(first + at as u64, event);
                     }
                     manager.busy = false;
                     manager.summarised(ctx);
@@ -511,12 +579,12 @@ impl SceneManager {
     /// Asks the registry to be forgotten; it agrees if no request is on its way here.
     fn sleep(&mut self, ctx: &mut Context<Self>) {
         // The timer may have fired just as a request came; whatever is at work proceeds afterwards.
-        if self.busy || !self.queue.is_empty() {
+        if self.busy || !self.queue.is_empty() || !self.taken_up.is_empty() {
             return;
         }
         let ask = self.ask_to_sleep();
         ctx.spawn(ask.into_actor(self).map(|agreed, manager, ctx| {
-            if agreed && !manager.busy && manager.queue.is_empty() {
+            if agreed && !manager.busy && manager.queue.is_empty() && manager.taken_up.is_empty() {
                 ctx.stop();
             } else {
                 manager.proceed(ctx);

@@ -9,7 +9,8 @@ use jiff::Timestamp;
 use tokio::sync::oneshot;
 
 use super::launch;
-use super::scene_manager::{self, CarryOn, Erase, SceneManager, Submit};
+use super::scene_manager::{self, CarryOn, Do, Erase, SceneManager, Submit};
+use crate::planner::Refused;
 use crate::run::{Fault, SessionId, TenantId};
 use crate::telemetry::{Outside, Part, Queued};
 
@@ -38,6 +39,14 @@ impl Address {
     pub(crate) fn submit(&self, tenant: TenantId, session: SessionId, submit: Submit) -> Result<(), Fault> {
         let waiting = self.outside.queued(Part::SessionRegistry);
         self.registry.try_send(ToSession { tenant, session, submit, waiting }).map_err(|_| {
+            self.outside.shed(Part::SessionRegistry);
+            Fault::new("engine.busy", "too many requests are waiting to be accepted; try again later")
+        })
+    }
+
+    /// Hands what somebody wants of a run to its conversation, awake or asleep.
+    pub(crate) fn command(&self, tenant: TenantId, session: SessionId, wish: Do) -> Result<(), Fault> {
+        self.registry.try_send(ToDo { tenant, session, wish }).map_err(|_| {
             self.outside.shed(Part::SessionRegistry);
             Fault::new("engine.busy", "too many requests are waiting to be accepted; try again later")
         })
@@ -102,6 +111,14 @@ struct ToSession {
     session: SessionId,
     submit: Submit,
     waiting: Queued,
+}
+
+#[derive(Message)]
+#[rtype(result = "()")]
+struct ToDo {
+    tenant: TenantId,
+    session: SessionId,
+    wish: Do,
 }
 
 #[derive(Message)]
@@ -238,6 +255,32 @@ impl Handler<ToErase> for SessionRegistry {
                 let _ = error.into_inner().reply.send(Err(scene_manager::session_busy(&session)));
             }
         }
+    }
+}
+
+impl Handler<ToDo> for SessionRegistry {
+    type Result = ();
+
+    fn handle(&mut self, message: ToDo, ctx: &mut Context<Self>) {
+        let ToDo { tenant, session, wish } = message;
+        let refuse = |wish: Do, fault: Fault| {
+            let refused = Refused { fault, difference: Vec::new(), record: None };
+            // Whoever asked may have gone.
+            let _ = wish.reply.send(Err(refused));
+        };
+        match self.awake((tenant, session), false, ctx) {
+            Ok(awake) => match awake.address.try_send(wish) {
+                Ok(()) => awake.sent += 1,
+                Err(SendError::Full(wish) | SendError::Closed(wish)) => {
+                    refuse(
+                        wish,
+                        Fault::new("session.queue_full", "too many requests wait for this conversation"),
+                    );
+                }
+            },
+            Err(fault) => refuse(wish, fault),
+        }
+        self.options.outside.set_awake(self.awake.len());
     }
 }
 

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use proscenium::plan::{Plan, StepStatus};
-use proscenium::run::{Cause, Event, Maker, Outcome, PlanMade, Question, RequestedCall, Verdict};
+use proscenium::run::{
+    Cause, Decision, Event, Maker, Matter, Outcome, PlanMade, Question, RequestedCall, Verdict,
+};
 use serde_json::Value;
 
 use super::text::{count, duration, json, one_line, short};
@@ -83,7 +85,70 @@ impl Narrator {
                 Mark::Failed,
                 format!("plan {version}: none could be made [{}]{}", error.code, behind(&error.message)),
             ),
-            Event::PlanCreated(made) | Event::Replanned(made) => self.plan(made),
+            Event::PlanCreated(made) | Event::Replanned(made) | Event::PlanEdited(made) => self.plan(made),
+            Event::ModificationAsked { by, words, .. } => {
+                line(Mark::Note, format!("{} wants the plan changed: {}", one_line(by), short(words, WORDS)))
+            }
+            Event::ApprovalRequired { matter, needed, .. } => {
+                let what = match matter {
+                    Matter::Plan { version } => format!("plan {version}: waits for a person's approval"),
+                    Matter::Call { call } => format!("{}: waits for a person's approval", self.called(*call)),
+                    Matter::Outcome { call } => {
+                        format!("{}: a person has to say what became of it", self.called(*call))
+                    }
+                };
+                line(Mark::Asks, format!("{what}{}", behind(&needed.why.join("; "))))
+            }
+            Event::Decided { matter, decision, by, note, .. } => {
+                if let (Matter::Call { call }, Decision::Edited { arguments, .. }) = (matter, decision)
+                    && let Some(asked) = self.calls.get_mut(call)
+                {
+                    asked.arguments = arguments.clone();
+                }
+                let what = match matter {
+                    Matter::Plan { version } => format!("plan {version}"),
+                    Matter::Call { call } | Matter::Outcome { call } => self.called(*call),
+                };
+                let said = match decision {
+                    Decision::Yes { hold: true } => "approved, to begin later",
+                    Decision::Yes { hold: false } => "approved",
+                    Decision::Edited { .. } => "approved with other arguments",
+                    Decision::No => "not approved",
+                    Decision::Done => "it was done",
+                    Decision::NotDone => "it was not done",
+                    Decision::Again => "to be tried again",
+                };
+                let why = note.as_deref().map(behind).unwrap_or_default();
+                line(Mark::Note, format!("{what}: {said} by {}{why}", one_line(by)))
+            }
+            Event::ApprovalLapsed { why, .. } => {
+                line(Mark::Note, format!("an approval counts no more: {}", short(&why.join("; "), WORDS)))
+            }
+            Event::Released { by } => line(Mark::Note, format!("the plan begins, says {}", one_line(by))),
+            Event::PlanRefused { problems, .. } => {
+                let told: Vec<&str> = problems.iter().map(|p| p.message.as_str()).collect();
+                line(
+                    Mark::Failed,
+                    format!("the plan cannot be carried out: {}", short(&told.join("; "), WORDS)),
+                )
+            }
+            Event::RunReopened { by } => {
+                line(Mark::Note, format!("carried on from where it failed, by {}", one_line(by)))
+            }
+            Event::Compensating { undoes, requested } => {
+                let step = self.calls.get(undoes).map_or(0, |asked| asked.step);
+                let undone = self.called(*undoes);
+                self.calls.insert(
+                    requested.call,
+                    Asked {
+                        step,
+                        tool: requested.tool.clone(),
+                        arguments: requested.arguments.clone(),
+                        refused: false,
+                    },
+                );
+                line(Mark::Note, format!("{undone}: is undone"))
+            }
             Event::StepStarted { step } => line(Mark::Begun, format!("{}: started", self.step(*step))),
             Event::SceneReplied { step, next: Some(tool), .. } => {
                 line(Mark::Note, format!("{}: decides for {}", self.step(*step), one_line(tool)))
@@ -137,6 +202,7 @@ impl Narrator {
             | Event::ModelReplied { .. }
             | Event::ToolStarted { .. }
             | Event::Answered { .. }
+            | Event::RunWaiting {}
             | Event::RunCompleted { .. } => Vec::new(),
         }
     }
@@ -173,14 +239,16 @@ impl Narrator {
     }
 
     fn plan(&mut self, made: &PlanMade) -> Vec<Line> {
-        let PlanMade { version, cause, maker, plan } = made;
+        let PlanMade { version, cause, maker, plan, .. } = made;
         let which = match (version, cause) {
             (1, _) => "plan".to_owned(),
             (n, Cause::Continuation) => format!("plan {n}, for what is missing"),
+            (n, Cause::Feedback) => format!("plan {n}, changed as was wanted"),
+            (n, Cause::Edit) => format!("plan {n}, changed by hand"),
             (n, Cause::Request) => format!("plan {n}"),
         };
         let by = match maker {
-            Maker::Deterministic => "",
+            Maker::Deterministic | Maker::Person => "",
             Maker::Fallback => " (degraded: by the embedded rules, since no model gave one)",
         };
         let steps = if plan.steps.is_empty() {

@@ -53,7 +53,7 @@ pub fn step(number: u32, scene: &str, purpose: &str, tools: &[&str], after: &[u3
 pub fn made(version: u32, maker: Maker, reasoning: &str, steps: Vec<Step>) -> PlanMade {
     let plan = Plan { needs_execution: !steps.is_empty(), reasoning: reasoning.to_owned(), steps };
     let cause = if version == 1 { Cause::Request } else { Cause::Continuation };
-    PlanMade { version, cause, maker, plan }
+    PlanMade::new(version, cause, maker, plan)
 }
 
 pub fn queued(request: &str) -> Vec<Event> {
@@ -112,6 +112,8 @@ pub fn calls(ask: u32, step: u32, call: u32, tool: &str, arguments: Value, effec
         effect,
         repeat: Repeat::Never,
         problem: None,
+        approval: None,
+        undo: None,
     };
     let said = Event::SceneReplied {
         step,

@@ -6,6 +6,7 @@
 //!
 //! **Invariant:** nothing here reads the process's environment; it is passed in.
 
+mod approval;
 mod check;
 mod fault;
 mod layers;
@@ -19,6 +20,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+pub use approval::{Approval, TenantApproval, Webhook};
 pub use fault::{Fault, Faults, Origin};
 pub use layers::Flags;
 pub use sections::{Auth, Execution, LogFormat, Planning, Telemetry};
@@ -52,6 +54,8 @@ pub struct Config {
     pub planning: Planning,
     /// How plans are carried out.
     pub execution: Execution,
+    /// What a person has to say yes to.
+    pub approval: Approval,
     /// How much of a conversation is remembered.
     pub memory: crate::memory::Options,
     /// Where scenes come from.
@@ -133,6 +137,7 @@ impl Config {
         problems.extend(self.limits.problems(self.llm.models.iter().map(|model| model.name.as_str())));
         problems.extend(self.planning.problems());
         problems.extend(self.execution.problems());
+        problems.extend(self.approval.problems());
         problems.extend(self.memory.problems());
         problems.extend(self.telemetry.problems());
         problems
@@ -154,6 +159,8 @@ impl Config {
             max_calls: self.execution.max_calls,
             duplicates: self.execution.duplicates,
             run_timeout_ms: self.execution.run_timeout_ms,
+            compensate: self.execution.compensate,
+            approval: self.approval.policy(),
         }
     }
 }

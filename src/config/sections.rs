@@ -111,6 +111,8 @@ pub struct Execution {
     pub max_calls: u32,
     /// Milliseconds from a run's start to its deadline.
     pub run_timeout_ms: u64,
+    /// Whether a run that fails or is cancelled undoes its finished writes, where their tools say how.
+    pub compensate: bool,
     /// Most requests of one conversation that wait for their turn; more are refused.
     pub max_queued_requests: u32,
     /// The time zone of dates and answers: an IANA name, or `system`.
@@ -128,6 +130,7 @@ impl Default for Execution {
             max_rounds: settings.max_rounds,
             max_calls: settings.max_calls,
             run_timeout_ms: settings.run_timeout_ms,
+            compensate: settings.compensate,
             max_queued_requests: 32,
             time_zone: "system".to_owned(),
             fixed_now: None,

@@ -8,7 +8,7 @@ use futures::StreamExt;
 use super::Engine;
 use crate::actors::driver::store_fault;
 use crate::actors::live::Watch;
-use crate::run::{Fault, RunId, TenantId};
+use crate::run::{Fault, RunId, RunStatus, TenantId};
 
 /// Most conversations whose unfinished runs are carried on at once, beside those that requests wake.
 const AT_ONCE: usize = 64;
@@ -24,6 +24,8 @@ impl Engine {
     pub async fn carry_on(&self) -> Result<usize, Fault> {
         self.parts.carries_on.store(true, Ordering::Release);
         let runs = self.parts.store.unfinished_runs().await.map_err(|error| store_fault(&error))?;
+        // What waits for a person waits on, until somebody decides.
+        let runs: Vec<_> = runs.into_iter().filter(|run| run.status != RunStatus::Waiting).collect();
         let count = runs.len();
         if count == 0 {
             return Ok(0);
@@ -51,7 +53,10 @@ impl Engine {
             return Ok(watch);
         }
         let row = self.parts.store.run(tenant, run).await.map_err(|error| store_fault(&error))?;
-        let Some(row) = row.filter(|row| !row.status.is_terminal()) else { return Ok(None) };
+        let Some(row) = row.filter(|row| !row.status.is_terminal() && row.status != RunStatus::Waiting)
+        else {
+            return Ok(None);
+        };
         self.system.registry.take_up(tenant.clone(), row.session).await;
         Ok(self.watch(tenant, run))
     }

@@ -139,6 +139,7 @@ pub(super) fn shared(
         scenes: Arc::new(scenes.collect()),
         clock: parts.clock.clone(),
         settings: current.config.run_settings(),
+        approval: Arc::new(current.config.approval.clone()),
         live: parts.live.clone(),
     }
 }

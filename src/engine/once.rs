@@ -100,8 +100,14 @@ fn hash(request: &ChatRequest) -> String {
         idempotency: _,
         asked: _,
         cache: _,
+        require_approval,
+        dry_run,
+        plan,
     } = request;
-    let parts = json!({"message": message, "session": session, "user": user, "history": history,
+    let said = |flag: &bool| flag.then_some(true);
+    let (approval, dry_run) = (said(require_approval), said(dry_run));
+    let parts = json!({"require_approval": approval, "dry_run": dry_run, "plan": plan,
+        "message": message, "session": session, "user": user, "history": history,
         "instructions": instructions, "plan_only": plan_only});
     let digest = Sha256::digest(canonical_json(&parts).as_bytes());
     digest.iter().map(|byte| format!("{byte:02x}")).collect()

@@ -35,6 +35,12 @@ pub struct ChatRequest {
     pub cache: Option<crate::llm::cache::Mode>,
     /// Only make a plan.
     pub plan_only: bool,
+    /// Have a person approve the plan before it is carried out, whatever the configuration says.
+    pub require_approval: bool,
+    /// Write nothing: tell what would have been written.
+    pub dry_run: bool,
+    /// The plan, made by a person; no model is asked for one.
+    pub plan: Option<crate::plan::Plan>,
     /// The client's name for this request, so that it can be sent again without being carried out
     /// again: 1 to 255 printable ASCII characters. See [`Engine::submit_once`].
     pub idempotency: Option<String>,

@@ -38,10 +38,10 @@ pub(crate) struct ChatBody {
     /// Whether the reply is a stream of server-sent events.
     #[serde(default)]
     pub(crate) stream: Option<bool>,
-    /// Whether a person approves the plan first. Not served yet: `true` is refused.
+    /// Whether a person approves the plan first, whatever the configuration says.
     #[serde(default)]
     pub(crate) require_approval: Option<bool>,
-    /// Only make the plan.
+    /// Carry the plan out without writing: what would have been written is told.
     #[serde(default)]
     pub(crate) dry_run: Option<bool>,
     /// How the cache of models' replies is used, where not as configured.
@@ -88,12 +88,6 @@ impl ChatBody {
         if self.use_planning == Some(false) {
             return refuse("use_planning", "this server answers by plans only; leave it out, or send true");
         }
-        if self.require_approval == Some(true) {
-            return refuse(
-                "require_approval",
-                "approval by a person is not served yet; leave it out, or send false",
-            );
-        }
         if self.mode.as_deref().is_some_and(|mode| mode != "strict") {
             return refuse("mode", "only `strict` is served yet; leave it out");
         }
@@ -115,8 +109,13 @@ impl ChatBody {
         };
         let chat = messages::read(self.messages.into_iter().map(said).collect(), max)?;
         let session = self.session_id.as_deref().map(session).transpose()?;
-        let request = chat.into_request(who, session, idempotency, self.dry_run.unwrap_or(false));
-        Ok(ChatRequest { cache: self.cache, ..request })
+        let request = chat.into_request(who, session, idempotency);
+        Ok(ChatRequest {
+            cache: self.cache,
+            require_approval: self.require_approval.unwrap_or(false),
+            dry_run: self.dry_run.unwrap_or(false),
+            ..request
+        })
     }
 }
 
@@ -127,7 +126,6 @@ impl messages::Chat {
         who: Who,
         session: Option<SessionId>,
         idempotency: Option<String>,
-        plan_only: bool,
     ) -> ChatRequest {
         let history = session.is_none().then_some(self.turns);
         ChatRequest {
@@ -138,7 +136,10 @@ impl messages::Chat {
             history,
             instructions: self.instructions,
             cache: None,
-            plan_only,
+            plan_only: false,
+            require_approval: false,
+            dry_run: false,
+            plan: None,
             idempotency,
             asked: None,
         }

@@ -65,6 +65,9 @@ pub(crate) async fn plan(
         instructions: None,
         cache: None,
         plan_only: true,
+        require_approval: false,
+        dry_run: false,
+        plan: None,
         idempotency: chat::idempotency(&request)?,
         asked: None,
     };

@@ -17,7 +17,7 @@ pub fn text(
     // Writing into a String cannot fail.
     let _ = writeln!(out, "# Execution Plan: {}", one_line(objective));
     let _ = writeln!(out, "Task ID: {task}");
-    let _ = writeln!(out, "Status: {}", name(&status));
+    let _ = writeln!(out, "Status: {}", status.name());
     if !plan.reasoning.trim().is_empty() {
         let _ = writeln!(out, "Reasoning: {}", one_line(&plan.reasoning));
     }

@@ -4,6 +4,7 @@
 //! **Invariant:** this module is pure and knows no other module of the crate. No clock, no I/O.
 
 mod depends;
+mod diff;
 mod format;
 mod schedule;
 mod status;
@@ -15,9 +16,10 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 pub use depends::DependsOn;
+pub use diff::diff;
 pub use format::{mermaid, text};
 pub use schedule::{blocked_by, ready};
-pub use status::{PlanStatus, StepStatus};
+pub use status::{IllegalTransition, PlanStatus, StepStatus};
 pub use validate::{Known, Limits, Problem, normalise, structure, validate};
 
 /// The public id of a plan: a UUIDv7, so ids sort by the time they were made. One task id serves a

@@ -4,8 +4,12 @@
 //! **Invariant:** pure. Prompts are functions of a run's state and the catalogue; reading a reply
 //! gives exactly one event. Who sends them is `actors`' matter.
 
+mod approval;
+mod command;
+pub mod consent;
 mod executed;
 mod founded;
+mod given;
 mod prompt;
 mod read;
 mod shown;
@@ -14,6 +18,9 @@ mod tests;
 mod tools;
 mod wanted;
 
+pub use approval::{lapsed, plan_needs, preflight};
+pub use command::{Choice, Command, Lapse, Refused, Wish, command};
+pub use given::given;
 pub use prompt::{offered, prompt_hash, request};
 pub use read::read;
 pub use shown::Shown;

@@ -44,6 +44,11 @@ This is a further plan. <executed> was already done: never repeat it. Plan only 
 from <number_from>, and let them depend on executed steps where they need their results. If nothing more can be done, \
 set needs_execution to false and give no steps.";
 
+const MODIFY: &str = "
+There is a plan already, in <plan>, and a person wants it changed as <feedback> says. Write the whole plan anew with that \
+change: keep every step that <feedback> does not speak of, with its words and tools, and number the steps from \
+<number_from>. What is in <executed> was already done: never repeat it.";
+
 const SCENE: &str = "
 Rules:
 - Do what <purpose> says and nothing else; <request> is there for the facts it holds.
@@ -130,7 +135,18 @@ fn plan(state: &RunState, catalogue: &Catalogue, version: u32) -> Request {
     sections::push(&mut data, "conversation", &conversation(&context, context.turns.iter()));
     pending(&mut data, &context);
     let mut system = PLAN.to_owned();
-    if version > 1 {
+    let feedback = state.planning.as_ref().and_then(|planning| planning.feedback.as_ref());
+    if let Some(feedback) = feedback {
+        system.push_str(MODIFY);
+        if !state.finished_steps().is_empty() {
+            sections::push(&mut data, "executed", &executed(state, catalogue));
+        }
+        if let Some(made) = state.plan() {
+            sections::push(&mut data, "plan", &json!(made.plan).to_string());
+        }
+        sections::push(&mut data, "feedback", &feedback.words);
+        sections::push(&mut data, "number_from", &(state.last_fixed_step(true) + 1).to_string());
+    } else if version > 1 {
         system.push_str(REPLAN);
         sections::push(&mut data, "executed", &executed(state, catalogue));
         let missing = state.verdicts.last().and_then(|v| v.missing_information.clone()).unwrap_or_default();

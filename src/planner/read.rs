@@ -4,6 +4,7 @@ use jiff::civil::Date;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+use super::approval::{call_needs, with_approval};
 use super::founded::{days_said, found_by, unfounded};
 use super::prompt::{grounds, offered};
 use super::tools::{ASK_USER, CHECK_CONTINUATION, CREATE_PLAN, NEXT_CALL, NOTHING};
@@ -36,7 +37,7 @@ pub fn read(state: &RunState, catalogue: &Catalogue, call: u32, subject: Subject
     };
     let event = match subject {
         Subject::Plan { version } => read_plan(state, catalogue, reply, version, fallback),
-        Subject::Scene { step } => read_scene(state, catalogue, reply, call, step),
+        Subject::Scene { step } => read_scene(state, catalogue, reply, call, step, fallback),
         Subject::Continuation { round } => read_verdict(state, catalogue, reply, round),
         Subject::Answer => read_answer(state, catalogue, reply, fallback),
     };
@@ -96,7 +97,8 @@ fn read_plan(
 ) -> Result<Event, Vec<Problem>> {
     let mut plan: Plan = forced(state, reply, CREATE_PLAN)?;
     let known = catalogue.known();
-    let last = state.last_step();
+    let feedback = state.planning.as_ref().and_then(|planning| planning.feedback.as_ref());
+    let last = state.last_fixed_step(feedback.is_some());
     plan::normalise(&mut plan, known, last);
     let limits = plan::Limits { max_steps: state.settings().max_steps };
     let problems = plan::validate(&plan, known, limits, &state.finished_steps(), last);
@@ -104,11 +106,21 @@ fn read_plan(
         return Err(problems);
     }
     let maker = if fallback { Maker::Fallback } else { Maker::Deterministic };
-    Ok(if version == 1 {
-        Event::PlanCreated(PlanMade { version, cause: Cause::Request, maker, plan })
-    } else {
-        Event::Replanned(PlanMade { version, cause: Cause::Continuation, maker, plan })
-    })
+    let cause = match feedback {
+        Some(_) => Cause::Feedback,
+        None if version == 1 => Cause::Request,
+        None => Cause::Continuation,
+    };
+    if feedback.is_some() && !plan.needs_execution {
+        return Err(vec![Problem::new(
+            "plan.nothing_left",
+            "the changed plan has no steps: change the plan as <feedback> says and keep the rest of it",
+        )]);
+    }
+    let (by, why) = feedback.map(|f| (f.by.clone(), f.words.clone())).unzip();
+    let made = PlanMade { by, why, ..PlanMade::new(version, cause, maker, plan) };
+    let made = with_approval(state, catalogue, made);
+    Ok(if version == 1 { Event::PlanCreated(made) } else { Event::Replanned(made) })
 }
 
 fn read_verdict(
@@ -161,6 +173,7 @@ fn read_scene(
     reply: &Reply,
     call: u32,
     number: u32,
+    fallback: bool,
 ) -> Result<Event, Vec<Problem>> {
     let none = || vec![Problem::new("step.unknown", format!("there is no step {number} with a known scene"))];
     let step = state.steps.get(&number).ok_or_else(none)?;
@@ -221,7 +234,7 @@ fn read_scene(
             continue;
         }
         let ordinal = state.next_call() + calls.len() as u32;
-        calls.push(read_call(state, scene, step, one, ordinal));
+        calls.push(read_call(state, scene, step, one, ordinal, fallback));
     }
     if calls.is_empty() && question.is_none() {
         let found = step.calls.iter().any(|c| matches!(state.outcome(*c), Some(Outcome::Ok { .. })));
@@ -421,6 +434,7 @@ fn read_call(
     step: &StepState,
     written: &ReplyCall,
     call: u32,
+    fallback: bool,
 ) -> RequestedCall {
     // Some models write names in another case or with an argument list behind them.
     let bare = written.name.split('(').next().unwrap_or("").trim();
@@ -437,6 +451,8 @@ fn read_call(
             effect: Effect::Read,
             repeat: Repeat::Never,
             problem: Some(Fault::new("tool.unknown", message)),
+            approval: None,
+            undo: None,
         };
     };
     let is_offered = offered(scene, step).any(|t| t.name == tool.name);
@@ -454,6 +470,11 @@ fn read_call(
         }
         Err(fault) => (Value::String(written.arguments.clone()), Some(fault)),
     };
+    let by_rules = fallback || state.is_planned_by_rules(step.step.step_number);
+    let approval = match problem {
+        None => call_needs(state, &scene.name, tool, &arguments, by_rules),
+        Some(_) => None,
+    };
     RequestedCall {
         call,
         provider_id: written.id.clone(),
@@ -463,5 +484,7 @@ fn read_call(
         effect: tool.effect,
         repeat: tool.repeat,
         problem,
+        approval,
+        undo: tool.undo.clone(),
     }
 }

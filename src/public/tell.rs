@@ -6,7 +6,9 @@ use serde_json::{Value, json};
 
 use super::{EventId, PublicEvent};
 use crate::plan::{Plan, StepStatus, TaskId};
-use crate::run::{Envelope, Event, Outcome, PlanMade, RequestedCall, RunStatus};
+use crate::run::{
+    ApprovalId, Decision, Effect, Envelope, Event, Matter, Outcome, PlanMade, RequestedCall, RunStatus,
+};
 
 /// Tells the events of one run, in order from the first: what a later one refers to (a step's scene,
 /// a call's tool) was said by an earlier one. Pure.
@@ -40,13 +42,28 @@ impl Teller {
     fn learn(&mut self, event: &Event) {
         match event {
             Event::RunQueued(queued) => self.task = Some(queued.task),
-            Event::PlanCreated(PlanMade { plan, .. }) | Event::Replanned(PlanMade { plan, .. }) => {
+            Event::PlanCreated(PlanMade { plan, .. })
+            | Event::Replanned(PlanMade { plan, .. })
+            | Event::PlanEdited(PlanMade { plan, .. }) => {
                 let Plan { steps, .. } = plan;
                 let said = steps.iter().map(|s| (s.step_number, (s.scene_name.clone(), s.purpose.clone())));
                 self.steps.extend(said);
             }
             Event::SceneReplied { step, calls, .. } => {
                 self.calls.extend(calls.iter().map(|call| (call.call, (*step, call.clone()))));
+            }
+            Event::Compensating { undoes, requested } => {
+                let step = self.calls.get(undoes).map_or(0, |(step, _)| *step);
+                self.calls.insert(requested.call, (step, requested.clone()));
+            }
+            Event::Decided {
+                matter: Matter::Call { call },
+                decision: Decision::Edited { arguments, .. },
+                ..
+            } => {
+                if let Some((_, requested)) = self.calls.get_mut(call) {
+                    requested.arguments = arguments.clone();
+                }
             }
             _ => {}
         }
@@ -59,10 +76,36 @@ impl Teller {
                 "language": started.language,
             }),
             Event::Planning { version, cause } => json!({"version": version, "cause": cause}),
-            Event::PlanCreated(made) | Event::Replanned(made) => json!({
-                "task_id": self.task, "version": made.version, "cause": made.cause, "maker": made.maker,
-                "plan": made.plan,
-            }),
+            Event::PlanCreated(made) | Event::Replanned(made) | Event::PlanEdited(made) => {
+                let mut data = json!({
+                    "task_id": self.task, "version": made.version, "cause": made.cause, "maker": made.maker,
+                    "plan": made.plan,
+                });
+                if let Some(by) = &made.by {
+                    data["by"] = json!(by);
+                }
+                data
+            }
+            Event::ApprovalRequired { approval, matter, needed } => {
+                let asked = json!({
+                    "approval_id": envelope.run.map(|run| ApprovalId { run, approval: *approval }),
+                    "task_id": self.task, "hash": needed.hash, "why": needed.why,
+                });
+                match matter {
+                    Matter::Plan { version } => with(asked, "plan", "version", json!(version)),
+                    Matter::Call { call } => {
+                        self.call(*call, with(asked, "call", "effect", json!(Effect::Write)))
+                    }
+                    Matter::Outcome { call } => {
+                        self.call(*call, with(asked, "outcome", "effect", json!(Effect::Write)))
+                    }
+                }
+            }
+            Event::Decided {
+                matter: Matter::Plan { version }, decision: Decision::Yes { hold }, by, ..
+            } => {
+                json!({"task_id": self.task, "version": version, "by": by, "begins": !hold})
+            }
             Event::StepStarted { step } => {
                 let purpose = self.steps.get(step).map(|(_, purpose)| purpose.as_str());
                 self.step(*step, json!({"purpose": purpose.unwrap_or_default()}))
@@ -102,6 +145,14 @@ impl Teller {
             | Event::PlanningFailed { .. }
             | Event::ReplyRejected { .. }
             | Event::SceneReplied { .. }
+            | Event::Decided { .. }
+            | Event::ModificationAsked { .. }
+            | Event::ApprovalLapsed { .. }
+            | Event::Released { .. }
+            | Event::RunWaiting {}
+            | Event::PlanRefused { .. }
+            | Event::RunReopened { .. }
+            | Event::Compensating { .. }
             | Event::CancelRequested { .. } => return None,
         })
     }
@@ -121,6 +172,13 @@ impl Teller {
         data["arguments"] = requested.arguments.clone();
         self.step(*step, data)
     }
+}
+
+/// `data` with what is asked about, and one thing more.
+fn with(mut data: Value, about: &str, name: &str, value: Value) -> Value {
+    data["about"] = json!(about);
+    data[name] = value;
+    data
 }
 
 /// How a call ended, as in the answer document.

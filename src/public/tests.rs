@@ -33,6 +33,8 @@ fn call(call: u32, tool: &str) -> RequestedCall {
         effect: Effect::Read,
         repeat: Repeat::Never,
         problem: None,
+        approval: None,
+        undo: None,
     }
 }
 
@@ -46,7 +48,7 @@ fn events() -> Vec<Event> {
         depends_on_step: plan::DependsOn::none(),
     };
     let plan = Plan { needs_execution: true, reasoning: "asked".to_owned(), steps: vec![step] };
-    let made = |cause| PlanMade { version: 1, cause, maker: Maker::Deterministic, plan: plan.clone() };
+    let made = |cause| PlanMade::new(1, cause, Maker::Deterministic, plan.clone());
     let error = Fault::new("tool.timeout", "too slow");
     let verdict = Verdict {
         can_answer_now: true,

@@ -207,6 +207,16 @@ impl<'a> Walk<'a> {
             Action::Read { call, subject } if tells_of(event, *call, *subject) => Some((*call, *subject)),
             _ => None,
         });
+        let taken = due.iter().any(|action| matches!(action, Action::Take { .. }));
+        if taken && let Event::PlanCreated(_) | Event::PlanningFailed { .. } = event {
+            self.held.replies += 1;
+            let today = stored(planner::given(&self.state, self.catalogue, 1));
+            if today != *event {
+                let why = "the plan that came with the request is taken otherwise".to_owned();
+                self.differ(seq, event, Kind::Meaning, why, &[Action::Record { event: today }]);
+            }
+            return;
+        }
         let Some((call, subject)) = reply.filter(|_| !due.iter().any(recorded)) else {
             self.held.decisions += 1;
             self.offered(seq, event, due, recorded);
@@ -366,6 +376,7 @@ fn in_words(action: &Action) -> String {
             if *fallback { format!("{what} to the embedded rules") } else { what }
         }
         Action::Read { call, .. } => format!("reading the reply to question {call}"),
+        Action::Take { version } => format!("taking the given plan {version}"),
         Action::Call { call, attempt } => format!("attempt {attempt} of tool call {call}"),
     }
 }

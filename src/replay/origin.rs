@@ -31,6 +31,14 @@ pub(super) fn origin<'a>(event: &'a Event, state: &RunState) -> Origin<'a> {
         Event::ModelReplied { .. } | Event::ModelFailed { .. } | Event::CancelRequested { .. } => {
             Origin::Outside { awaited: true }
         }
+        // What people say, and what has changed around a run that waited for them.
+        Event::Decided { .. }
+        | Event::PlanEdited(_)
+        | Event::ModificationAsked { .. }
+        | Event::ApprovalLapsed { .. }
+        | Event::Released { .. }
+        | Event::PlanRefused { .. }
+        | Event::RunReopened { .. } => Origin::Outside { awaited: false },
         Event::ToolCompleted { call, .. } => match state.calls.get(call).map(|call| &call.status) {
             // It was never begun, so it was refused without asking anybody.
             Some(CallStatus::Requested) => Origin::Machine,
@@ -50,6 +58,9 @@ pub(super) fn origin<'a>(event: &'a Event, state: &RunState) -> Origin<'a> {
         | Event::ReplyRejected { .. }
         | Event::PlanCreated(_)
         | Event::Replanned(_)
+        | Event::ApprovalRequired { .. }
+        | Event::RunWaiting {}
+        | Event::Compensating { .. }
         | Event::StepStarted { .. }
         | Event::SceneReplied { .. }
         | Event::ToolSkipped { .. }

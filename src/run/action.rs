@@ -29,6 +29,11 @@ pub enum Action {
         /// Ask the embedded rules in place of the configured models.
         fallback: bool,
     },
+    /// Take the plan that came with the request: append the event that says whether it is in force.
+    Take {
+        /// Its version.
+        version: u32,
+    },
     /// Read a reply that came: append the one event that says what it means.
     Read {
         /// The question's ordinal.
@@ -52,6 +57,7 @@ impl Action {
             Action::Start => "start".to_owned(),
             Action::Record { event } => format!("record/{}", event.key()),
             Action::Ask { call, .. } => format!("ask/{call}"),
+            Action::Take { version } => format!("take/{version}"),
             Action::Read { call, .. } => format!("read/{call}"),
             Action::Call { call, attempt } => format!("call/{call}/{attempt}"),
         }

@@ -1,7 +1,8 @@
 //! Which events are possible when. Checked before an event is appended and again before it is folded.
 
 use super::action::Action;
-use super::event::{Event, Outcome, PlanMade, Subject};
+use super::approval::{Decision, Matter};
+use super::event::{Cause, Effect, Event, Outcome, PlanMade, RunStatus, Subject};
 use super::state::{AskStatus, CallStatus, RunState};
 use crate::plan::{self, StepStatus};
 
@@ -28,7 +29,22 @@ impl RunState {
     /// Three kinds of events: those from outside (a request, a taking over, a wish to stop), the end
     /// of something under way, and all others, which happen only when [`RunState::next`] asks for them.
     fn admit(&self, event: &Event) -> Result<(), String> {
-        require(!self.status.is_terminal(), "the run has ended")?;
+        self.plan_status.become_status(self.plan_after(event)).map_err(|illegal| illegal.to_string())?;
+        match event {
+            // What became of a write can be said, and what failed carried on, after the end.
+            Event::Decided { approval, matter: Matter::Outcome { call }, decision, .. } => {
+                return self.admit_outcome(*approval, *call, decision);
+            }
+            Event::RunReopened { .. } => {
+                let may = matches!(self.status, RunStatus::Failed | RunStatus::Partial);
+                require(may, "only a run that failed or was done in part is carried on")?;
+                return require(
+                    !self.is_plan_only() && !self.plans.is_empty(),
+                    "there is no plan to carry on",
+                );
+            }
+            _ => require(!self.status.is_terminal(), "the run has ended")?,
+        }
         if let Event::RunQueued(_) = event {
             return require(self.queued.is_none(), "the request was accepted before");
         }
@@ -46,6 +62,7 @@ impl RunState {
                 match (self.calls.get(call).map(|c| &c.status), outcome) {
                     (Some(CallStatus::InFlight { .. }), _)
                     | (Some(CallStatus::Requested), Outcome::Refused { .. }) => Ok(()),
+                    (Some(CallStatus::Requested), Outcome::Ok { .. }) if self.is_dry_run() => Ok(()),
                     _ => Err("the call is not under way".to_owned()),
                 }
             }
@@ -83,10 +100,38 @@ impl RunState {
             ),
             Event::PlanCreated(made) => {
                 require(made.version == 1, "only the first plan is created; later ones replan")?;
+                self.at(Subject::Plan { version: 1 })?;
                 self.admit_plan(made)
             }
+            Event::PlanEdited(made) => {
+                self.may_change(made.version)?;
+                require(made.cause == Cause::Edit, "a person's change is an edit")?;
+                self.admit_plan(made)
+            }
+            Event::ModificationAsked { version, .. } => self.may_change(*version),
+            Event::Decided { approval, matter, decision, .. } => self.admit_decision(*approval, *matter, decision),
+            Event::ApprovalLapsed { approval, matter, .. } => {
+                let put = self.approvals.get(approval);
+                require(put.is_some_and(|a| !a.lapsed && a.matter == *matter), "there is no such approval")?;
+                match matter {
+                    Matter::Plan { .. } => require(!self.has_begun(), "the plan has begun"),
+                    Matter::Call { call } => require(
+                        self.calls.get(call).is_some_and(|c| c.status == CallStatus::Requested),
+                        "the call has begun",
+                    ),
+                    Matter::Outcome { .. } => Err("what became of a write does not lapse".to_owned()),
+                }
+            }
+            Event::Released { .. } => require(self.is_held(), "the plan does not wait to be begun"),
+            Event::PlanRefused { version, .. } => {
+                require(self.plans.len() as u32 == *version && !self.has_begun(), "the plan has begun")?;
+                let begins = |a: &Action| matches!(a, Action::Record { event: Event::StepStarted { .. } });
+                require(self.asks_for(begins), "the plan does not begin now")
+            }
+            Event::RunReopened { .. } => Err("the run has not ended".to_owned()),
             Event::Replanned(made) => {
                 require(made.version > 1, "the first plan is created")?;
+                self.at(Subject::Plan { version: made.version })?;
                 self.admit_plan(made)
             }
             Event::PlanningFailed { version, .. } => self.at(Subject::Plan { version: *version }),
@@ -109,6 +154,9 @@ impl RunState {
                 "nobody wants it to stop, or a write is under way",
             ),
             Event::Planning { .. }
+            | Event::ApprovalRequired { .. }
+            | Event::RunWaiting {}
+            | Event::Compensating { .. }
             | Event::StepStarted { .. }
             | Event::ToolSkipped { .. }
             | Event::RunCompleted { .. } => {
@@ -118,12 +166,58 @@ impl RunState {
     }
 
     fn admit_plan(&self, made: &PlanMade) -> Result<(), String> {
-        self.at(Subject::Plan { version: made.version })?;
         let limits = plan::Limits { max_steps: self.settings().max_steps };
-        let problems = plan::structure(&made.plan, limits, &self.finished_steps(), self.last_step());
+        let changes = matches!(made.cause, Cause::Feedback | Cause::Edit);
+        let last = self.last_fixed_step(changes);
+        let problems = plan::structure(&made.plan, limits, &self.finished_steps(), last);
         match problems.first() {
             Some(problem) => Err(problem.message.clone()),
             None => Ok(()),
+        }
+    }
+
+    /// Whether a person may change the plan in force into version `version` now.
+    pub(super) fn may_change(&self, version: u32) -> Result<(), String> {
+        require(!self.plans.is_empty(), "there is no plan yet")?;
+        require(self.planning.is_none(), "the plan is being changed already")?;
+        require(self.cancel.is_none(), "the run is being cancelled")?;
+        require(
+            self.plan_approval().is_some() && !self.has_begun(),
+            "the plan has begun, or waits for nobody",
+        )?;
+        require(version == self.plans.len() as u32 + 1, "versions count up by one")
+    }
+
+    fn admit_decision(&self, number: u32, matter: Matter, decision: &Decision) -> Result<(), String> {
+        require(self.cancel.is_none(), "the run is being cancelled")?;
+        let approval = self.approvals.get(&number).filter(|approval| approval.matter == matter);
+        require(approval.is_some(), "there is no such approval")?;
+        require(approval.is_some_and(|a| a.decided.is_none()), "it was decided before")?;
+        require(approval.is_some_and(|a| !a.lapsed), "what it was about has changed")?;
+        let fits = match matter {
+            Matter::Plan { .. } => matches!(decision, Decision::Yes { .. } | Decision::No),
+            Matter::Call { .. } => {
+                matches!(decision, Decision::Yes { hold: false } | Decision::No | Decision::Edited { .. })
+            }
+            Matter::Outcome { .. } => false,
+        };
+        require(fits, "that is no decision about this")
+    }
+
+    fn admit_outcome(&self, number: u32, call: u32, decision: &Decision) -> Result<(), String> {
+        let approval = self.approvals.get(&number).filter(|a| a.matter == Matter::Outcome { call });
+        require(approval.is_some(), "there is no such approval")?;
+        require(approval.is_some_and(|a| a.decided.is_none()), "it was decided before")?;
+        let write = self.calls.get(&call).filter(|c| c.requested.effect == Effect::Write);
+        let unknown =
+            matches!(write.map(|c| &c.status), Some(CallStatus::Done { outcome: Outcome::Unknown { .. } }));
+        require(unknown, "its outcome is known")?;
+        match decision {
+            Decision::Done | Decision::NotDone => Ok(()),
+            Decision::Again => {
+                require(!self.status.is_terminal(), "the run has ended: it is carried on first")
+            }
+            _ => Err("that is no decision about this".to_owned()),
         }
     }
 
@@ -142,6 +236,7 @@ impl RunState {
                 }
                 _ => false,
             },
+            Action::Take { version } => subject == Subject::Plan { version: *version },
             Action::Start | Action::Call { .. } => false,
         });
         require(here, "the run does not stand there")

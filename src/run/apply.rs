@@ -1,11 +1,16 @@
 //! `RunState::apply`: the fold of one event, each event checked first.
 
+use serde_json::json;
+
 use super::admit::Illegal;
-use super::event::{Effect, Event, Fault, Outcome, PlanMade, Repeat, Reply, RunStatus, Subject};
+use super::approval::{Approval, Decision, Matter};
+use super::event::{
+    Cause, Effect, Event, Fault, Outcome, PlanMade, Repeat, Reply, RequestedCall, RunStatus, Subject,
+};
 use super::guard::clear_reads;
 use super::ids::RunId;
 use super::state::{
-    Answer, Ask, AskStatus, CallState, CallStatus, Cancel, Planning, Round, RunState, StepState,
+    Answer, Ask, AskStatus, CallState, CallStatus, Cancel, Feedback, Planning, Round, RunState, StepState,
 };
 use crate::plan::{PlanStatus, StepStatus};
 
@@ -47,6 +52,7 @@ impl RunState {
         if let Event::ModelReplied { .. } | Event::ModelFailed { .. } | Event::ToolCompleted { .. } = event {
             self.stalls = 0;
         }
+        self.plan_status = self.plan_after(event);
         match event {
             Event::RunQueued(queued) => self.queued = Some(queued.clone()),
             Event::RunStarted(started) => {
@@ -55,7 +61,7 @@ impl RunState {
             }
             Event::RunResumed { epoch } => self.resume(*epoch),
             Event::Planning { version, .. } => {
-                self.planning = Some(Planning { version: *version, tries: Vec::new() });
+                self.planning = Some(Planning { version: *version, tries: Vec::new(), feedback: None });
             }
             Event::ModelAsked { call, subject, attempt, fallback, .. } => {
                 self.tries(*subject).push(*call);
@@ -79,6 +85,13 @@ impl RunState {
                 let reply = self.take_reply(*call);
                 self.set_ask(*call, AskStatus::Rejected { reply, problems: problems.clone() });
             }
+            // What somebody wanted changed stays as it was, and is put to people once more.
+            Event::PlanningFailed { error, .. }
+                if self.planning.as_ref().is_some_and(|p| p.feedback.is_some()) =>
+            {
+                self.planning = None;
+                self.unmodified = Some(error.clone());
+            }
             Event::PlanningFailed { error, .. } => {
                 self.planning = None;
                 self.closing = true;
@@ -87,10 +100,58 @@ impl RunState {
                 }
             }
             Event::PlanCreated(made) | Event::Replanned(made) => self.adopt(made),
-            Event::StepStarted { step } => {
-                self.plan_status = PlanStatus::Executing;
-                self.step(*step, |s| s.status = StepStatus::Running);
+            Event::PlanEdited(made) => {
+                self.withdraw();
+                self.adopt(made);
             }
+            Event::ModificationAsked { version, by, words } => {
+                self.withdraw();
+                let feedback = Some(Feedback { by: by.clone(), words: words.clone() });
+                self.planning = Some(Planning { version: *version, tries: Vec::new(), feedback });
+            }
+            Event::ApprovalRequired { approval, matter, needed } => {
+                let put = Approval { matter: *matter, needed: needed.clone(), decided: None, lapsed: false };
+                self.approvals.insert(*approval, put);
+            }
+            Event::Decided { approval, matter, decision, by, .. } => {
+                if let Some(approval) = self.approvals.get_mut(approval) {
+                    approval.decided = Some((decision.clone(), by.clone()));
+                }
+                self.decided(*matter, decision, by);
+            }
+            Event::ApprovalLapsed { approval, matter, needed, .. } => {
+                if let Some(approval) = self.approvals.get_mut(approval) {
+                    approval.lapsed = true;
+                }
+                self.released = false;
+                match matter {
+                    Matter::Plan { .. } => {
+                        if let Some(made) = self.plans.last_mut() {
+                            made.approval = Some(needed.clone());
+                        }
+                    }
+                    Matter::Call { call } | Matter::Outcome { call } => {
+                        if let Some(call) = self.calls.get_mut(call) {
+                            call.requested.approval = Some(needed.clone());
+                        }
+                    }
+                }
+                self.go_on();
+            }
+            Event::Released { .. } => {
+                self.released = true;
+                self.go_on();
+            }
+            Event::RunWaiting {} => self.status = RunStatus::Waiting,
+            Event::PlanRefused { problems, .. } => {
+                let told: Vec<&str> = problems.iter().map(|p| p.message.as_str()).collect();
+                let message =
+                    format!("the plan cannot be carried out, and nothing of it was: {}", told.join("; "));
+                self.close(&Fault::new("plan.preflight", message));
+            }
+            Event::RunReopened { .. } => self.reopen(),
+            Event::Compensating { undoes, requested } => self.compensating(*undoes, requested),
+            Event::StepStarted { step } => self.step(*step, |s| s.status = StepStatus::Running),
             // A decision is no move of the scene: the conversation with its model goes on as before it.
             Event::SceneReplied { step, call, next: Some(tool), .. } => {
                 self.used(*call);
@@ -113,6 +174,8 @@ impl RunState {
                         status: CallStatus::Requested,
                         stale: false,
                         attempts: 0,
+                        undoes: None,
+                        undone_by: None,
                     };
                     self.calls.insert(requested.call, state);
                 }
@@ -167,21 +230,169 @@ impl RunState {
                 if self.answer.is_none() && self.cancel.as_ref().is_none_or(|c| c.deadline && !deadline) {
                     self.cancel = Some(Cancel { by: by.clone(), deadline: *deadline });
                 }
+                self.go_on();
             }
-            Event::RunCompleted { status } => {
-                let plan = match status {
-                    RunStatus::Completed if self.is_plan_only() => PlanStatus::Draft,
-                    RunStatus::Completed => PlanStatus::Completed,
-                    _ => PlanStatus::Failed,
-                };
-                self.end(*status, plan);
-            }
+            Event::RunCompleted { status } => self.end(*status),
             Event::RunFailed { error } => {
                 self.error = Some(error.clone());
-                self.end(RunStatus::Failed, PlanStatus::Failed);
+                self.end(RunStatus::Failed);
             }
-            Event::RunCancelled { .. } => self.end(RunStatus::Cancelled, PlanStatus::Cancelled),
+            Event::RunCancelled { .. } => self.end(RunStatus::Cancelled),
         }
+    }
+
+    /// Where the plan stands after `event`. A plan that is being carried out stays so until it ends,
+    /// whatever its later versions need; one that was only wanted stays a draft.
+    pub fn plan_after(&self, event: &Event) -> PlanStatus {
+        match event.plan_status() {
+            Some(PlanStatus::Completed) if self.is_plan_only() => self.plan_status,
+            Some(to) if self.plan_status == PlanStatus::Executing && !to.is_terminal() => self.plan_status,
+            Some(to) => to,
+            None => self.plan_status,
+        }
+    }
+
+    /// A run that waited goes on.
+    fn go_on(&mut self) {
+        if self.status == RunStatus::Waiting {
+            self.status = RunStatus::Running;
+        }
+    }
+
+    /// The plan in force is to be another: what was approved of it counts no more.
+    fn withdraw(&mut self) {
+        let version = self.plans.len() as u32;
+        for approval in self.approvals.values_mut() {
+            if approval.matter == (Matter::Plan { version }) {
+                approval.lapsed = true;
+            }
+        }
+        self.released = false;
+        self.unmodified = None;
+        self.go_on();
+    }
+
+    fn decided(&mut self, matter: Matter, decision: &Decision, by: &str) {
+        match (matter, decision) {
+            (Matter::Plan { .. }, Decision::No) if self.attempted() => {
+                let message = format!("{by} did not approve it, and nothing of it was done");
+                self.close(&Fault::new("approval.refused", message));
+            }
+            // Nothing was done yet, so there is nothing to tell.
+            (Matter::Plan { .. }, Decision::No) => {
+                self.cancel.get_or_insert(Cancel { by: by.to_owned(), deadline: false });
+            }
+            (Matter::Call { call }, Decision::Edited { arguments, key }) => {
+                if let Some(call) = self.calls.get_mut(&call) {
+                    call.requested.arguments = arguments.clone();
+                    call.requested.key.clone_from(key);
+                }
+            }
+            (Matter::Outcome { call }, Decision::Done) => {
+                let result = json!({"done": true, "according_to": by});
+                self.resolved(call, Outcome::Ok { result, say: None });
+            }
+            (Matter::Outcome { call }, Decision::NotDone) => {
+                let message = format!("{by} found that it was not done");
+                self.resolved(call, Outcome::Refused { error: Fault::new("tool.not_done", message) });
+            }
+            (Matter::Outcome { call }, Decision::Again) => self.try_again(call),
+            _ => {}
+        }
+        self.go_on();
+    }
+
+    fn resolved(&mut self, call: u32, outcome: Outcome) {
+        if let Some(call) = self.calls.get_mut(&call) {
+            call.status = CallStatus::Done { outcome };
+        }
+    }
+
+    /// A write is done once more, with its key, and its scene hears what came of it.
+    fn try_again(&mut self, number: u32) {
+        let Some(call) = self.calls.get_mut(&number) else { return };
+        call.status = CallStatus::Again { attempt: call.attempts + 1 };
+        let step = call.step;
+        if call.undoes.is_none() {
+            self.step(step, |s| {
+                s.status = StepStatus::Running;
+                s.round_calls = vec![number];
+                s.tries.clear();
+                s.question = None;
+                s.result = None;
+                s.error = None;
+            });
+        }
+    }
+
+    /// Whether a step was ever begun.
+    fn attempted(&self) -> bool {
+        self.steps.values().any(|s| s.status != StepStatus::Pending)
+    }
+
+    /// Nothing more is planned: what has not begun never will, and what there is is told.
+    fn close(&mut self, error: &Fault) {
+        self.closing = true;
+        self.planning = None;
+        for step in self.steps.values_mut().filter(|s| s.status == StepStatus::Pending) {
+            step.status = StepStatus::Cancelled;
+            step.error = Some(error.clone());
+        }
+    }
+
+    /// The run is carried on from where it failed: its failed steps begin anew, with what they did in
+    /// sight of the guard, and the request is judged and answered again.
+    fn reopen(&mut self) {
+        self.status = RunStatus::Running;
+        self.told = Some(self.usage);
+        self.closing = false;
+        self.cancel = None;
+        self.error = None;
+        self.answer = None;
+        self.stalls = 0;
+        self.check_tries.clear();
+        self.answer_tries.clear();
+        let rounds = self.rounds() as usize;
+        self.verdicts.truncate(rounds.saturating_sub(1));
+        let last = self.plans.len() as u32;
+        let left = |s: &&mut StepState| s.version == last && s.status != StepStatus::Completed;
+        for step in self.steps.values_mut().filter(left) {
+            step.status = StepStatus::Pending;
+            step.rounds = 0;
+            step.tries.clear();
+            step.history.clear();
+            step.round_calls.clear();
+            step.text.clear();
+            step.question = None;
+            step.next = None;
+            step.decided = false;
+            step.error = None;
+        }
+        // What was begun and never came to its end was not done, or is `unknown` by now.
+        let open = |c: &&mut CallState| matches!(c.status, CallStatus::Requested);
+        for call in self.calls.values_mut().filter(open) {
+            let error = Fault::new("tool.not_reached", "the run ended before this call's turn");
+            call.status = CallStatus::Done { outcome: Outcome::Failed { error } };
+        }
+    }
+
+    fn compensating(&mut self, undoes: u32, requested: &RequestedCall) {
+        let Some(write) = self.calls.get_mut(&undoes) else { return };
+        write.undone_by = Some(requested.call);
+        let (step, scene) = (write.step, write.scene.clone());
+        let state = CallState {
+            step,
+            scene,
+            requested: requested.clone(),
+            fallback: false,
+            status: CallStatus::Requested,
+            stale: false,
+            attempts: 0,
+            undoes: Some(undoes),
+            undone_by: None,
+        };
+        self.calls.insert(requested.call, state);
+        self.step(step, |s| s.calls.push(requested.call));
     }
 
     /// Whoever takes a run over cannot know what became of what was under way: questions and reads
@@ -226,8 +437,9 @@ impl RunState {
         };
         let outcome = as_failed.as_ref().unwrap_or(outcome);
         let unknown = matches!(outcome, Outcome::Unknown { .. });
-        let wrote =
-            call.requested.effect == Effect::Write && (unknown || matches!(outcome, Outcome::Ok { .. }));
+        // A write that was only told (a dry run) was never begun.
+        let done = matches!(outcome, Outcome::Ok { .. }) && call.attempts > 0;
+        let wrote = call.requested.effect == Effect::Write && (unknown || done);
         let scene = call.scene.clone();
         if unknown && call.requested.repeat == Repeat::Key && call.attempts < KEYED_ATTEMPTS {
             call.status = CallStatus::Again { attempt: call.attempts + 1 };
@@ -243,7 +455,10 @@ impl RunState {
         if let Some(call) = self.planning.take().and_then(|p| p.tries.last().copied()) {
             self.used(call);
         }
-        self.plan_status = PlanStatus::Approved;
+        // A person's change replaces what has not begun; any other plan comes after what there is.
+        if matches!(made.cause, Cause::Feedback | Cause::Edit) {
+            self.steps.retain(|_, step| step.status != StepStatus::Pending);
+        }
         for step in &made.plan.steps {
             let state = StepState {
                 step: step.clone(),
@@ -266,11 +481,16 @@ impl RunState {
         self.plans.push(made.clone());
     }
 
-    fn end(&mut self, status: RunStatus, plan: PlanStatus) {
+    fn end(&mut self, status: RunStatus) {
         self.status = status;
-        self.plan_status = plan;
         self.planning = None;
-        if plan != PlanStatus::Draft {
+        for approval in self.approvals.values_mut() {
+            // What became of a write is decided whenever somebody knows it.
+            if approval.decided.is_none() && !matches!(approval.matter, Matter::Outcome { .. }) {
+                approval.lapsed = true;
+            }
+        }
+        if !(self.is_plan_only() && status == RunStatus::Completed) {
             for step in self.steps.values_mut().filter(|s| !s.status.is_terminal()) {
                 step.status = StepStatus::Cancelled;
             }

@@ -7,11 +7,12 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::approval::{Decision, Matter, Needed, Undo};
 use super::attempt::Attempt;
 use super::context::{Context, Turn};
 use super::ids::{RunId, SessionId, TenantId};
 use super::settings::{CacheMode, Settings};
-use crate::plan::{Plan, Problem, TaskId};
+use crate::plan::{Plan, PlanStatus, Problem, TaskId};
 
 /// The version of the event format that this program writes.
 pub const SCHEMA: u16 = 1;
@@ -118,6 +119,77 @@ pub enum Event {
     PlanCreated(PlanMade),
     /// A later version is in force.
     Replanned(PlanMade),
+    /// A person changed the plan: a further version is in force.
+    PlanEdited(PlanMade),
+    /// A person wants the plan changed, in words: a further version is to be made.
+    ModificationAsked {
+        /// The version to be made.
+        version: u32,
+        /// Who.
+        by: String,
+        /// The words.
+        words: String,
+    },
+    /// A person has to decide something.
+    ApprovalRequired {
+        /// Its ordinal in the run, from 1.
+        approval: u32,
+        /// What about.
+        matter: Matter,
+        /// Why, and what a yes covers.
+        needed: Needed,
+    },
+    /// A person has decided.
+    Decided {
+        /// The approval's ordinal.
+        approval: u32,
+        /// What it was about.
+        matter: Matter,
+        /// What was said.
+        decision: Decision,
+        /// By whom.
+        by: String,
+        /// Why, in that person's words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        note: Option<String>,
+    },
+    /// What an approval covered has changed: it does not count any more.
+    ApprovalLapsed {
+        /// The approval's ordinal.
+        approval: u32,
+        /// What it was about.
+        matter: Matter,
+        /// What has changed.
+        why: Vec<String>,
+        /// What a new approval covers.
+        needed: Needed,
+    },
+    /// A plan that was only approved begins.
+    Released {
+        /// Who said so.
+        by: String,
+    },
+    /// Nothing is left to do but what waits for a person.
+    RunWaiting {},
+    /// The plan cannot be carried out, as is known before its first step.
+    PlanRefused {
+        /// Its version.
+        version: u32,
+        /// Everything that stands against it.
+        problems: Vec<Problem>,
+    },
+    /// A run that failed, or was done in part, is carried on from where it failed.
+    RunReopened {
+        /// Who said so.
+        by: String,
+    },
+    /// A finished write is undone, since the run failed or was cancelled.
+    Compensating {
+        /// The write's ordinal.
+        undoes: u32,
+        /// The call that undoes it.
+        requested: RequestedCall,
+    },
     /// A step began.
     StepStarted {
         /// Its number.
@@ -248,6 +320,15 @@ pub struct RunQueued {
     /// How its questions use the cache, where not as configured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<CacheMode>,
+    /// Its plan is to be approved by a person, whatever the settings say.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub require_approval: bool,
+    /// Nothing is written: writes are told and not done.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub dry_run: bool,
+    /// The plan, made by a person; none is asked for then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<Plan>,
 }
 
 impl RunQueued {
@@ -263,6 +344,9 @@ impl RunQueued {
             history: None,
             instructions: None,
             cache: None,
+            require_approval: false,
+            dry_run: false,
+            plan: None,
         }
     }
 }
@@ -299,6 +383,10 @@ pub enum Cause {
     Request,
     /// The continuation check asked for more.
     Continuation,
+    /// A person wanted it changed, in words.
+    Feedback,
+    /// A person changed it.
+    Edit,
 }
 
 /// What a question to a model is about.
@@ -332,6 +420,8 @@ pub enum Maker {
     Deterministic,
     /// The embedded rules in place of models that failed: never writes without a person's yes.
     Fallback,
+    /// A person.
+    Person,
 }
 
 /// A plan and where it comes from.
@@ -345,6 +435,22 @@ pub struct PlanMade {
     pub maker: Maker,
     /// The plan, valid.
     pub plan: Plan,
+    /// Why a person has to approve it, where one has to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<Needed>,
+    /// Who made or wanted it, where a person did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    /// Why, in that person's words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+impl PlanMade {
+    /// A plan that needs nobody's approval.
+    pub fn new(version: u32, cause: Cause, maker: Maker, plan: Plan) -> Self {
+        Self { version, cause, maker, plan, approval: None, by: None, why: None }
+    }
 }
 
 /// A model's reply, as it came.
@@ -475,6 +581,12 @@ pub struct RequestedCall {
     pub repeat: Repeat,
     /// Why it is not even tried: unknown tool, arguments against the schema, not offered.
     pub problem: Option<Fault>,
+    /// Why a person has to approve it, where one has to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<Needed>,
+    /// How it is undone, where its tool says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undo: Option<Undo>,
 }
 
 /// How a call ended.
@@ -576,7 +688,11 @@ impl Event {
             Event::RunStarted(_) => "run_started",
             Event::Planning { .. } => "planning",
             Event::PlanCreated(_) => "plan_created",
-            Event::Replanned(_) => "replanned",
+            Event::Replanned(_) | Event::PlanEdited(_) => "replanned",
+            Event::ApprovalRequired { .. } => "approval_required",
+            Event::Decided { matter: Matter::Plan { .. }, decision: Decision::Yes { .. }, .. } => {
+                "plan_approved"
+            }
             Event::StepStarted { .. } => "step_started",
             Event::ToolStarted { .. } => "tool_started",
             Event::ToolCompleted { .. } => "tool_completed",
@@ -596,7 +712,36 @@ impl Event {
             | Event::PlanningFailed { .. }
             | Event::ReplyRejected { .. }
             | Event::SceneReplied { .. }
+            | Event::Decided { .. }
+            | Event::ModificationAsked { .. }
+            | Event::ApprovalLapsed { .. }
+            | Event::Released { .. }
+            | Event::RunWaiting {}
+            | Event::PlanRefused { .. }
+            | Event::RunReopened { .. }
+            | Event::Compensating { .. }
             | Event::CancelRequested { .. } => return None,
+        })
+    }
+
+    /// The status that the event gives to the run's plan, where it gives one. A plan that is being carried
+    /// out stays so until it ends, whatever its later versions need; see `RunState::plan_after`.
+    pub fn plan_status(&self) -> Option<PlanStatus> {
+        Some(match self {
+            Event::RunQueued(_) | Event::ModificationAsked { .. } => PlanStatus::Draft,
+            Event::PlanCreated(made) | Event::Replanned(made) | Event::PlanEdited(made) => {
+                if made.approval.is_some() { PlanStatus::Draft } else { PlanStatus::Approved }
+            }
+            Event::ApprovalRequired { matter: Matter::Plan { .. }, .. } => PlanStatus::PendingApproval,
+            Event::ApprovalLapsed { matter: Matter::Plan { .. }, .. } => PlanStatus::Draft,
+            Event::Decided { matter: Matter::Plan { .. }, decision: Decision::Yes { .. }, .. } => {
+                PlanStatus::Approved
+            }
+            Event::StepStarted { .. } | Event::RunReopened { .. } => PlanStatus::Executing,
+            Event::RunCompleted { status: RunStatus::Completed } => PlanStatus::Completed,
+            Event::RunCompleted { .. } | Event::RunFailed { .. } => PlanStatus::Failed,
+            Event::RunCancelled { .. } => PlanStatus::Cancelled,
+            _ => return None,
         })
     }
 
@@ -618,7 +763,12 @@ impl Event {
             | Event::ToolStarted { call, .. }
             | Event::ToolCompleted { call, .. }
             | Event::ToolSkipped { call, .. } => *call,
-            Event::PlanCreated(made) | Event::Replanned(made) => made.version,
+            Event::PlanCreated(made) | Event::Replanned(made) | Event::PlanEdited(made) => made.version,
+            Event::ModificationAsked { version, .. } | Event::PlanRefused { version, .. } => *version,
+            Event::ApprovalRequired { approval, .. }
+            | Event::Decided { approval, .. }
+            | Event::ApprovalLapsed { approval, .. } => *approval,
+            Event::Compensating { undoes, .. } => *undoes,
             Event::StepStarted { step }
             | Event::StepCompleted { step, .. }
             | Event::StepFailed { step, .. } => *step,
@@ -640,6 +790,15 @@ impl Event {
             Event::ReplyRejected { .. } => "reply_rejected",
             Event::SceneReplied { .. } => "scene_replied",
             Event::CancelRequested { .. } => "cancel_requested",
+            Event::PlanEdited(_) => "plan_edited",
+            Event::Decided { .. } => "decided",
+            Event::ModificationAsked { .. } => "modification_asked",
+            Event::ApprovalLapsed { .. } => "approval_lapsed",
+            Event::Released { .. } => "released",
+            Event::RunWaiting {} => "run_waiting",
+            Event::PlanRefused { .. } => "plan_refused",
+            Event::RunReopened { .. } => "run_reopened",
+            Event::Compensating { .. } => "compensating",
             public => public.public_name().unwrap_or("unnamed"),
         }
     }
@@ -652,6 +811,16 @@ impl Event {
             // Or a process that it ends again and again would not be seen to.
             | Event::RunResumed { .. }
             | Event::CancelRequested { .. }
+            // What somebody is told to decide has to be there when the decision comes, and the decision
+            // when it is carried out.
+            | Event::ApprovalRequired { .. }
+            | Event::Decided { .. }
+            | Event::PlanEdited(_)
+            | Event::ModificationAsked { .. }
+            | Event::ApprovalLapsed { .. }
+            | Event::Released { .. }
+            | Event::RunWaiting {}
+            | Event::RunReopened { .. }
             | Event::RunCompleted { .. }
             | Event::RunFailed { .. }
             | Event::RunCancelled { .. } => true,

@@ -22,6 +22,44 @@ impl std::str::FromStr for RunId {
     }
 }
 
+/// The public id of what was put to a person: the run's, a dot, and the approval's ordinal in the run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ApprovalId {
+    /// The run.
+    pub run: RunId,
+    /// From 1.
+    pub approval: u32,
+}
+
+impl std::fmt::Display for ApprovalId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}", self.run, self.approval)
+    }
+}
+
+impl std::str::FromStr for ApprovalId {
+    type Err = InvalidId;
+
+    fn from_str(text: &str) -> Result<Self, InvalidId> {
+        let invalid = || InvalidId { what: "approval id", given: text.chars().take(140).collect() };
+        let (run, approval) = text.split_once('.').ok_or_else(invalid)?;
+        let run = run.parse().map_err(|_| invalid())?;
+        Ok(Self { run, approval: approval.parse().map_err(|_| invalid())? })
+    }
+}
+
+impl Serialize for ApprovalId {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for ApprovalId {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
 /// The name of one conversation: chosen by the client (1 to 128 characters from
 /// `A-Z a-z 0-9 . _ : -`) or made here.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]

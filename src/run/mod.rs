@@ -6,7 +6,9 @@
 mod action;
 mod admit;
 mod apply;
+mod approval;
 mod attempt;
+mod compensate;
 mod context;
 mod event;
 mod guard;
@@ -22,16 +24,17 @@ mod tests;
 
 pub use action::Action;
 pub use admit::Illegal;
+pub use approval::{Approval, Decision, Matter, Needed, Undo};
 pub use attempt::Attempt;
 pub use context::{Context, Pending, Turn, TurnCall};
 pub use event::{
     Cause, Effect, Envelope, Event, Fault, Idempotency, Maker, Outcome, PlanMade, Question, Repeat, Reply,
     ReplyCall, RequestedCall, RunQueued, RunStarted, RunStatus, SCHEMA, Subject, Usage, Verdict,
 };
-pub use ids::{InvalidId, RunId, SessionId, TenantId};
+pub use ids::{ApprovalId, InvalidId, RunId, SessionId, TenantId};
 pub use key::{call_key, canonical_json, idempotency_key};
 pub use session::SessionEvent;
-pub use settings::{CacheMode, Duplicates, OutOfScope, Reader, Settings};
+pub use settings::{ApprovalPolicy, AskFor, CacheMode, Duplicates, OutOfScope, Reader, Settings};
 pub use state::{
-    Answer, Ask, AskStatus, CallState, CallStatus, Cancel, Planning, Round, RunState, StepState,
+    Answer, Ask, AskStatus, CallState, CallStatus, Cancel, Feedback, Planning, Round, RunState, StepState,
 };

@@ -1,6 +1,9 @@
 //! `RunState::next`: what must happen now. Every rule about order lives here.
 
+use serde_json::json;
+
 use super::action::Action;
+use super::approval::{Matter, Permit};
 use super::event::{Cause, Effect, Event, Fault, Outcome, RunStatus, Subject, Verdict};
 use super::guard::{Decision, decide};
 use super::state::{CallStatus, Due, RunState, StepState};
@@ -20,6 +23,9 @@ impl RunState {
         if self.queued.is_none() || self.status.is_terminal() {
             return Vec::new();
         }
+        if let Some(put) = self.unresolved() {
+            return vec![record(put)];
+        }
         if let Some(stop) = self.stopping() {
             return stop;
         }
@@ -34,6 +40,9 @@ impl RunState {
         }
         if let Some(planning) = &self.planning {
             let subject = Subject::Plan { version: planning.version };
+            if planning.version == 1 && self.queued.as_ref().is_some_and(|q| q.plan.is_some()) {
+                return vec![Action::Take { version: 1 }];
+            }
             return match self.due(&planning.tries, self.settings().max_retries) {
                 Due::GiveUp(error) => {
                     vec![record(Event::PlanningFailed { version: planning.version, error })]
@@ -50,11 +59,32 @@ impl RunState {
         if self.is_plan_only() {
             return vec![record(Event::RunCompleted { status: RunStatus::Completed })];
         }
+        if let Some(first) = self.before_steps() {
+            return first;
+        }
         let steps = self.step_actions();
         if !steps.is_empty() || self.steps.values().any(|s| !s.status.is_terminal()) {
             return steps;
         }
         self.after_steps()
+    }
+
+    /// What comes before the steps of the plan in force: a person's yes, where one is needed.
+    fn before_steps(&self) -> Option<Vec<Action>> {
+        if self.has_begun() || self.closing {
+            return None;
+        }
+        let version = self.plan()?.version;
+        match self.plan_permit() {
+            Permit::Granted | Permit::Refused { .. } => None,
+            Permit::Ask(needed) => Some(vec![record(self.put(Matter::Plan { version }, needed))]),
+            Permit::Waits => Some(self.wait()),
+        }
+    }
+
+    /// Nothing is left to do but what waits for a person: told once.
+    fn wait(&self) -> Vec<Action> {
+        if self.status == RunStatus::Waiting { Vec::new() } else { vec![record(Event::RunWaiting {})] }
     }
 
     /// A wish to stop: nothing new begins, a write under way is awaited, then the run ends. What was
@@ -63,6 +93,11 @@ impl RunState {
         let cancel = self.cancel.as_ref()?;
         if self.write_in_flight() {
             return Some(Vec::new());
+        }
+        if self.answer.is_none()
+            && let Some(undo) = self.compensation()
+        {
+            return Some(undo);
         }
         let end = if !cancel.deadline {
             Event::RunCancelled { by: cancel.by.clone() }
@@ -133,6 +168,10 @@ impl RunState {
                 }
                 actions.push(action);
             }
+        }
+        let runs = self.steps.values().any(|s| !s.status.is_terminal());
+        if actions.is_empty() && runs && !self.in_flight() && self.waits_for_a_person() {
+            return self.wait();
         }
         actions
     }
@@ -258,7 +297,8 @@ impl RunState {
         if let Some(problem) = &call.requested.problem {
             return refuse(problem.clone());
         }
-        if writes && (call.fallback || self.planned_by_fallback(call.step)) {
+        let by_rules = call.fallback || self.is_planned_by_rules(call.step);
+        if writes && by_rules && call.requested.approval.is_none() && !self.is_dry_run() {
             return refuse(Fault::new(
                 "policy.fallback_write",
                 "the configured models could not be used, and a plan made without them never writes without a \
@@ -280,13 +320,33 @@ impl RunState {
                 refuse(Fault::new("bound.calls", format!("more than {most} tool calls in one step")))
             }
             Decision::Run if started + waiting >= most => None,
-            Decision::Run => Some(Action::Call { call: number, attempt: 1 }),
+            Decision::Run if writes && self.is_dry_run() => Some(record(self.told_only(number))),
+            Decision::Run => match self.call_permit(number) {
+                Permit::Granted => Some(Action::Call { call: number, attempt: 1 }),
+                Permit::Ask(needed) => Some(record(self.put(Matter::Call { call: number }, needed))),
+                Permit::Waits => None,
+                Permit::Refused { by } => refuse(Fault::new(
+                    "approval.refused",
+                    format!("{by} did not approve {}: nothing was written", call.requested.tool),
+                )),
+            },
         }
+    }
+
+    /// The end of a write in a dry run: what it would have done.
+    fn told_only(&self, number: u32) -> Event {
+        let (tool, arguments) = match self.calls.get(&number) {
+            Some(call) => (call.requested.tool.as_str(), &call.requested.arguments),
+            None => ("", &serde_json::Value::Null),
+        };
+        let result = json!({"dry_run": true, "would_call": tool, "with": arguments});
+        let say = Some(format!("(dry run, nothing was written) {tool} {arguments}"));
+        Event::ToolCompleted { call: number, outcome: Outcome::Ok { result, say }, millis: 0 }
     }
 
     /// Whether a step's tools did not do what it was for, though its scene said so in good words: none
     /// of its calls succeeded, or a write was refused or failed and was not done after all.
-    fn is_unserved(&self, step: &StepState) -> bool {
+    pub(super) fn is_unserved(&self, step: &StepState) -> bool {
         let calls = || step.calls.iter().filter_map(|c| self.calls.get(c).map(|call| (*c, call)));
         let ok = |call: u32| matches!(self.outcome(call), Some(Outcome::Ok { .. }));
         let done = |tool: &str| calls().any(|(c, call)| call.requested.tool == tool && ok(c));
@@ -318,9 +378,9 @@ impl RunState {
     fn after_steps(&self) -> Vec<Action> {
         let executes = self.plan().is_some_and(|p| p.plan.needs_execution);
         let empty_handed = self.empty_handed();
-        let judged = self.verdicts.len() >= self.plans.len() || (empty_handed && !self.ran_a_call());
+        let judged = self.verdicts.len() >= self.rounds() as usize || (empty_handed && !self.ran_a_call());
         if executes && !self.closing && !judged {
-            let round = self.plans.len() as u32;
+            let round = self.rounds();
             return match self.due(&self.check_tries, self.settings().max_retries) {
                 Due::GiveUp(error) => vec![record(Event::Continuation {
                     round,
@@ -336,9 +396,18 @@ impl RunState {
             let version = self.plans.len() as u32 + 1;
             return vec![record(Event::Planning { version, cause: Cause::Continuation })];
         }
+        if self.has_failed()
+            && let Some(undo) = self.compensation()
+        {
+            return undo;
+        }
         // Nothing was found, so there is nothing that a model could word: asked all the same, small
         // ones make something up.
         if empty_handed {
+            return vec![record(Event::Answered { text: self.plain_answer(), degraded: true })];
+        }
+        // The check has not seen what was undone since.
+        if self.calls.values().any(|call| call.undoes.is_some()) {
             return vec![record(Event::Answered { text: self.plain_answer(), degraded: true })];
         }
         if let Some(text) =

@@ -43,7 +43,8 @@ impl RunState {
                 continue;
             }
             // A step that did not complete may have written all the same, and that has to be told.
-            if self.wrote(step) {
+            let undone = step.calls.iter().any(|c| self.calls.get(c).is_some_and(|c| c.undoes.is_some()));
+            if undone || self.wrote(step) {
                 let _ = writeln!(out, "{}", self.plain_result(step));
             }
             let _ = match &step.error {

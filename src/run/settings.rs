@@ -34,6 +34,47 @@ pub struct Settings {
     pub duplicates: Duplicates,
     /// Milliseconds from start to the deadline of the whole run.
     pub run_timeout_ms: u64,
+    /// Who is asked before something is done.
+    #[serde(skip_serializing_if = "is_default")]
+    pub approval: ApprovalPolicy,
+    /// Whether a run that fails or is cancelled undoes its finished writes where their tools say how.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub compensate: bool,
+}
+
+/// Who is asked before something is done (`approval` of the configuration).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ApprovalPolicy {
+    /// Which plans a person has to approve.
+    pub plans: AskFor,
+    /// Which calls a person has to approve.
+    pub calls: AskFor,
+    /// Whether who asked for something may approve it.
+    pub by_oneself: bool,
+}
+
+impl Default for ApprovalPolicy {
+    fn default() -> Self {
+        Self { plans: AskFor::Declared, calls: AskFor::Declared, by_oneself: true }
+    }
+}
+
+/// For what a person is asked.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AskFor {
+    /// Writes whose scene or tool says `approval = "required"`.
+    #[default]
+    Declared,
+    /// Every write.
+    Writes,
+    /// Nothing, whatever scenes say.
+    Never,
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 impl Default for Settings {
@@ -52,6 +93,8 @@ impl Default for Settings {
             max_calls: 16,
             duplicates: Duplicates::Arguments,
             run_timeout_ms: 300_000,
+            approval: ApprovalPolicy::default(),
+            compensate: false,
         }
     }
 }

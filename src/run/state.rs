@@ -5,8 +5,9 @@ use std::sync::LazyLock;
 
 use serde::Serialize;
 
+use super::approval::Approval;
 use super::event::{
-    Effect, Fault, Maker, Outcome, PlanMade, Question, Reply, RequestedCall, RunQueued, RunStarted,
+    Cause, Effect, Fault, Maker, Outcome, PlanMade, Question, Reply, RequestedCall, RunQueued, RunStarted,
     RunStatus, Subject, Usage, Verdict,
 };
 use super::ids::RunId;
@@ -66,6 +67,18 @@ pub struct RunState {
     pub error: Option<Fault>,
     /// Tokens and money of all its model calls.
     pub usage: Usage,
+    /// What was put to people, by ordinal.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub approvals: BTreeMap<u32, Approval>,
+    /// A plan that was only approved has been told to begin.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub released: bool,
+    /// Why the last change that somebody wanted could not be made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unmodified: Option<Fault>,
+    /// What it had cost when it last ended: it was carried on since.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub told: Option<Usage>,
 }
 
 /// A plan that is to be made.
@@ -75,6 +88,18 @@ pub struct Planning {
     pub version: u32,
     /// Questions asked for it.
     pub tries: Vec<u32>,
+    /// What a person wants changed in the plan in force.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub feedback: Option<Feedback>,
+}
+
+/// What a person wants changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Feedback {
+    /// Who.
+    pub by: String,
+    /// In these words.
+    pub words: String,
 }
 
 /// The answer's words.
@@ -156,6 +181,12 @@ pub struct CallState {
     pub stale: bool,
     /// How often it was started.
     pub attempts: u32,
+    /// The write that it undoes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub undoes: Option<u32>,
+    /// The call that undoes it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub undone_by: Option<u32>,
 }
 
 /// How far a call is.
@@ -279,6 +310,10 @@ impl RunState {
             cancel: None,
             error: None,
             usage: Usage::default(),
+            approvals: BTreeMap::new(),
+            released: false,
+            unmodified: None,
+            told: None,
         }
     }
 
@@ -298,6 +333,11 @@ impl RunState {
         self.queued.as_ref().is_some_and(|q| q.plan_only)
     }
 
+    /// Whether writes are told and not done.
+    pub fn is_dry_run(&self) -> bool {
+        self.queued.as_ref().is_some_and(|q| q.dry_run)
+    }
+
     /// The plan in force.
     pub fn plan(&self) -> Option<&PlanMade> {
         self.plans.last()
@@ -306,6 +346,19 @@ impl RunState {
     /// The highest step number used so far; 0 before the first plan.
     pub fn last_step(&self) -> u32 {
         self.steps.keys().next_back().copied().unwrap_or(0)
+    }
+
+    /// The highest step number that the next plan cannot use: a person's change replaces what has not
+    /// begun, any other plan continues the numbers.
+    pub fn last_fixed_step(&self, changes: bool) -> u32 {
+        let fixed = |s: &&StepState| !changes || s.status != StepStatus::Pending;
+        self.steps.values().filter(fixed).map(|s| s.step.step_number).max().unwrap_or(0)
+    }
+
+    /// How many plans were made for the request and for what it turned out to miss; people's changes of
+    /// these are versions, and no rounds.
+    pub fn rounds(&self) -> u32 {
+        self.plans.iter().filter(|p| matches!(p.cause, Cause::Request | Cause::Continuation)).count() as u32
     }
 
     /// The numbers of the completed steps.
@@ -353,19 +406,20 @@ impl RunState {
     }
 
     /// Whether the plan that brought `step` was made by the embedded rules in place of failed models.
-    pub(super) fn planned_by_fallback(&self, step: u32) -> bool {
+    pub fn is_planned_by_rules(&self, step: u32) -> bool {
         let version = self.steps.get(&step).map_or(0, |s| s.version as usize);
         version.checked_sub(1).and_then(|i| self.plans.get(i)).is_some_and(|p| p.maker == Maker::Fallback)
     }
 
-    /// Whether a write of `step` was done, or may have been.
+    /// Whether a write of `step` was done, or may have been, and was not undone.
     pub(super) fn wrote(&self, step: &StepState) -> bool {
         step.calls.iter().filter_map(|c| self.calls.get(c)).any(|c| {
             c.requested.effect == Effect::Write
+                && c.undoes.is_none()
+                && !self.is_undone(c)
                 && match &c.status {
-                    CallStatus::Done { outcome } => {
-                        matches!(outcome, Outcome::Ok { .. } | Outcome::Unknown { .. })
-                    }
+                    CallStatus::Done { outcome: Outcome::Ok { .. } } => c.attempts > 0,
+                    CallStatus::Done { outcome } => matches!(outcome, Outcome::Unknown { .. }),
                     CallStatus::InFlight { .. } | CallStatus::Again { .. } => true,
                     CallStatus::Requested | CallStatus::Skipped { .. } => false,
                 }
@@ -382,7 +436,7 @@ impl RunState {
     /// Whether the check may ask for another plan: bounded, and not after a round in which no new
     /// call ran.
     pub fn may_replan(&self) -> bool {
-        let bounded = self.plans.len() as u32 <= self.settings().max_replans;
+        let bounded = self.rounds() <= self.settings().max_replans;
         !self.closing && self.cancel.is_none() && bounded && self.ran_a_call()
     }
 

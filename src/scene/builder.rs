@@ -14,9 +14,9 @@ use serde_json::Value;
 
 use super::check::{Surroundings, check};
 use super::document::{At, Places};
-use super::draft::{CallDraft, ExampleDraft, SceneDraft, ToolDraft};
+use super::draft::{CallDraft, ExampleDraft, SceneDraft, ToolDraft, UndoDraft};
 use super::fault::{Fault, Report};
-use super::{Scene, SceneTool, parameters};
+use super::{Scene, SceneTool, ToolApproval, parameters};
 use crate::run::{Effect, Repeat};
 use crate::tools::guard::NetworkPolicy;
 use crate::tools::{NativeTools, Tool, ToolContext, ToolError, native};
@@ -84,6 +84,12 @@ impl SceneBuilder {
     /// Most calls waiting for it; 1024 unless told.
     pub fn mailbox(mut self, most: u32) -> Self {
         self.draft.mailbox = Some(At::nowhere(most.into()));
+        self
+    }
+
+    /// For what a person is asked before its tools write; for nothing unless told.
+    pub fn approval(mut self, approval: ToolApproval) -> Self {
+        self.draft.approval = Some(At::nowhere(approval));
         self
     }
 
@@ -166,6 +172,8 @@ impl SceneTool {
                 description: Some(At::nowhere(description.to_owned())),
                 effect: Some(At::nowhere(effect)),
                 repeat: None,
+                approval: None,
+                undo: None,
                 identity: Vec::new(),
                 timeout_ms: None,
                 max_result_bytes: None,
@@ -182,6 +190,20 @@ impl ToolBuilder {
     /// How a write may be repeated when its outcome is unknown; never unless told.
     pub fn repeat(mut self, repeat: Repeat) -> Self {
         self.draft.repeat = Some(At::nowhere(repeat));
+        self
+    }
+
+    /// For what a person is asked before it writes; as its scene says unless told.
+    pub fn approval(mut self, approval: ToolApproval) -> Self {
+        self.draft.approval = Some(At::nowhere(approval));
+        self
+    }
+
+    /// The tool of the same scene that undoes a finished call, with its arguments: a string that begins
+    /// with `/` is a JSON Pointer (RFC 6901) into `{"arguments": …, "result": …}` of that call.
+    pub fn undo(mut self, tool: &str, arguments: Value) -> Self {
+        let (tool, arguments) = (At::nowhere(tool.to_owned()), At::nowhere(arguments));
+        self.draft.undo = Some(UndoDraft { tool: Some(tool), arguments: Some(arguments) });
         self
     }
 

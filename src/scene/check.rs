@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::document::At;
 use super::draft::{CallDraft, ExampleDraft, HttpDraft, SceneDraft, ToolDraft};
 use super::fault::Report;
-use super::{Example, Scene, SceneTool, parameters};
+use super::{Example, Scene, SceneTool, ToolApproval, parameters, undo};
 use crate::nearest::{did_you_mean, listed};
 use crate::run::Effect;
 use crate::tools::bound::MIN_BOUND;
@@ -56,8 +56,19 @@ pub(super) fn check(draft: SceneDraft, around: &Surroundings<'_>, report: &Repor
     let names: Vec<At<String>> = draft.tools.iter().filter_map(|tool| tool.name.clone()).collect();
     check_unique(&names, report);
     let examples = check_examples(draft.examples, &names, report);
-    let tools: Vec<SceneTool> =
-        draft.tools.into_iter().filter_map(|draft| tool(draft, around, report)).collect();
+    let approval = draft.approval.map(|approval| approval.value).unwrap_or_default();
+    let (mut tools, mut undos) = (Vec::<SceneTool>::new(), Vec::new());
+    for mut draft in draft.tools {
+        let undo = draft.undo.take();
+        if let Some(tool) = tool(draft, approval, around, report) {
+            undos.extend(undo.map(|undo| (tools.len(), undo)));
+            tools.push(tool);
+        }
+    }
+    for (at, draft) in undos {
+        let undo = undo::check(&tools, &tools[at], draft, report);
+        tools[at].undo = undo;
+    }
     if report.failed() {
         return None;
     }
@@ -150,7 +161,12 @@ fn count(key: &str, given: Option<At<u64>>, default: u32, report: &Report) -> u3
     }
 }
 
-fn tool(draft: ToolDraft, around: &Surroundings<'_>, report: &Report) -> Option<SceneTool> {
+fn tool(
+    draft: ToolDraft,
+    scene: ToolApproval,
+    around: &Surroundings<'_>,
+    report: &Report,
+) -> Option<SceneTool> {
     let name = draft.name;
     let shown = name.as_ref().map_or("the tool", |name| name.value.as_str()).to_owned();
     if let Some(name) = &name {
@@ -191,6 +207,18 @@ fn tool(draft: ToolDraft, around: &Surroundings<'_>, report: &Report) -> Option<
         let message = format!("{shown} only reads, and reads may always be repeated");
         report.warning(repeat.line, "repeat", message, "take `repeat` out, or make it effect = \"write\"");
     }
+    if effect == Some(Effect::Read)
+        && let Some(approval) =
+            draft.approval.as_ref().filter(|approval| approval.value != ToolApproval::None)
+    {
+        let message = format!("{shown} only reads, and nobody is asked before a read");
+        report.warning(
+            approval.line,
+            "approval",
+            message,
+            "take `approval` out, or make it effect = \"write\"",
+        );
+    }
     let parameters =
         draft.parameters.unwrap_or_else(|| At::nowhere(json!({"type": "object", "properties": {}})));
     let validator = parameters::compile(&shown, &parameters, &draft.places, report);
@@ -221,6 +249,11 @@ fn tool(draft: ToolDraft, around: &Surroundings<'_>, report: &Report) -> Option<
         parameters: parameters.value.into(),
         effect: effect?,
         repeat,
+        approval: match effect? {
+            Effect::Read => ToolApproval::None,
+            Effect::Write => draft.approval.map_or(scene, |approval| approval.value),
+        },
+        undo: None,
         identity: draft.identity.into_iter().map(|argument| argument.value).collect(),
         timeout_ms,
         max_result_bytes,

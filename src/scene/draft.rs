@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::ToolApproval;
 use super::document::{At, Places};
 use crate::run::{Effect, Repeat};
 use crate::tools::{Tool, http};
@@ -17,6 +18,7 @@ pub(super) struct SceneDraft {
     pub(super) instructions: Option<At<String>>,
     pub(super) concurrency: Option<At<u64>>,
     pub(super) mailbox: Option<At<u64>>,
+    pub(super) approval: Option<At<ToolApproval>>,
     pub(super) examples: Vec<ExampleDraft>,
     pub(super) settings: Option<Value>,
     pub(super) schema_sql: Option<String>,
@@ -33,6 +35,9 @@ pub(super) struct ToolDraft {
     pub(super) description: Option<At<String>>,
     pub(super) effect: Option<At<Effect>>,
     pub(super) repeat: Option<At<Repeat>>,
+    /// As its scene says, unless told.
+    pub(super) approval: Option<At<ToolApproval>>,
+    pub(super) undo: Option<UndoDraft>,
     pub(super) identity: Vec<At<String>>,
     pub(super) timeout_ms: Option<At<u64>>,
     pub(super) max_result_bytes: Option<At<u64>>,
@@ -41,6 +46,12 @@ pub(super) struct ToolDraft {
     pub(super) places: Places,
     pub(super) say: BTreeMap<String, At<String>>,
     pub(super) call: Option<CallDraft>,
+}
+
+/// How a write is undone.
+pub(super) struct UndoDraft {
+    pub(super) tool: Option<At<String>>,
+    pub(super) arguments: Option<At<Value>>,
 }
 
 /// What a tool calls.

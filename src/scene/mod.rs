@@ -12,6 +12,7 @@ mod load;
 mod options;
 mod parameters;
 mod read;
+mod undo;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -20,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::plan::Known;
-use crate::run::{Effect, Repeat};
+use crate::run::{Effect, Repeat, Undo};
 use crate::schema::Schema;
 use crate::tools::Tool;
 
@@ -76,6 +77,12 @@ pub struct SceneTool {
     pub effect: Effect,
     /// How it may be repeated when its outcome is unknown.
     pub repeat: Repeat,
+    /// For what a person is asked, where the configuration goes by what scenes say.
+    #[serde(skip_serializing_if = "ToolApproval::is_none")]
+    pub approval: ToolApproval,
+    /// How a finished write is undone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub undo: Option<Undo>,
     /// The arguments that make two calls the same; empty means all.
     pub identity: Vec<String>,
     /// How long one call may take, in milliseconds.
@@ -92,6 +99,46 @@ pub struct SceneTool {
     /// The compiled schema.
     #[serde(skip)]
     pub validator: Arc<jsonschema::Validator>,
+}
+
+/// For what a person is asked before a tool writes (`approval` of a scene or a tool).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolApproval {
+    /// For nothing.
+    #[default]
+    None,
+    /// For a plan that expects it.
+    Plan,
+    /// For each of its calls, with the arguments.
+    Call,
+    /// For both.
+    Required,
+}
+
+impl ToolApproval {
+    /// The words of `scene.toml`.
+    pub(crate) const WORDS: [(&str, ToolApproval); 4] = [
+        ("none", ToolApproval::None),
+        ("plan", ToolApproval::Plan),
+        ("call", ToolApproval::Call),
+        ("required", ToolApproval::Required),
+    ];
+
+    /// Whether a plan that expects the tool needs a yes.
+    pub fn of_plans(self) -> bool {
+        matches!(self, ToolApproval::Plan | ToolApproval::Required)
+    }
+
+    /// Whether a call of the tool needs a yes.
+    pub fn of_calls(self) -> bool {
+        matches!(self, ToolApproval::Call | ToolApproval::Required)
+    }
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde asks for")]
+    fn is_none(&self) -> bool {
+        *self == ToolApproval::None
+    }
 }
 
 /// All scenes there are, in the order of their names.

@@ -3,8 +3,9 @@
 use serde_json::Value;
 use toml::de::DeTable;
 
+use super::ToolApproval;
 use super::document::{Fields, Lines, Need};
-use super::draft::{CallDraft, ExampleDraft, HttpDraft, SceneDraft, ToolDraft};
+use super::draft::{CallDraft, ExampleDraft, HttpDraft, SceneDraft, ToolDraft, UndoDraft};
 use super::fault::Report;
 use crate::run::{Effect, Repeat};
 use crate::tools::http;
@@ -31,6 +32,7 @@ fn scene(mut fields: Fields<'_>) -> SceneDraft {
         instructions: fields.string("instructions", Need::Required),
         concurrency: fields.number("concurrency"),
         mailbox: fields.number("mailbox"),
+        approval: fields.word("approval", Need::Optional, &ToolApproval::WORDS),
         settings: fields
             .table("settings")
             .is_some()
@@ -61,6 +63,8 @@ fn tool(mut fields: Fields<'_>) -> ToolDraft {
         description: fields.string("description", Need::Required),
         effect: fields.word("effect", Need::Required, &[("read", Effect::Read), ("write", Effect::Write)]),
         repeat: fields.word("repeat", Need::Optional, &[("never", Repeat::Never), ("key", Repeat::Key)]),
+        approval: fields.word("approval", Need::Optional, &ToolApproval::WORDS),
+        undo: fields.table("undo").map(undo),
         identity: fields.strings("identity"),
         timeout_ms: fields.number("timeout_ms"),
         max_result_bytes: fields.number("max_result_bytes"),
@@ -68,6 +72,20 @@ fn tool(mut fields: Fields<'_>) -> ToolDraft {
         places: places.unwrap_or_default(),
         say: fields.texts("say"),
         call: call(&mut fields),
+    };
+    fields.finish();
+    draft
+}
+
+fn undo(mut fields: Fields<'_>) -> UndoDraft {
+    let draft = UndoDraft {
+        tool: fields.string("tool", Need::Required),
+        arguments: fields
+            .table("arguments")
+            .is_some()
+            .then(|| fields.json("arguments"))
+            .flatten()
+            .map(|(arguments, _)| arguments),
     };
     fields.finish();
     draft

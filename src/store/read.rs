@@ -10,6 +10,7 @@ use sqlx::{Row as _, SqliteConnection};
 use super::Store;
 use super::error::{Code, Error};
 use super::record::{Stream, status_named, status_text};
+use crate::plan::TaskId;
 use crate::run::{Envelope, Event, RunId, RunStatus, SCHEMA, SessionEvent, SessionId, TenantId};
 
 /// Most rows of one page.
@@ -151,6 +152,20 @@ impl Store {
             .await
             .map_err(|e| self.listing(&e))?;
         row.as_ref().map(run_row).transpose().map_err(|e| self.listing(&e))
+    }
+
+    /// The run whose plan has this public id; `None` when the tenant has none.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn run_of(&self, tenant: &TenantId, task: TaskId) -> Result<Option<RunId>, Error> {
+        let run: Option<String> = sqlx::query_scalar("SELECT run FROM plans WHERE tenant = ? AND task = ?")
+            .bind(tenant.as_str())
+            .bind(task.to_string())
+            .fetch_optional(self.pool())
+            .await
+            .map_err(|e| self.listing(&e))?;
+        Ok(run.and_then(|run| run.parse().ok()))
     }
 
     /// A tenant's runs, newest first.

@@ -20,7 +20,7 @@ pub(super) const STEP_OUTCOMES: [&str; 5] = ["completed", "failed", "needs_input
 /// How calls of tools end.
 pub(super) const CALL_OUTCOMES: [&str; 5] = ["ok", "refused", "failed", "unknown", "skipped"];
 /// Why a further plan is made.
-pub(super) const CAUSES: [&str; 2] = ["request", "continuation"];
+pub(super) const CAUSES: [&str; 4] = ["request", "continuation", "feedback", "edit"];
 /// Kinds of tokens, each token being of one kind.
 pub(super) const TOKENS: [&str; 3] = ["input", "cached_input", "output"];
 /// States of runs that have not ended.

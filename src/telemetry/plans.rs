@@ -52,7 +52,7 @@ impl Plan {
     pub(super) fn of(made: &PlanMade) -> Self {
         let kind = match made.maker {
             _ if !made.plan.needs_execution => KIND_NONE,
-            Maker::Deterministic => KIND_SCENE,
+            Maker::Deterministic | Maker::Person => KIND_SCENE,
             Maker::Fallback => KIND_FALLBACK,
         };
         let steps = made.plan.steps.iter().map(|step| step.step_number).collect();

@@ -14,7 +14,8 @@ use super::plans::{End, Ended, KIND_SCENE, NOT_MADE, Plan};
 use crate::llm::Purpose;
 use crate::plan::StepStatus;
 use crate::run::{
-    Attempt, Cause, Effect, Envelope, Event, Outcome, PlanMade, RequestedCall, RunStatus, Subject, Usage,
+    Attempt, Cause, Effect, Envelope, Event, Matter, Outcome, PlanMade, RequestedCall, RunStatus, Subject,
+    Usage,
 };
 
 /// Where a state stands on the axis of runs in flight.
@@ -43,6 +44,12 @@ pub(super) struct Run {
     state: Option<usize>,
     plan_only: bool,
     resumed: bool,
+    /// It ended, or waits for a person.
+    rests: bool,
+    /// Since when it waits for a person.
+    waits: Option<Timestamp>,
+    /// Nanoseconds in which it waited for a person.
+    waited: i128,
     /// Questions under way.
     asks: Vec<Ask>,
     calls: BTreeMap<u32, Call>,
@@ -91,6 +98,9 @@ impl Run {
             state: None,
             plan_only: false,
             resumed: false,
+            rests: false,
+            waits: None,
+            waited: 0,
             asks: Vec::new(),
             calls: BTreeMap::new(),
             steps: BTreeMap::new(),
@@ -108,6 +118,20 @@ impl Run {
     /// What was told so far was told to others.
     pub(super) fn is_restored(&mut self) {
         self.state = None;
+    }
+
+    /// Whether nothing more is expected of it for now: it ended, or waits for a person.
+    pub(super) fn rests(&self) -> bool {
+        self.rests
+    }
+
+    /// A run that waited for a person goes on.
+    fn goes_on(&mut self, at: Timestamp, to: To<'_>) {
+        if let Some(since) = self.waits.take() {
+            self.waited += at.as_nanosecond() - since.as_nanosecond();
+            self.rests = false;
+            self.move_to(Some(RUNNING), to);
+        }
     }
 
     fn move_to(&mut self, state: Option<usize>, to: To<'_>) {
@@ -152,11 +176,13 @@ impl Run {
             }
             Event::ReplyRejected { call, problems } => lines::rejected(&self.span, *call, problems.len()),
             Event::PlanCreated(made) => self.planned(made, to),
-            Event::Replanned(made) => {
+            Event::Replanned(made) | Event::PlanEdited(made) => {
                 if let Some(kpis) = to.kpis {
                     kpis.replans.inc([match made.cause {
                         Cause::Request => 0,
                         Cause::Continuation => 1,
+                        Cause::Feedback => 2,
+                        Cause::Edit => 3,
                     }]);
                 }
                 if let Some(last) = self.plans.last_mut() {
@@ -188,7 +214,37 @@ impl Run {
             Event::ToolSkipped { call, first } => self.tool_skipped(*call, *first, to),
             Event::StepCompleted { step, .. } => self.step_ended(*step, STEP_COMPLETED, at, to),
             Event::StepFailed { step, status, .. } => self.step_ended(*step, step_outcome(*status), at, to),
-            Event::CancelRequested { deadline, .. } => lines::cancelling(&self.span, *deadline),
+            Event::CancelRequested { deadline, .. } => {
+                self.goes_on(at, to);
+                lines::cancelling(&self.span, *deadline);
+            }
+            Event::Compensating { undoes, requested } => {
+                let step = self.calls.get(undoes).map_or(0, |call| call.step);
+                self.requested(step, requested, to);
+            }
+            // Who waits for a person is followed no more; whoever decides has it followed again.
+            Event::RunWaiting {} => {
+                self.rests = true;
+                self.waits = Some(at);
+                self.move_to(None, to);
+            }
+            Event::RunReopened { .. } => {
+                self.rests = false;
+                self.waits = None;
+                self.waited = 0;
+                self.awaited = Awaited::default();
+                self.queued = Some(at);
+                self.started = Some(at);
+                self.move_to(Some(RUNNING), to);
+            }
+            Event::Released { .. } | Event::ModificationAsked { .. } => self.goes_on(at, to),
+            Event::Decided { matter, .. } if !matches!(matter, Matter::Outcome { .. }) => {
+                self.goes_on(at, to)
+            }
+            Event::Decided { .. }
+            | Event::ApprovalRequired { .. }
+            | Event::ApprovalLapsed { .. }
+            | Event::PlanRefused { .. } => {}
             Event::RunCompleted { status } => self.ended(run_outcome(*status), None, at, to),
             Event::RunFailed { error } => self.ended(3, Some(error.code.clone()), at, to),
             Event::RunCancelled { .. } => self.ended(4, None, at, to),
@@ -378,8 +434,10 @@ impl Run {
             self.awaited.add(at, at.as_nanosecond() - began.as_nanosecond());
         }
         let since = |began: Timestamp| at.as_nanosecond() - began.as_nanosecond();
-        let lasted = self.queued.map(since).map(seconds);
-        let overhead = self.started.map(|began| seconds(since(began) - self.awaited.total()));
+        // A person's time is not the request's: it has a figure of its own.
+        let lasted = self.queued.map(since).map(|lasted| seconds(lasted - self.waited));
+        let away = self.awaited.total() + self.waited;
+        let overhead = self.started.map(|began| seconds(since(began) - away));
         if let Some(kpis) = to.kpis {
             kpis.requests.inc([outcome]);
             if let Some(lasted) = lasted {
@@ -396,6 +454,7 @@ impl Run {
                 plan.count(&ended, end, kpis);
             }
         }
+        self.rests = true;
         self.move_to(None, to);
         let seconds = lasted.unwrap_or_default();
         let outcome = RUN_OUTCOMES[outcome];

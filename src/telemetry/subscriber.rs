@@ -88,7 +88,7 @@ impl Subscriber {
         let now = self.figures.now();
         let run = self.runs.entry(id).or_insert_with(|| Run::new(envelope));
         run.observe(envelope, To::from(&**now));
-        if envelope.body.is_terminal() {
+        if run.rests() {
             self.runs.remove(&id);
         }
     }

@@ -104,7 +104,7 @@ fn planned(steps: &[(u32, &str, &[&str])]) -> Event {
         depends_on_step: Default::default(),
     });
     let plan = Plan { needs_execution: true, reasoning: CANARY.to_owned(), steps: steps.collect() };
-    Event::PlanCreated(PlanMade { version: 1, cause: Cause::Request, maker: Maker::Deterministic, plan })
+    Event::PlanCreated(PlanMade::new(1, Cause::Request, Maker::Deterministic, plan))
 }
 
 fn requested(call: u32, tool: &str, effect: Effect) -> RequestedCall {
@@ -117,6 +117,8 @@ fn requested(call: u32, tool: &str, effect: Effect) -> RequestedCall {
         effect,
         repeat: Repeat::Never,
         problem: None,
+        approval: None,
+        undo: None,
     }
 }
 

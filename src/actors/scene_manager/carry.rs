@@ -1,6 +1,7 @@
 //! Runs that somebody left unfinished: an earlier process that died, or a driver of this one that
 //! panicked. They are carried on from their journal, before anything that came later.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -8,13 +9,13 @@ use actix::prelude::*;
 use jiff::Timestamp;
 use tokio::sync::oneshot;
 
-use super::{SceneManager, Waiting};
+use super::{Parked, SceneManager, Waiting};
 use crate::actors::aside::aside;
 use crate::actors::driver::{self, store_fault};
 use crate::actors::journal;
 use crate::actors::live::Entered;
 use crate::answer::Answer;
-use crate::run::{Envelope, Event, Fault, RunId, RunState, SCHEMA, SessionId, TenantId};
+use crate::run::{Envelope, Event, Fault, RunId, RunState, RunStatus, SCHEMA, SessionId, TenantId};
 use crate::store::{self, Record, Store, Stream};
 
 /// How often a driver of one run may panic in this process. The machine puts a run aside before that
@@ -41,6 +42,15 @@ pub(super) struct Crashed {
     pub(super) crashes: u32,
 }
 
+/// What is left of a conversation.
+#[derive(Default)]
+pub(super) struct Left {
+    /// Runs to be carried on.
+    pub(super) runs: Vec<RunState>,
+    /// Runs that wait for a person.
+    pub(super) parked: BTreeMap<RunId, Parked>,
+}
+
 /// The unfinished runs of a conversation, the oldest first. One whose journal has a gap is ended, with the
 /// reason as its last event; one that this program cannot read is left to the program that can.
 ///
@@ -51,13 +61,22 @@ pub(super) async fn unfinished(
     journal: &journal::Handle,
     tenant: &TenantId,
     session: &SessionId,
-) -> Result<Vec<RunState>, store::Error> {
-    let mut left = Vec::new();
+    carries_on: bool,
+) -> Result<Left, store::Error> {
+    let mut left = Left::default();
     for row in store.unfinished_of(tenant, session).await? {
+        let waits = row.status == RunStatus::Waiting;
+        // Only who serves carries on; what waits for a person can be decided by anybody.
+        if !waits && !carries_on {
+            continue;
+        }
         match read(store, journal, tenant, row.run).await {
+            Ok((state, _)) if waits => {
+                left.parked.insert(row.run, Parked::of(&state));
+            }
             Ok((state, events)) => {
                 journal.known(events);
-                left.push(state);
+                left.runs.push(state);
             }
             Err(error) if error.code() == store::Code::Gap.as_str() => {
                 let last = Last { tenant, session, run: row.run, seq: row.last_seq, epoch: row.epoch };
@@ -73,7 +92,7 @@ pub(super) async fn unfinished(
 }
 
 /// A run as the journal has it, open for its next event.
-async fn read(
+pub(super) async fn read(
     store: &Store,
     journal: &journal::Handle,
     tenant: &TenantId,
@@ -180,6 +199,8 @@ impl SceneManager {
         });
         ctx.spawn(work.into_actor(self).map(move |read, manager, ctx| {
             manager.busy = false;
+            manager.at_work = None;
+            live.renew_orders();
             match read {
                 Ok(state) if !state.status.is_terminal() => {
                     let run = driver::Accepted { state, live, taken_over: true };
@@ -187,7 +208,12 @@ impl SceneManager {
                 }
                 Ok(state) => {
                     drop(live);
-                    let ended = driver::Ended { state, overhead: std::time::Duration::ZERO, broken: None };
+                    let ended = driver::Ended {
+                        state,
+                        overhead: std::time::Duration::ZERO,
+                        broken: None,
+                        turn: None,
+                    };
                     let result = manager.ended(ended, received);
                     if let Some(answer) = answer {
                         let _ = answer.send(result);

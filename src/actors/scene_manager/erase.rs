@@ -6,7 +6,7 @@ use tokio::sync::oneshot;
 
 use super::SceneManager;
 use crate::actors::aside::aside;
-use crate::actors::driver::store_fault;
+use crate::actors::driver::{SessionSeq, store_fault};
 use crate::memory::Memory;
 use crate::run::{Fault, SessionId};
 use crate::store::{self, Stream};
@@ -77,7 +77,10 @@ impl SceneManager {
 
     fn begin_anew(&mut self) {
         self.memory = Some(Memory::new(self.options.memory.clone()));
-        self.seq = 0;
+        self.seq = SessionSeq::default();
+        self.remembered = 0;
+        self.early_turns.clear();
+        self.parked.clear();
         // The account is forgotten with its last holder.
         self.account = None;
         let shared = self.options.shared.load();
@@ -92,7 +95,7 @@ impl Handler<Erase> for SceneManager {
     fn handle(&mut self, wish: Erase, ctx: &mut Context<Self>) {
         self.received += 1;
         let run = self.busy && self.summary.is_none();
-        let busy = run || !self.queue.is_empty() || !self.early.is_empty();
+        let busy = run || !self.queue.is_empty() || !self.early.is_empty() || !self.taken_up.is_empty();
         if busy || self.erasing.len() >= self.options.max_queued {
             let _ = wish.reply.send(Err(session_busy(&self.session)));
         } else if let Some(summary) = &self.summary {

@@ -66,7 +66,7 @@ pub(crate) async fn completions(
             // Before anything else: a further try may be right behind.
             let delivery = key.clone().map(|key| app.tries.begin(key));
             let talk = body.talk(app.options.max_messages)?;
-            let asked = talk.into_request(who, session, idempotency, false);
+            let asked = talk.into_request(who, session, idempotency);
             let asked = crate::ChatRequest { cache, asked: key.as_ref().map(Key::mark), ..asked };
             chat::accept(&app, asked, delivery).await.inspect_err(|problem| {
                 if let (Some(key), None, Some(seconds)) = (key, problem.run_id, problem.retry_after) {

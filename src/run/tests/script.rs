@@ -125,6 +125,8 @@ impl Script {
                 effect: *effect,
                 repeat: *repeat,
                 problem: None,
+                approval: None,
+                undo: None,
             }
         });
         let (text, calls) = (String::new(), calls.collect());

@@ -166,7 +166,7 @@ impl Sim {
             Action::Call { call, attempt } => {
                 self.state.check(&Event::ToolStarted { call: *call, attempt: *attempt }).is_ok()
             }
-            Action::Read { .. } => self.state.next().contains(action),
+            Action::Read { .. } | Action::Take { .. } => self.state.next().contains(action),
         }
     }
 
@@ -177,6 +177,10 @@ impl Sim {
             Action::Ask { .. } => self.record(asked(&action)),
             Action::Call { call, attempt } => {
                 self.record(Event::ToolStarted { call: *call, attempt: *attempt })
+            }
+            Action::Take { version } => {
+                let error = Fault::new("plan.none", "no plan came with it");
+                self.record(Event::PlanningFailed { version: *version, error });
             }
             Action::Read { call, subject } => {
                 let event = self.read(*call, *subject);

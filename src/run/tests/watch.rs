@@ -175,7 +175,19 @@ impl Watch {
             }
             Event::RunFailed { .. } => self.terminal += 1,
             Event::RunQueued(queued) => self.plan_only = queued.plan_only,
-            Event::PlanningFailed { .. } | Event::ReplyRejected { .. } | Event::Continuation { .. } => {}
+            Event::PlanningFailed { .. }
+            | Event::ReplyRejected { .. }
+            | Event::Continuation { .. }
+            | Event::PlanEdited(_)
+            | Event::ModificationAsked { .. }
+            | Event::ApprovalRequired { .. }
+            | Event::Decided { .. }
+            | Event::ApprovalLapsed { .. }
+            | Event::Released { .. }
+            | Event::RunWaiting {}
+            | Event::PlanRefused { .. }
+            | Event::RunReopened { .. }
+            | Event::Compensating { .. } => {}
         }
         let _ = state;
     }

@@ -55,7 +55,7 @@ pub fn plan(dice: &mut Dice, state: &RunState, most: u32) -> Plan {
 
 pub fn made(state: &RunState, plan: Plan, maker: Maker) -> PlanMade {
     let version = state.plans.len() as u32 + 1;
-    PlanMade { version, cause: if version == 1 { Cause::Request } else { Cause::Continuation }, maker, plan }
+    PlanMade::new(version, if version == 1 { Cause::Request } else { Cause::Continuation }, maker, plan)
 }
 
 /// Calls of few distinct keys, so that equal ones are frequent.
@@ -75,6 +75,8 @@ pub fn calls(dice: &mut Dice, state: &RunState, step: u32, trouble: u16) -> Vec<
                 effect,
                 repeat,
                 problem,
+                approval: None,
+                undo: None,
             }
         })
         .collect()

@@ -1,0 +1,285 @@
+//! What people want done with runs of a conversation: handed to whoever drives the run, or, where it waits
+//! or has ended, to a driver that takes it up for that. A run that waits holds no memory here beside its
+//! name: it is read from its journal when somebody decides.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use actix::prelude::*;
+use tokio::sync::oneshot;
+
+use super::{SceneManager, carry};
+use crate::actors::aside::aside;
+use crate::actors::driver::{self, Driver, Shared, store_fault};
+use crate::actors::live::{NotTaken, Order};
+use crate::answer::Answer;
+use crate::planner::{Choice, Command, Refused, Wish};
+use crate::run::{ApprovalId, Fault, Matter, RunId, RunState};
+
+/// Commands that wait until a run was read from its journal; more are refused.
+const MAX_PENDING: usize = 256;
+
+/// The wish to have something done with a run of the conversation.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct Do {
+    pub(crate) run: RunId,
+    pub(crate) command: Command,
+    /// Told when it is on disk, or refused.
+    pub(crate) reply: oneshot::Sender<Result<(), Refused>>,
+    /// Told when the run ends or waits again.
+    pub(crate) answer: Option<oneshot::Sender<Result<Answer, Fault>>>,
+}
+
+/// A run that is taken up for what somebody wants.
+#[derive(Default)]
+pub(super) struct TakenUp {
+    /// Orders that came before it was there, or while its driver was leaving.
+    orders: Vec<Order>,
+    answers: Vec<oneshot::Sender<Result<Answer, Fault>>>,
+    /// Its driver is at work; until then it is being read.
+    driven: bool,
+}
+
+/// A run of the conversation that waits for a person.
+#[derive(Debug, Clone)]
+pub(super) struct Parked {
+    /// What is open.
+    pub(super) open: Vec<ApprovalId>,
+}
+
+impl Parked {
+    pub(super) fn of(state: &RunState) -> Self {
+        let asks = |matter: Matter| !matches!(matter, Matter::Outcome { .. });
+        let open = state.approvals.iter().filter(|(_, put)| put.is_open() && asks(put.matter));
+        Self { open: open.map(|(approval, _)| ApprovalId { run: state.run, approval: *approval }).collect() }
+    }
+}
+
+/// Words that only say yes or no to what waits.
+pub(super) struct Said {
+    pub(super) approval: ApprovalId,
+    pub(super) yes: bool,
+}
+
+pub(super) fn refused(code: &str, message: impl Into<String>) -> Refused {
+    Refused { fault: Fault::new(code, message), difference: Vec::new(), record: None }
+}
+
+impl SceneManager {
+    /// What a message decides, if it says nothing but yes or no and something of the conversation waits.
+    ///
+    /// # Errors
+    /// Where it cannot be told which of several things is meant.
+    pub(super) fn says(&self, message: &str) -> Result<Option<Said>, Fault> {
+        if self.parked.is_empty() {
+            return Ok(None);
+        }
+        let Some(yes) = crate::planner::consent::said(message) else { return Ok(None) };
+        let open: Vec<ApprovalId> = self.parked.values().flat_map(|parked| parked.open.clone()).collect();
+        match open.as_slice() {
+            [] => Ok(None),
+            [approval] => Ok(Some(Said { approval: *approval, yes })),
+            many => {
+                let ids: Vec<String> = many.iter().map(ApprovalId::to_string).collect();
+                let message = format!(
+                    "{} decisions wait in this conversation: say which one is meant, with POST /api/approvals/{{id}} \
+                     and one of {}",
+                    many.len(),
+                    ids.join(", ")
+                );
+                Err(Fault::new("approval.ambiguous", message))
+            }
+        }
+    }
+
+    /// Decides by a message of the conversation; its answer is what the run comes to.
+    pub(super) fn decide(&mut self, said: &Said, submit: super::Submit, ctx: &mut Context<Self>) {
+        let ApprovalId { run, approval } = said.approval;
+        let choice = if said.yes { Choice::Yes } else { Choice::No };
+        let wish = Wish::Decide { approval, choice, hash: None };
+        let command = Command { by: submit.user, note: Some(submit.message), wish };
+        let (reply, decided) = oneshot::channel();
+        let (answer, answered) = oneshot::channel();
+        let submitted = submit.reply;
+        self.take_order(run, Order { command, reply }, Some(answer), ctx);
+        let (live, tenant) = (self.options.shared.load().live.clone(), self.tenant.clone());
+        let told = async move {
+            let accepted = match decided.await {
+                Ok(Ok(())) => match live.watch(&tenant, run) {
+                    Some(watch) => Ok(super::Accepted { watch, answer: answered }),
+                    None => Err(Fault::new("run.ended", "the run ended at once: its events tell how")),
+                },
+                Ok(Err(refused)) => Err(refused.fault),
+                Err(_) => Err(Fault::new("run.not_reached", "the run could not be taken up; try again")),
+            };
+            // Whoever asked may have gone.
+            let _ = submitted.send(accepted);
+        };
+        ctx.spawn(told.into_actor(self));
+    }
+
+    pub(super) fn carry_out(&mut self, wish: Do, ctx: &mut Context<Self>) {
+        let Do { run, command, reply, answer } = wish;
+        self.take_order(run, Order { command, reply }, answer, ctx);
+    }
+
+    /// Hands an order to the run's driver, or has the run taken up for it.
+    fn take_order(
+        &mut self,
+        run: RunId,
+        order: Order,
+        answer: Option<oneshot::Sender<Result<Answer, Fault>>>,
+        ctx: &mut Context<Self>,
+    ) {
+        if let Some(taken) = self.taken_up.get_mut(&run).filter(|taken| !taken.driven) {
+            if taken.orders.len() >= MAX_PENDING {
+                let _ = order.reply.send(Err(too_many()));
+                return;
+            }
+            taken.orders.push(order);
+            taken.answers.extend(answer);
+            return;
+        }
+        let live = self.options.shared.load().live.clone();
+        let order = match live.order(&self.tenant, run, order) {
+            Ok(()) => {
+                if let Some(taken) = self.taken_up.get_mut(&run) {
+                    taken.answers.extend(answer);
+                }
+                return;
+            }
+            // The order went with the refusal; whoever waits for its reply hears that nobody has it.
+            Err(NotTaken::Full) => return,
+            Err(NotTaken::NotUnderWay(order)) => order,
+        };
+        // Its driver has just left, and this actor has yet to hear of it.
+        if self.at_work == Some(run) {
+            let left = self.left_over.entry(run).or_default();
+            left.orders.push(order);
+            left.answers.extend(answer);
+            return;
+        }
+        if let Some(taken) = self.taken_up.get_mut(&run) {
+            taken.orders.push(order);
+            taken.answers.extend(answer);
+            return;
+        }
+        let taken = TakenUp { orders: vec![order], answers: answer.into_iter().collect(), driven: false };
+        self.taken_up.insert(run, taken);
+        self.take_up(run, ctx);
+    }
+
+    /// What was wanted of a run while its driver was leaving.
+    pub(super) fn take_left_over(&mut self, run: RunId, ctx: &mut Context<Self>) {
+        if let Some(left) = self.left_over.remove(&run) {
+            self.taken_up.insert(run, left);
+            self.take_up(run, ctx);
+        }
+    }
+
+    /// Reads a run and has it driven, its orders first.
+    fn take_up(&mut self, run: RunId, ctx: &mut Context<Self>) {
+        if let Some(timer) = self.timer.take() {
+            ctx.cancel_future(timer);
+        }
+        let journal = self.options.shared.load().journal.clone();
+        let (store, tenant, session) =
+            (self.options.store.clone(), self.tenant.clone(), self.session.clone());
+        let work = aside(async move {
+            // What was told to it and not waited for.
+            journal.flush().await.map_err(|error| store_fault(&error))?;
+            match store.run(&tenant, run).await {
+                Ok(Some(row)) if row.session == session => {}
+                Ok(_) => {
+                    return Err(Fault::new("run.not_found", format!("this conversation has no run {run}")));
+                }
+                Err(error) => return Err(store_fault(&error)),
+            }
+            let (state, events) =
+                carry::read(&store, &journal, &tenant, run).await.map_err(|error| store_fault(&error))?;
+            journal.known(events);
+            Ok(state)
+        });
+        ctx.spawn(work.into_actor(self).map(move |read, manager, ctx| match read {
+            Ok(state) => manager.drive_again(state, ctx),
+            Err(fault) => {
+                let Some(taken) = manager.taken_up.remove(&run) else { return };
+                for order in taken.orders {
+                    let _ = order.reply.send(Err(refused(&fault.code, fault.message.clone())));
+                }
+                for answer in taken.answers {
+                    let _ = answer.send(Err(fault.clone()));
+                }
+                manager.proceed(ctx);
+            }
+        }));
+    }
+
+    fn drive_again(&mut self, state: RunState, ctx: &mut Context<Self>) {
+        let run = state.run;
+        let Some(taken) = self.taken_up.get_mut(&run) else { return };
+        let Some(queued) = &state.queued else { return };
+        let shared = Shared::clone(&self.options.shared.load());
+        let (live, _) = shared.live.enter(run, queued.task, &self.tenant, &self.session);
+        let live = Arc::new(live);
+        taken.driven = true;
+        for order in taken.orders.drain(..) {
+            // There is room for all of them.
+            let _ = shared.live.order(&self.tenant, run, order);
+        }
+        self.parked.remove(&run);
+        let received = Instant::now();
+        let accepted = driver::Accepted { state, live: live.clone(), taken_over: false };
+        let (gateway, all) = (shared.gateway.clone(), shared.live.clone());
+        let driver =
+            Driver::new(shared, self.session.clone(), self.tenant.clone(), accepted, self.seq.clone());
+        let work = async move {
+            let driven = driver.run(crate::run::Context::default());
+            let task = gateway.spawn(all.until_end(driven)).map_err(|e| e.to_string())?;
+            task.await.map_err(|e| e.to_string())
+        };
+        ctx.spawn(work.into_actor(self).map(move |ended, manager, ctx| {
+            drop(live);
+            let result = match ended {
+                Ok(Some(ended)) => manager.ended(ended, received),
+                Ok(None) => return,
+                Err(error) => {
+                    tracing::error!(%run, error, "the driver of a run panicked");
+                    // Whoever wakes the conversation next, or decides again, takes it up from its journal.
+                    Err(Fault::new("run.crashed", "its driver ended with an internal error"))
+                }
+            };
+            if let Some(taken) = manager.taken_up.remove(&run) {
+                for answer in taken.answers {
+                    let _ = answer.send(result.clone());
+                }
+                if !taken.orders.is_empty() {
+                    let again = TakenUp { orders: taken.orders, ..TakenUp::default() };
+                    manager.taken_up.insert(run, again);
+                    manager.take_up(run, ctx);
+                }
+            }
+            manager.proceed(ctx);
+        }));
+    }
+}
+
+fn too_many() -> Refused {
+    refused("run.too_many_commands", "too many decisions about this run wait; try again in a moment")
+}
+
+impl Handler<Do> for SceneManager {
+    type Result = ();
+
+    fn handle(&mut self, wish: Do, ctx: &mut Context<Self>) {
+        self.received += 1;
+        if self.memory.is_some() {
+            self.carry_out(wish, ctx);
+        } else if self.early_wishes.len() < MAX_PENDING {
+            self.early_wishes.push(wish);
+        } else {
+            let _ = wish.reply.send(Err(too_many()));
+        }
+    }
+}

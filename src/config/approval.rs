@@ -1,0 +1,119 @@
+//! `[approval]`: what a person has to say yes to, who may, and who is told.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::run::{ApprovalPolicy, AskFor, TenantId};
+use crate::setting::{Review, Wrong};
+
+/// Longest time that an approval waits: ten years.
+const MAX_EXPIRY_S: u64 = 10 * 366 * 86_400;
+
+/// `[approval]`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Approval {
+    /// Which plans a person has to approve before their first step.
+    pub plans: AskFor,
+    /// Which writes a person has to approve, with their arguments.
+    pub calls: AskFor,
+    /// Whether who asked for something may approve it.
+    pub by_oneself: bool,
+    /// Seconds after which what nobody decided counts as refused; 0 for never.
+    pub expires_s: u64,
+    /// Who is told that something waits.
+    pub webhook: Webhook,
+    /// What is different for a tenant.
+    pub tenants: BTreeMap<String, TenantApproval>,
+}
+
+/// What is different for one tenant.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TenantApproval {
+    /// As `approval.plans`.
+    pub plans: Option<AskFor>,
+    /// As `approval.calls`.
+    pub calls: Option<AskFor>,
+    /// As `approval.by_oneself`.
+    pub by_oneself: Option<bool>,
+}
+
+/// `[approval.webhook]`: an address that is told of everything that waits for a person.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Webhook {
+    /// Where; empty for nowhere.
+    pub url: String,
+    /// The environment variable with the secret that messages are signed with; needed with an address.
+    pub secret_env: String,
+    /// Milliseconds until an attempt counts as failed.
+    pub timeout_ms: u64,
+    /// Attempts for one message; the time between them doubles.
+    pub max_attempts: u32,
+}
+
+impl Default for Approval {
+    fn default() -> Self {
+        let policy = ApprovalPolicy::default();
+        Self {
+            plans: policy.plans,
+            calls: policy.calls,
+            by_oneself: policy.by_oneself,
+            expires_s: 0,
+            webhook: Webhook::default(),
+            tenants: BTreeMap::new(),
+        }
+    }
+}
+
+impl Default for Webhook {
+    fn default() -> Self {
+        Self { url: String::new(), secret_env: String::new(), timeout_ms: 10_000, max_attempts: 8 }
+    }
+}
+
+impl Approval {
+    /// What runs freeze where nothing else is said for their tenant.
+    pub fn policy(&self) -> ApprovalPolicy {
+        ApprovalPolicy { plans: self.plans, calls: self.calls, by_oneself: self.by_oneself }
+    }
+
+    /// What runs of `tenant` freeze.
+    pub fn policy_of(&self, tenant: &TenantId) -> ApprovalPolicy {
+        let policy = self.policy();
+        match self.tenants.get(tenant.as_str()) {
+            None => policy,
+            Some(own) => ApprovalPolicy {
+                plans: own.plans.unwrap_or(policy.plans),
+                calls: own.calls.unwrap_or(policy.calls),
+                by_oneself: own.by_oneself.unwrap_or(policy.by_oneself),
+            },
+        }
+    }
+
+    /// Everything that is wrong with these values.
+    pub fn problems(&self) -> Vec<Wrong> {
+        let mut review = Review::default();
+        review.range("approval.expires_s", self.expires_s, 0..=MAX_EXPIRY_S);
+        review.range("approval.webhook.timeout_ms", self.webhook.timeout_ms, 1..=60_000);
+        review.range("approval.webhook.max_attempts", self.webhook.max_attempts, 1..=50);
+        let url = &self.webhook.url;
+        let right = reqwest::Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
+        if !url.is_empty() && !right {
+            let message = format!("`approval.webhook.url` = `{url}` is no address");
+            review.add("approval.webhook.url", message, "write http://… or https://…");
+        }
+        if !url.is_empty() && self.webhook.secret_env.is_empty() {
+            let message = "`approval.webhook.secret_env` is missing: messages are signed";
+            let remedy = "name the environment variable that holds the secret";
+            review.add("approval.webhook.secret_env", message, remedy);
+        }
+        for tenant in self.tenants.keys().filter(|tenant| TenantId::new(tenant).is_err()) {
+            let message = format!("`{tenant}` is no name of a tenant");
+            review.add(format!("approval.tenants.{tenant}"), message, "use A-Z a-z 0-9 . _ : -");
+        }
+        review.end()
+    }
+}

@@ -1,0 +1,83 @@
+//! What people may have done with runs and their plans: decided, changed, cancelled, carried on.
+
+use tokio::sync::oneshot;
+
+use super::Engine;
+use crate::actors::driver::store_fault;
+use crate::actors::scene_manager::Do;
+use crate::answer::Answer;
+use crate::plan::TaskId;
+use crate::planner::{Command, Refused};
+use crate::run::{Fault, RunId, RunState, TenantId};
+
+impl Engine {
+    /// Has a command about a tenant's run carried out, whether the run is under way, waits for a person,
+    /// or has ended; when this returns, what it brought about is in the journal. Of many commands that
+    /// exclude each other one is carried out, and the others are refused.
+    ///
+    /// # Errors
+    /// [`Refused`] with why: see [`crate::planner::command`]; `run.unknown` where the tenant has no such
+    /// run.
+    pub async fn command(&self, tenant: &TenantId, run: RunId, command: Command) -> Result<(), Refused> {
+        self.order(tenant, run, command, None).await
+    }
+
+    /// The same, and gives the answer that the run comes to: when it ends, or waits for a person again.
+    ///
+    /// # Errors
+    /// As [`Engine::command`].
+    pub async fn command_and_wait(
+        &self,
+        tenant: &TenantId,
+        run: RunId,
+        command: Command,
+    ) -> Result<Result<Answer, Fault>, Refused> {
+        let (answer, answered) = oneshot::channel();
+        self.order(tenant, run, command, Some(answer)).await?;
+        Ok(match answered.await {
+            Ok(answer) => answer,
+            // It had a driver already, which others wait for.
+            Err(_) => self.wait(tenant, run).await,
+        })
+    }
+
+    /// The run whose plan has this public id; `None` where the tenant has none.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn run_of(&self, tenant: &TenantId, task: TaskId) -> Result<Option<RunId>, Fault> {
+        self.parts.store.run_of(tenant, task).await.map_err(|error| store_fault(&error))
+    }
+
+    /// A run as its journal has it just now, with all that was told to the journal so far; `None` where
+    /// the tenant has no such run.
+    ///
+    /// # Errors
+    /// The store's.
+    pub async fn state_of(&self, tenant: &TenantId, run: RunId) -> Result<Option<RunState>, Fault> {
+        self.system.journal.flush().await.map_err(|error| store_fault(&error))?;
+        let state = self.run(tenant, run).await?;
+        Ok((state.seq > 0).then_some(state))
+    }
+
+    async fn order(
+        &self,
+        tenant: &TenantId,
+        run: RunId,
+        command: Command,
+        answer: Option<oneshot::Sender<Result<Answer, Fault>>>,
+    ) -> Result<(), Refused> {
+        let refused = |fault: Fault| Refused { fault, difference: Vec::new(), record: None };
+        let row = self.parts.store.run(tenant, run).await.map_err(|error| refused(store_fault(&error)))?;
+        let Some(row) = row else {
+            return Err(refused(Fault::new("run.unknown", format!("there is no run {run}"))));
+        };
+        let (reply, done) = oneshot::channel();
+        let wish = Do { run, command, reply, answer };
+        self.system.registry.command(tenant.clone(), row.session, wish).map_err(refused)?;
+        done.await.unwrap_or_else(|_| {
+            let what = "the decision was not taken: too many wait, or the run was left just then; try again";
+            Err(refused(Fault::new("run.not_reached", what)))
+        })
+    }
+}

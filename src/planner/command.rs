@@ -1,0 +1,426 @@
+//! What people may have done to a run's plan: each command as the events that carry it out, or why it
+//! cannot be carried out.
+
+use std::fmt::Write;
+
+use serde_json::Value;
+
+use super::approval::{lapsed, plan_needs};
+use super::given::invalid;
+use crate::plan::{self, Plan, PlanStatus, diff};
+use crate::run::{
+    CallStatus, Cause, Decision, Event, Fault, Maker, Matter, PlanMade, RunState, RunStatus, call_key,
+};
+use crate::scene::{Catalogue, arguments};
+
+/// Longest feedback and notes, in characters.
+const MAX_WORDS: usize = 8_000;
+
+/// What somebody wants done with a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Command {
+    /// Who.
+    pub by: String,
+    /// In their own words, why.
+    pub note: Option<String>,
+    /// What.
+    pub wish: Wish,
+}
+
+/// What is wanted.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Wish {
+    /// To approve the plan in force. With `hold` it does not begin yet; said again without, it begins.
+    Approve {
+        /// The version that was seen, where the client says.
+        version: Option<u32>,
+        /// The hash that was seen, where the client says.
+        hash: Option<String>,
+        /// Only approve.
+        hold: bool,
+    },
+    /// To decide what was put to a person.
+    Decide {
+        /// The approval's ordinal in the run.
+        approval: u32,
+        /// What is said.
+        choice: Choice,
+        /// The hash that was seen, where the client says.
+        hash: Option<String>,
+    },
+    /// To have the plan changed by the planner, in these words.
+    Modify {
+        /// The words.
+        words: String,
+        /// The version that was seen, where the client says.
+        version: Option<u32>,
+    },
+    /// To put this plan in its place.
+    Edit {
+        /// The plan.
+        plan: Plan,
+        /// The version that was seen, where the client says.
+        version: Option<u32>,
+    },
+    /// To carry a run on that failed or was done in part.
+    Reopen,
+    /// To stop.
+    Cancel,
+    /// Nobody has decided in time.
+    Expire {
+        /// The approval's ordinal in the run.
+        approval: u32,
+    },
+}
+
+/// What can be said of what was put to a person.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Choice {
+    /// It may be done.
+    Yes,
+    /// It is not to be done.
+    No,
+    /// It may be done with these arguments.
+    Edited(Value),
+    /// The write was done.
+    Done,
+    /// The write was not done.
+    NotDone,
+    /// The write is to be tried again.
+    Again,
+}
+
+/// Why a command is not carried out, and what its client had not seen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    /// A stable code, and words.
+    pub fault: Fault,
+    /// What is different from what the client had seen, a line each.
+    pub difference: Vec<String>,
+    /// What has to be recorded all the same: an approval that does not count any more.
+    pub record: Option<Box<Lapse>>,
+}
+
+/// An event that a refusal brings about.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Lapse(pub Event);
+
+impl Eq for Lapse {}
+
+/// The events that carry `command` out, in order.
+///
+/// # Errors
+/// [`Refused`] with why not: the run has ended, it was decided before, what was seen is not what there is,
+/// arguments do not fit, or the one who asks may not.
+pub fn command(state: &RunState, catalogue: &Catalogue, command: &Command) -> Result<Vec<Event>, Refused> {
+    let too_long = |text: &str| text.chars().count() > MAX_WORDS;
+    if command.note.as_deref().is_some_and(too_long) {
+        return Err(refused(
+            "approval.note_too_long",
+            format!("the note has more than {MAX_WORDS} characters"),
+        ));
+    }
+    match &command.wish {
+        Wish::Approve { version, hash, hold } => {
+            approve(state, catalogue, command, *version, hash.as_deref(), *hold)
+        }
+        Wish::Decide { approval, choice, hash } => {
+            decide(state, catalogue, command, *approval, choice, hash.as_deref())
+        }
+        Wish::Expire { approval } => expire(state, *approval),
+        Wish::Modify { words, version } => {
+            if words.trim().is_empty() || too_long(words) {
+                let what = format!("say in 1 to {MAX_WORDS} characters what is to change");
+                return Err(refused("plan.no_feedback", what));
+            }
+            may_change(state, *version)?;
+            let version = state.plans.len() as u32 + 1;
+            Ok(vec![Event::ModificationAsked {
+                version,
+                by: command.by.clone(),
+                words: words.trim().to_owned(),
+            }])
+        }
+        Wish::Edit { plan, version } => {
+            may_change(state, *version)?;
+            edit(state, catalogue, command, plan).map(|event| vec![event])
+        }
+        Wish::Reopen => reopen(state, &command.by).map(|event| vec![event]),
+        Wish::Cancel if state.status.is_terminal() => Err(ended(state)),
+        Wish::Cancel => Ok(vec![Event::CancelRequested { by: command.by.clone(), deadline: false }]),
+    }
+}
+
+fn approve(
+    state: &RunState,
+    catalogue: &Catalogue,
+    command: &Command,
+    version: Option<u32>,
+    hash: Option<&str>,
+    hold: bool,
+) -> Result<Vec<Event>, Refused> {
+    if state.planning.is_some() || state.plan().is_none() {
+        return Err(refused(
+            "plan.not_made",
+            "the plan is being made or changed: wait for it, then look at it again",
+        ));
+    }
+    let to = if hold { PlanStatus::Approved } else { PlanStatus::Executing };
+    let Some((approval, put)) = state.plan_approval().filter(|_| !state.status.is_terminal()) else {
+        return Err(illegal(state, to));
+    };
+    let (by, shown) = (command.by.clone(), put.needed.hash.clone());
+    if state.has_begun() {
+        return Err(illegal(state, to));
+    }
+    may_decide(state, command)?;
+    seen(state, version, hash, &shown)?;
+    still_holds(state, catalogue)?;
+    match &put.decided {
+        None => {
+            let decision = Decision::Yes { hold };
+            Ok(vec![Event::Decided {
+                approval,
+                matter: put.matter,
+                decision,
+                by,
+                note: command.note.clone(),
+            }])
+        }
+        Some((Decision::Yes { .. }, _)) if state.is_held() && !hold => Ok(vec![Event::Released { by }]),
+        Some((decision, who)) => Err(decided(decision, who)),
+    }
+}
+
+fn decide(
+    state: &RunState,
+    catalogue: &Catalogue,
+    command: &Command,
+    number: u32,
+    choice: &Choice,
+    hash: Option<&str>,
+) -> Result<Vec<Event>, Refused> {
+    let Some(put) = state.approvals.get(&number) else {
+        return Err(refused("approval.unknown", format!("the run has no approval {number}")));
+    };
+    if let Some((decision, who)) = &put.decided {
+        return Err(decided(decision, who));
+    }
+    if put.lapsed {
+        let what = "what it was about has changed or ended: look at what waits now";
+        return Err(refused("approval.lapsed", what));
+    }
+    may_decide(state, command)?;
+    if let Some(hash) = hash.filter(|hash| *hash != put.needed.hash) {
+        return Err(changed(format!("the hash {hash} is not that of what is asked now"), Vec::new()));
+    }
+    let matter = put.matter;
+    let decision = match (matter, choice) {
+        (Matter::Plan { .. } | Matter::Call { .. }, Choice::Yes) => {
+            still_holds(state, catalogue)?;
+            Decision::Yes { hold: false }
+        }
+        (Matter::Plan { .. } | Matter::Call { .. }, Choice::No) => Decision::No,
+        (Matter::Call { call }, Choice::Edited(given)) => {
+            still_holds(state, catalogue)?;
+            edited(state, catalogue, call, given)?
+        }
+        (Matter::Outcome { .. }, Choice::Done) => Decision::Done,
+        (Matter::Outcome { .. }, Choice::NotDone) => Decision::NotDone,
+        (Matter::Outcome { .. }, Choice::Again) => Decision::Again,
+        (Matter::Outcome { .. }, _) => {
+            let what = "this is about what became of a write: say done, not_done or again";
+            return Err(refused("approval.choice", what));
+        }
+        (Matter::Plan { .. }, Choice::Edited(_)) => {
+            return Err(refused("approval.choice", "a plan is changed by modify; say yes or no here"));
+        }
+        _ => return Err(refused("approval.choice", "say yes, no, or yes with edited arguments")),
+    };
+    let event = |decision: Decision| Event::Decided {
+        approval: number,
+        matter,
+        decision,
+        by: command.by.clone(),
+        note: command.note.clone(),
+    };
+    if !state.status.is_terminal() {
+        return Ok(vec![event(decision)]);
+    }
+    match decision {
+        Decision::Again => Ok(vec![reopen(state, &command.by)?, event(Decision::Again)]),
+        Decision::Done | Decision::NotDone => Ok(vec![event(decision)]),
+        _ => Err(ended(state)),
+    }
+}
+
+fn edited(state: &RunState, catalogue: &Catalogue, call: u32, given: &Value) -> Result<Decision, Refused> {
+    let gone = || refused("approval.lapsed", "the call or its tool is not there any more");
+    let call = state.calls.get(&call).filter(|c| c.status == CallStatus::Requested).ok_or_else(gone)?;
+    let scene = catalogue.get(&call.scene).ok_or_else(gone)?;
+    let tool = scene.tool(&call.requested.tool).ok_or_else(gone)?;
+    let arguments = arguments::check(tool, &given.to_string())
+        .map_err(|fault| refused("approval.arguments", fault.message))?;
+    let key = call_key(&scene.name, &tool.name, &arguments, &tool.identity);
+    Ok(Decision::Edited { arguments, key })
+}
+
+fn expire(state: &RunState, number: u32) -> Result<Vec<Event>, Refused> {
+    let open = state.approvals.get(&number).filter(|put| put.is_open());
+    let Some(put) = open.filter(|put| !matches!(put.matter, Matter::Outcome { .. })) else {
+        return Err(refused("approval.decided", "it was decided in time"));
+    };
+    Ok(vec![Event::Decided {
+        approval: number,
+        matter: put.matter,
+        decision: Decision::No,
+        by: "expiry".to_owned(),
+        note: Some("nobody decided in time".to_owned()),
+    }])
+}
+
+fn edit(state: &RunState, catalogue: &Catalogue, command: &Command, plan: &Plan) -> Result<Event, Refused> {
+    let version = state.plans.len() as u32 + 1;
+    let made =
+        person_made(state, catalogue, plan, version, Cause::Edit).map_err(|problems| unfit(&problems))?;
+    if let Some(before) = state.plan()
+        && diff(&before.plan, &made.plan).is_empty()
+    {
+        return Err(refused("plan.unchanged", "that is the plan as it is"));
+    }
+    let made = PlanMade { by: Some(command.by.clone()), why: command.note.clone(), ..made };
+    let approval = plan_needs(state, catalogue, &made);
+    Ok(Event::PlanEdited(PlanMade { approval, ..made }))
+}
+
+/// A plan as a person wrote it, ready to be put in force as `version`.
+///
+/// # Errors
+/// Everything that is wrong with it.
+pub(super) fn person_made(
+    state: &RunState,
+    catalogue: &Catalogue,
+    plan: &Plan,
+    version: u32,
+    cause: Cause,
+) -> Result<PlanMade, Vec<plan::Problem>> {
+    let mut plan = plan.clone();
+    let last = state.last_fixed_step(cause == Cause::Edit);
+    plan::normalise(&mut plan, catalogue.known(), last);
+    let limits = plan::Limits { max_steps: state.settings().max_steps };
+    let problems = plan::validate(&plan, catalogue.known(), limits, &state.finished_steps(), last);
+    if problems.is_empty() { Ok(PlanMade::new(version, cause, Maker::Person, plan)) } else { Err(problems) }
+}
+
+fn unfit(problems: &[plan::Problem]) -> Refused {
+    Refused { fault: invalid(problems), difference: Vec::new(), record: None }
+}
+
+fn reopen(state: &RunState, by: &str) -> Result<Event, Refused> {
+    let event = Event::RunReopened { by: by.to_owned() };
+    match state.check(&event) {
+        Ok(()) => Ok(event),
+        Err(illegal) => Err(refused(
+            "run.not_resumable",
+            format!("a run that is {} cannot be carried on: {}", name(&state.status), illegal.why),
+        )),
+    }
+}
+
+fn may_change(state: &RunState, version: Option<u32>) -> Result<(), Refused> {
+    if state.status.is_terminal() || (state.has_begun() && state.planning.is_none()) {
+        return Err(illegal(state, PlanStatus::Draft));
+    }
+    seen(state, version, None, "")?;
+    match state.check(&Event::ModificationAsked {
+        version: state.plans.len() as u32 + 1,
+        by: String::new(),
+        words: String::new(),
+    }) {
+        Ok(()) => Ok(()),
+        Err(illegal) => {
+            Err(refused("plan.not_changeable", format!("the plan cannot be changed now: {}", illegal.why)))
+        }
+    }
+}
+
+fn may_decide(state: &RunState, command: &Command) -> Result<(), Refused> {
+    let own = state.queued.as_ref().is_some_and(|queued| queued.user == command.by);
+    if own && !state.settings().approval.by_oneself {
+        let what = format!("{} asked for this, and somebody else has to approve it", command.by);
+        return Err(refused("approval.own_request", what));
+    }
+    Ok(())
+}
+
+/// Whether what the client had seen is what there is.
+fn seen(state: &RunState, version: Option<u32>, hash: Option<&str>, shown: &str) -> Result<(), Refused> {
+    let now = state.plans.len() as u32;
+    if let Some(version) = version.filter(|version| *version != now) {
+        let before = version.checked_sub(1).and_then(|at| state.plans.get(at as usize));
+        let lines = match (before, state.plan()) {
+            (Some(before), Some(made)) => diff(&before.plan, &made.plan),
+            _ => Vec::new(),
+        };
+        return Err(changed(format!("you saw version {version}; version {now} is in force"), lines));
+    }
+    match hash.filter(|hash| *hash != shown) {
+        Some(hash) => Err(changed(format!("the hash {hash} is not that of the plan as it is"), Vec::new())),
+        None => Ok(()),
+    }
+}
+
+/// Whether the tools that an approval covers are what they were when it was asked for.
+fn still_holds(state: &RunState, catalogue: &Catalogue) -> Result<(), Refused> {
+    match lapsed(state, catalogue) {
+        Some(event) => {
+            let why = match &event {
+                Event::ApprovalLapsed { why, .. } => why.clone(),
+                _ => Vec::new(),
+            };
+            let mut refused =
+                changed("tools have changed since this was shown: look at it again".to_owned(), why);
+            refused.record = Some(Box::new(Lapse(event)));
+            Err(refused)
+        }
+        None => Ok(()),
+    }
+}
+
+fn changed(what: String, difference: Vec<String>) -> Refused {
+    let mut message = what;
+    for line in &difference {
+        // Writing into a String cannot fail.
+        let _ = write!(message, "\n{line}");
+    }
+    Refused { fault: Fault::new("approval.changed", message), difference, record: None }
+}
+
+fn decided(decision: &Decision, who: &str) -> Refused {
+    let said = match decision {
+        Decision::No => "no".to_owned(),
+        Decision::Yes { .. } | Decision::Edited { .. } => "yes".to_owned(),
+        other => other.name().to_owned(),
+    };
+    refused("approval.decided", format!("{who} has decided this already: {said}"))
+}
+
+fn illegal(state: &RunState, to: PlanStatus) -> Refused {
+    let what = match state.plan_status.become_status(to) {
+        Err(illegal) => illegal.to_string(),
+        Ok(_) => format!("a plan that is {} waits for nobody's approval", state.plan_status.name()),
+    };
+    refused("plan.illegal_transition", what)
+}
+
+fn ended(state: &RunState) -> Refused {
+    refused("run.ended", format!("the run has ended: it is {}", name(&state.status)))
+}
+
+fn name(status: &RunStatus) -> String {
+    serde_json::to_value(status).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
+fn refused(code: &str, message: impl Into<String>) -> Refused {
+    Refused { fault: Fault::new(code, message), difference: Vec::new(), record: None }
+}

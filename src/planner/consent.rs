@@ -1,0 +1,134 @@
+//! Whether a message says yes or no, and nothing else.
+
+/// Words of a yes, in the languages of the shipped scenes.
+const YES: [&str; 30] = [
+    "yes",
+    "y",
+    "yep",
+    "yeah",
+    "ok",
+    "okay",
+    "approve",
+    "approved",
+    "go ahead",
+    "do it",
+    "confirm",
+    "confirmed",
+    "sure",
+    "sì",
+    "si",
+    "va bene",
+    "approvo",
+    "approva",
+    "confermo",
+    "conferma",
+    "procedi",
+    "oui",
+    "d'accord",
+    "j'approuve",
+    "ja",
+    "einverstanden",
+    "genehmigt",
+    "sí",
+    "de acuerdo",
+    "apruebo",
+];
+
+/// Words of a no.
+const NO: [&str; 22] = [
+    "no",
+    "n",
+    "nope",
+    "reject",
+    "rejected",
+    "don't",
+    "do not",
+    "deny",
+    "denied",
+    "cancel it",
+    "rifiuto",
+    "rifiuta",
+    "annulla",
+    "non farlo",
+    "non",
+    "je refuse",
+    "refuser",
+    "nein",
+    "abgelehnt",
+    "rechazo",
+    "no lo hagas",
+    "ablehnen",
+];
+
+/// Words that may stand beside a yes or a no and change nothing.
+const POLITE: [&str; 14] = [
+    "please",
+    "thanks",
+    "thank you",
+    "per favore",
+    "grazie",
+    "merci",
+    "s'il te plaît",
+    "s'il vous plaît",
+    "bitte",
+    "danke",
+    "gracias",
+    "por favor",
+    "thx",
+    "pls",
+];
+
+/// `true` for a yes, `false` for a no, `None` where the message says anything else: what is only nearly a
+/// yes is none, since it would have something done.
+pub fn said(message: &str) -> Option<bool> {
+    let lower = message.to_lowercase().replace('’', "'");
+    let phrases = lower.split([',', '.', '!', ';', '\n']).map(str::trim).filter(|phrase| !phrase.is_empty());
+    let mut said = None;
+    for phrase in phrases {
+        let mut words = phrase;
+        for polite in POLITE {
+            words = words.strip_suffix(polite).unwrap_or(words).trim();
+            words = words.strip_prefix(polite).unwrap_or(words).trim();
+        }
+        let this = match words {
+            "" => continue,
+            yes if YES.contains(&yes) => true,
+            no if NO.contains(&no) => false,
+            _ => return None,
+        };
+        if said.is_some_and(|before| before != this) {
+            return None;
+        }
+        said = Some(this);
+    }
+    said
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_plain_yes_or_no_decides() {
+        for yes in ["yes", "Yes, please!", "Sì, grazie.", "OK", "va bene, procedi", "Ja bitte", "d’accord"]
+        {
+            assert_eq!(said(yes), Some(true), "{yes}");
+        }
+        for no in ["No", "no, thanks", "Annulla.", "nein, danke", "do not"] {
+            assert_eq!(said(no), Some(false), "{no}");
+        }
+        for other in [
+            "",
+            "please",
+            "yes, but two days only",
+            "what is the weather?",
+            "yes, no",
+            "non lo so",
+            "is it ok?",
+            "approve the other one",
+            "ok google",
+        ] {
+            assert_eq!(said(other), None, "{other}");
+        }
+    }
+}

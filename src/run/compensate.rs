@@ -1,0 +1,71 @@
+//! Undoing finished writes of a run that failed or was cancelled, the last one first.
+
+use serde_json::Value;
+
+use super::action::Action;
+use super::event::{Effect, Event, Outcome, RequestedCall};
+use super::key::call_key;
+use super::state::{CallState, CallStatus, RunState};
+use crate::plan::StepStatus;
+
+impl RunState {
+    /// What is left to undo before the run ends; `None` where nothing is, or it is not configured so.
+    pub(super) fn compensation(&self) -> Option<Vec<Action>> {
+        if !self.settings().compensate || self.is_dry_run() {
+            return None;
+        }
+        for (number, call) in self.calls.iter().filter(|(_, call)| call.undoes.is_some()) {
+            match call.status {
+                CallStatus::Requested => return Some(vec![Action::Call { call: *number, attempt: 1 }]),
+                CallStatus::Again { attempt } => return Some(vec![Action::Call { call: *number, attempt }]),
+                CallStatus::InFlight { .. } => return Some(Vec::new()),
+                CallStatus::Done { .. } | CallStatus::Skipped { .. } => {}
+            }
+        }
+        self.to_undo().map(|event| vec![Action::Record { event }])
+    }
+
+    /// Whether the run has failed, as far as undoing goes: a step of the last plan did not do what it was
+    /// for. A question to the user is no failure.
+    pub(super) fn has_failed(&self) -> bool {
+        let last = self.plans.len() as u32;
+        let failed =
+            |status| matches!(status, StepStatus::Failed | StepStatus::Blocked | StepStatus::Cancelled);
+        let asks = self.steps.values().any(|step| step.status == StepStatus::NeedsInput);
+        let mut steps = self.steps.values().filter(|step| step.version == last);
+        !asks && steps.any(|step| failed(step.status) || self.is_unserved(step))
+    }
+
+    /// Whether the write was undone.
+    pub(super) fn is_undone(&self, call: &CallState) -> bool {
+        let by = call.undone_by.and_then(|by| self.calls.get(&by));
+        by.is_some_and(|by| matches!(by.status, CallStatus::Done { outcome: Outcome::Ok { .. } }))
+    }
+
+    fn to_undo(&self) -> Option<Event> {
+        self.calls.iter().rev().find_map(|(number, call)| {
+            let undo = call.requested.undo.as_ref()?;
+            let CallStatus::Done { outcome: Outcome::Ok { result, .. } } = &call.status else { return None };
+            if call.requested.effect != Effect::Write || call.attempts == 0 || call.undone_by.is_some() {
+                return None;
+            }
+            let arguments = undo.arguments_for(&call.requested.arguments, result);
+            Some(Event::Compensating { undoes: *number, requested: self.undoing(call, undo, arguments) })
+        })
+    }
+
+    fn undoing(&self, call: &CallState, undo: &super::approval::Undo, arguments: Value) -> RequestedCall {
+        RequestedCall {
+            call: self.next_call(),
+            provider_id: String::new(),
+            tool: undo.tool.clone(),
+            key: call_key(&call.scene, &undo.tool, &arguments, &undo.identity),
+            arguments,
+            effect: Effect::Write,
+            repeat: undo.repeat,
+            problem: None,
+            approval: None,
+            undo: None,
+        }
+    }
+}
