@@ -1,6 +1,8 @@
 //! The driver of one run: asks the machine what must happen, does it, and appends every outcome to
 //! the journal before it takes effect. It holds no rule.
 
+mod replaced;
+
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
@@ -22,10 +24,11 @@ use crate::crash;
 use crate::llm::budget::Hold;
 use crate::llm::{self, Caller, Confirm, Gateway, Sink};
 use crate::memory;
+use crate::parts::Replaced;
 use crate::planner::{self, Shown};
 use crate::run::{
     Action, Attempt, Context, Effect, Envelope, Event, Fault, Illegal, Outcome, RunId, RunQueued, RunStarted,
-    RunState, RunStatus, SCHEMA, SessionId, Settings, Subject, TenantId, idempotency_key,
+    RunState, RunStatus, SCHEMA, SessionId, Settings, Subject, TenantId, Usage, idempotency_key,
 };
 use crate::scene::Catalogue;
 use crate::store::{self, Record};
@@ -52,6 +55,8 @@ pub(crate) struct Shared {
     /// What is different by tenant.
     pub(crate) approval: Arc<config::Approval>,
     pub(crate) live: Live,
+    /// What a library user has put in the place of ours.
+    pub(crate) replaced: Replaced,
 }
 
 /// A wish to stop a run.
@@ -391,6 +396,20 @@ impl Driver {
     }
 
     fn ask(&mut self, call: u32, subject: Subject, request: llm::Request, fallback: bool) {
+        if let Some(asked) = self.replaced(subject, &request, fallback) {
+            let stop = self.stop.clone();
+            self.in_flight.push(Box::pin(async move {
+                let asked_at = Instant::now();
+                let result = asked.answer(&stop).await;
+                let (millis, usage) = (millis(asked_at), Usage::default());
+                let event = match result {
+                    Ok(reply) => Event::ModelReplied { call, reply, usage, millis, attempts: Vec::new() },
+                    Err(error) => Event::ModelFailed { call, error, usage, millis, attempts: Vec::new() },
+                };
+                (event, None)
+            }));
+            return;
+        }
         let gateway = self.shared.gateway.clone();
         let scene = match subject {
             Subject::Scene { step } => {
@@ -448,14 +467,31 @@ impl Driver {
             idempotency_key: writes.then(|| idempotency_key(self.state.run, call.step, number)),
             cancelled: self.stop.clone(),
         };
+        let executor = self.shared.replaced.executor.clone();
+        let gateway = self.shared.gateway.clone();
+        let name = call.scene.clone();
         self.in_flight.push(Box::pin(async move {
             let asked = Instant::now();
-            let outcome = match handle {
-                Some(scene) => scene.call(work).await,
-                None => Outcome::Failed { error: Fault::new("scene.unknown", "the scene is not loaded") },
+            let outcome = match (handle, executor) {
+                (Some(scene), Some(executor)) => {
+                    replaced::execute(&gateway, executor, name, scene, work, writes).await
+                }
+                (Some(scene), None) => scene.call(work).await,
+                (None, _) => {
+                    Outcome::Failed { error: Fault::new("scene.unknown", "the scene is not loaded") }
+                }
             };
             (Event::ToolCompleted { call: number, outcome, millis: millis(asked) }, None)
         }));
+    }
+
+    /// Who answers in place of a model, if anybody does. The embedded rules are nobody's to replace: they
+    /// are asked when that has failed.
+    fn replaced(&self, subject: Subject, request: &llm::Request, fallback: bool) -> Option<replaced::Asked> {
+        if fallback {
+            return None;
+        }
+        replaced::Asked::of(&self.shared, &self.state, subject, request)
     }
 
     /// Appends, applies, tells: in this order.

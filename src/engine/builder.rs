@@ -14,6 +14,7 @@ use crate::actors::live::Live;
 use crate::config::Config;
 use crate::llm::budget::Scope;
 use crate::llm::{Budget, Cache, Gateway, Guards, Limits};
+use crate::parts::{Executor, Generator, Planner, Replaced};
 use crate::run::Fault;
 use crate::scene::{self, Catalogue, Folder, Scene};
 use crate::store::{self, DataDir, Store};
@@ -36,6 +37,7 @@ pub(super) struct Sources {
     pub(super) native: NativeTools,
     pub(super) builtin: Option<&'static include_dir::Dir<'static>>,
     pub(super) scenes: Vec<Scene>,
+    pub(super) replaced: Replaced,
 }
 
 impl Sources {
@@ -66,6 +68,27 @@ impl Builder {
     #[must_use]
     pub fn scene(mut self, scene: Scene) -> Self {
         self.sources.scenes.push(scene);
+        self
+    }
+
+    /// Who plans and checks, in place of the forced questions to a model.
+    #[must_use]
+    pub fn planner(mut self, planner: impl Planner + 'static) -> Self {
+        self.sources.replaced.planner = Some(Arc::new(planner));
+        self
+    }
+
+    /// Who makes the plans that people decide, in place of the planner.
+    #[must_use]
+    pub fn generator(mut self, generator: impl Generator + 'static) -> Self {
+        self.sources.replaced.generator = Some(Arc::new(generator));
+        self
+    }
+
+    /// Who carries calls out, in place of the scenes' own tools or around them.
+    #[must_use]
+    pub fn executor(mut self, executor: impl Executor + 'static) -> Self {
+        self.sources.replaced.executor = Some(Arc::new(executor));
         self
     }
 

@@ -141,5 +141,6 @@ pub(super) fn shared(
         settings: current.config.run_settings(),
         approval: Arc::new(current.config.approval.clone()),
         live: parts.live.clone(),
+        replaced: parts.sources.replaced.clone(),
     }
 }

@@ -117,6 +117,14 @@ fn read_plan(
             "the changed plan has no steps: change the plan as <feedback> says and keep the rest of it",
         )]);
     }
+    if let (Some(_), Some(before)) = (feedback, state.plan())
+        && plan::diff(&before.plan, &plan).is_empty()
+    {
+        return Err(vec![Problem::new(
+            "plan.unchanged",
+            "that is the plan as it was: change it as <feedback> says",
+        )]);
+    }
     let (by, why) = feedback.map(|f| (f.by.clone(), f.words.clone())).unzip();
     let made = PlanMade { by, why, ..PlanMade::new(version, cause, maker, plan) };
     let made = with_approval(state, catalogue, made);

@@ -245,7 +245,7 @@ impl RunState {
     /// whatever its later versions need; one that was only wanted stays a draft.
     pub fn plan_after(&self, event: &Event) -> PlanStatus {
         match event.plan_status() {
-            Some(PlanStatus::Completed) if self.is_plan_only() => self.plan_status,
+            Some(PlanStatus::Approved | PlanStatus::Completed) if self.is_plan_only() => self.plan_status,
             Some(to) if self.plan_status == PlanStatus::Executing && !to.is_terminal() => self.plan_status,
             Some(to) => to,
             None => self.plan_status,

@@ -18,6 +18,7 @@ mod freetext;
 mod index;
 mod lexicon;
 mod memory;
+mod modify;
 mod names;
 mod numbers;
 mod options;

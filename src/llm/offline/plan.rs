@@ -14,6 +14,7 @@ use super::entities::Entities;
 use super::followup;
 use super::index::Index;
 use super::lexicon;
+use super::modify;
 use super::prompt::{Conversation, Executed, Pending, Prompt};
 use super::pronouns;
 use super::routing::{FITS, Hit, STRONG};
@@ -41,7 +42,12 @@ pub(super) fn create(request: &Request, prompt: &Prompt) -> Value {
     let now = prompt.now();
     let executed: Vec<Executed> = prompt.lines("executed");
     let missing = prompt.get("missing");
-    let words = if missing.trim().is_empty() { prompt.request() } else { missing };
+    let feedback = prompt.get("feedback");
+    let words = match (feedback.trim(), missing.trim()) {
+        ("", "") => prompt.request(),
+        ("", _) => missing,
+        _ => feedback.clone(),
+    };
     let words = text::cut(words.trim()).to_owned();
     let planner = Planner {
         index,
@@ -52,7 +58,16 @@ pub(super) fn create(request: &Request, prompt: &Prompt) -> Value {
     };
     let (drafts, unserved) = planner.drafts(&words, &executed);
     let first = prompt.get("number_from").trim().parse::<u32>().unwrap_or(1).max(1);
-    planner.plan(drafts, &unserved, first, most_steps(request))
+    let mut plan = planner.plan(drafts, &unserved, first, most_steps(request));
+    if !feedback.trim().is_empty() {
+        let before: Value = prompt.json("plan");
+        // What the rules do not understand leaves the plan as it is, and is sent back.
+        let steps = modify::change(&before, &feedback, &plan, first);
+        let told = if steps.is_some() { "Changed as was wanted." } else { "It is not clear what to change." };
+        let steps = steps.unwrap_or_else(|| before["steps"].clone());
+        plan = json!({"needs_execution": true, "reasoning": told, "steps": steps});
+    }
+    plan
 }
 
 /// How many steps the schema or an earlier objection allows.
