@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 use crate::plan::{Plan, Step, StepStatus};
 use crate::run::{
-    AskFor, CallState, CallStatus, Decision, Effect, Event, Maker, Matter, Needed, PlanMade, RunState,
+    AskFor, CallState, CallStatus, Decision, Effect, Event, Matter, Needed, PlanMade, RunState,
     canonical_json,
 };
 use crate::scene::{Catalogue, SceneTool};
@@ -21,7 +21,8 @@ pub(super) fn with_approval(state: &RunState, catalogue: &Catalogue, mut made: P
     made
 }
 
-/// Why a person has to approve a plan, if one has to, and what a yes covers.
+/// Why a person has to approve a plan, if one has to, and what a yes covers. A plan of the embedded rules
+/// in place of failed models may read; each of its writes is asked about by itself, with its arguments.
 pub fn plan_needs(state: &RunState, catalogue: &Catalogue, made: &PlanMade) -> Option<Needed> {
     if !made.plan.needs_execution || state.is_plan_only() || state.is_dry_run() {
         return None;
@@ -34,12 +35,9 @@ pub fn plan_needs(state: &RunState, catalogue: &Catalogue, made: &PlanMade) -> O
             AskFor::Writes => true,
             AskFor::Declared => tool.approval.of_plans(),
         };
-        if asked || (made.maker == Maker::Fallback && policy != AskFor::Never) {
+        if asked {
             why.push(format!("step {}: {} of {} writes", step.step_number, tool.name, step.scene_name));
         }
-    }
-    if !why.is_empty() && made.maker == Maker::Fallback {
-        why.push("the plan was made without the configured models, which could not be used".to_owned());
     }
     if state.queued.as_ref().is_some_and(|queued| queued.require_approval) {
         why.push("the request asks for it".to_owned());
@@ -197,18 +195,6 @@ pub fn preflight(state: &RunState, catalogue: &Catalogue) -> Vec<crate::plan::Pr
                 problems.push(crate::plan::Problem::new("preflight.tool", what));
             }
         }
-    }
-    let refused = made.maker == Maker::Fallback
-        && made.approval.is_none()
-        && state.settings().approval.calls == AskFor::Never
-        && !state.is_dry_run();
-    if refused && let Some((step, tool)) = writes(catalogue, &made.plan).next() {
-        let what = format!(
-            "step {}: {} writes, and a plan made without the configured models never writes without a person's \
-             approval, which `approval` rules out",
-            step.step_number, tool.name
-        );
-        problems.push(crate::plan::Problem::new("preflight.fallback_write", what));
     }
     problems
 }

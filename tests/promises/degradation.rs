@@ -2,7 +2,7 @@
 //! request is refused with a clear error. What was done before is told in either case.
 
 use proscenium::plan::StepStatus;
-use proscenium::run::{Event, Maker, RunStatus};
+use proscenium::run::{AskFor, Event, Maker, Matter, RunStatus};
 use proscenium::{CallOutcome, Config};
 use serde_json::{Value, json};
 
@@ -23,6 +23,20 @@ fn no_plan() -> Play {
     Play::of(both()).plan(|_, _| Scripted::Text("I would rather talk about the sea.".into()))
 }
 
+/// The read ran, and the write waits for a person, who is shown its arguments.
+fn assert_read_and_asks_before_it_writes(town: &Town, told: &Told) {
+    assert_eq!(town.log.names(), ["FindBook"], "{told:#?}");
+    assert_eq!(told.answer.status, RunStatus::Waiting, "{told:#?}");
+    let calls = told.answer.steps.iter().flat_map(|step| &step.tool_calls);
+    assert!(calls.into_iter().all(|call| call.tool != "BookSpace"), "it has no outcome yet: {told:#?}");
+    let asked = told.events.iter().find_map(|event| match event {
+        Event::ApprovalRequired { matter: Matter::Call { .. }, needed, .. } => Some(needed),
+        _ => None,
+    });
+    let why = asked.expect("somebody is asked").why.join("; ");
+    assert!(why.contains("BookSpace of Parking writes") && why.contains("could not be used"), "{why}");
+}
+
 /// The read ran, the write was refused, and the run says so.
 fn assert_read_but_not_written(town: &Town, told: &Told) {
     assert_eq!(town.log.names(), ["FindBook"], "{told:#?}");
@@ -34,13 +48,25 @@ fn assert_read_but_not_written(town: &Town, told: &Told) {
 }
 
 #[tokio::test]
-async fn when_every_try_of_the_planner_fails_the_rules_plan_and_their_plan_never_writes() {
+async fn when_every_try_of_the_planner_fails_the_rules_plan_and_ask_before_they_write() {
     let llm = no_plan().start();
     let town = Town::open(&llm, |config| config.planning.fallback_enabled = true).await;
     let told = town.ask(REQUEST).await;
     assert_eq!(requests(&llm, Asked::Plan).len(), 4);
     let [made] = told.plans()[..] else { panic!("{told:#?}") };
     assert_eq!(made.maker, Maker::Fallback);
+    assert_read_and_asks_before_it_writes(&town, &told);
+}
+
+#[tokio::test]
+async fn where_nobody_is_ever_asked_a_plan_of_the_rules_never_writes() {
+    let llm = no_plan().start();
+    let town = Town::open(&llm, |config| {
+        config.planning.fallback_enabled = true;
+        config.approval.calls = AskFor::Never;
+    })
+    .await;
+    let told = town.ask(REQUEST).await;
     assert_read_but_not_written(&town, &told);
     // Whoever words the answer knows that nothing was written.
     let executed = section(&requests(&llm, Asked::Check)[0], "executed").unwrap();
@@ -84,11 +110,12 @@ fn outages() -> Vec<Outage> {
 }
 
 #[tokio::test]
-async fn when_the_provider_is_out_the_rules_read_and_tell_that_nothing_was_written() {
+async fn when_the_provider_is_out_and_nobody_is_asked_the_rules_read_and_tell_that_nothing_was_written() {
     for (code, llm, configure) in outages() {
         let town = Town::open(&llm, |config| {
             configure(config);
             config.planning.fallback_enabled = true;
+            config.approval.calls = AskFor::Never;
         })
         .await;
         let told = town.ask(REQUEST).await;
@@ -159,12 +186,12 @@ async fn when_everything_dies_in_mid_run_the_answer_lists_what_was_done_and_what
 }
 
 #[tokio::test]
-async fn when_a_scenes_model_dies_the_rules_take_its_place_but_do_not_write() {
+async fn when_a_scenes_model_dies_the_rules_take_its_place_and_ask_before_they_write() {
     let llm = dies_in_the_second_step().start();
     let town = Town::open(&llm, |config| config.planning.fallback_enabled = true).await;
     let told = town.ask(REQUEST).await;
     assert_eq!(told.plans()[0].maker, Maker::Deterministic);
-    assert_read_but_not_written(&town, &told);
+    assert_read_and_asks_before_it_writes(&town, &told);
 }
 
 #[tokio::test]

@@ -18,3 +18,17 @@ async fn a_scene_with_two_tools_in_rust_answers_a_request_that_needs_both() {
     let source = include_str!("../../examples/two_tools.rs");
     assert!(source.lines().count() < 40, "short enough to be read in one go");
 }
+
+#[expect(dead_code, reason = "the example is a program, too")]
+#[path = "../../examples/own_parts.rs"]
+mod own_parts;
+
+#[tokio::test]
+async fn a_planner_and_an_executor_of_ones_own_take_the_place_of_ours() {
+    let dir = tempfile::tempdir().unwrap();
+    let (answer, ledger) = own_parts::ask("Cancel order 41", dir.path().to_owned()).await.unwrap();
+    assert_eq!(answer.status, RunStatus::Completed, "{answer:#?}");
+    assert_eq!(answer.plan.unwrap().reasoning, "the shop's rules");
+    assert_eq!(ledger, [r#"GetOrder {"number":41}"#, r#"CancelOrder {"number":41}"#]);
+    assert!(answer.answer.contains("Order 41 is cancelled, 30 euros come back."), "{}", answer.answer);
+}

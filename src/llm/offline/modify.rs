@@ -63,7 +63,7 @@ impl Known {
     }
 }
 
-/// The steps that the feedback speaks of: by number, by the names of scene or tool, by the scene and tool
+/// The steps that the feedback speaks of: by number, by the name of a scene, by the scene and tool
 /// that its words lead to, or else by the words of the purpose.
 fn meant(known: &[Known], feedback: &str, planned: &Value) -> Vec<u64> {
     let tokens = text::tokens(feedback);
@@ -80,8 +80,7 @@ fn meant(known: &[Known], feedback: &str, planned: &Value) -> Vec<u64> {
         return by_number;
     }
     let named = |step: &&Known| {
-        let mut names = text::name_words(&step.scene);
-        names.extend(step.tools.iter().flat_map(|tool| text::name_words(tool)));
+        let names = text::name_words(&step.scene);
         let stems: Vec<String> = names.iter().map(|name| text::stems(&text::fold(name)).0).collect();
         words.iter().any(|word| stems.contains(&text::stems(word).0))
     };
