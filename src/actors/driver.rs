@@ -25,10 +25,11 @@ use crate::llm::budget::Hold;
 use crate::llm::{self, Caller, Confirm, Gateway, Sink};
 use crate::memory;
 use crate::parts::Replaced;
+use crate::plan::Problem;
 use crate::planner::{self, Shown};
 use crate::run::{
-    Action, Attempt, Context, Effect, Envelope, Event, Fault, Illegal, Outcome, RunId, RunQueued, RunStarted,
-    RunState, RunStatus, SCHEMA, SessionId, Settings, Subject, TenantId, Usage, idempotency_key,
+    Action, Attempt, CacheMode, Context, Effect, Envelope, Event, Fault, Illegal, Outcome, RunId, RunQueued,
+    RunStarted, RunState, RunStatus, SCHEMA, SessionId, Settings, Subject, TenantId, Usage, idempotency_key,
 };
 use crate::scene::Catalogue;
 use crate::store::{self, Record};
@@ -321,8 +322,45 @@ impl Driver {
             return None;
         }
         self.looked_through = version;
-        let problems = planner::preflight(&self.state, &self.shared.catalogue);
+        let mut problems = planner::preflight(&self.state, &self.shared.catalogue);
+        problems.extend(self.too_dear());
         (!problems.is_empty()).then_some(Event::PlanRefused { version, problems })
+    }
+
+    /// Whether the plan writes, and the budget has not even the least left that its steps will cost: it would
+    /// end in the middle.
+    fn too_dear(&self) -> Option<Problem> {
+        let (state, catalogue) = (&self.state, &self.shared.catalogue);
+        let plan = &state.plan()?.plan;
+        // Replies that are kept cost nothing, and a dry run does nothing.
+        if !planner::expects_writes(catalogue, plan)
+            || state.is_dry_run()
+            || self.cache.is_some_and(CacheMode::reads)
+        {
+            return None;
+        }
+        let gateway = &self.shared.gateway;
+        let least: u64 = plan
+            .steps
+            .iter()
+            .map(|step| {
+                let subject = Subject::Scene { step: step.step_number };
+                gateway.least_cost(&planner::request(state, catalogue, subject))
+            })
+            .fold(0, u64::saturating_add);
+        let caller = self.caller();
+        let refusal = gateway.guards().budget.affords(&caller, least).err()?;
+        let what = format!("the steps cost at least what is not left: {refusal}");
+        Some(Problem::new("preflight.budget", what))
+    }
+
+    fn caller(&self) -> Caller {
+        Caller {
+            tenant: self.principal.tenant.clone(),
+            session: self.session.clone(),
+            run: Some(self.state.run),
+            cache: self.cache,
+        }
     }
 
     /// Ends the questions under way and records what they cost, before the run's last event: what was
@@ -418,12 +456,7 @@ impl Driver {
             _ => None,
         };
         let stop = self.stop.clone();
-        let caller = Caller {
-            tenant: self.principal.tenant.clone(),
-            session: self.session.clone(),
-            run: Some(self.state.run),
-            cache: self.cache,
-        };
+        let caller = self.caller();
         let shown = Shown::of(&self.state, subject);
         let sink = shown.map_or_else(Sink::default, |shown| self.live.feed.sink(shown));
         self.in_flight.push(Box::pin(async move {

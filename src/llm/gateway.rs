@@ -231,6 +231,20 @@ impl Gateway {
         self.core.models_for(purpose).map(|model| model.provider.name().to_owned()).collect()
     }
 
+    /// The least that a question can cost, in nano-USD, whichever model of its purpose answers: its prompt
+    /// and a few words of reply.
+    pub fn least_cost(&self, request: &Request) -> u64 {
+        let prompt = tokens::request(request);
+        self.core
+            .models_for(request.purpose)
+            .map(|model| match model.identity {
+                Some(_) => model.price.cost(prompt, prompt, FEWEST).min(model.price.cost(prompt, 0, FEWEST)),
+                None => 0,
+            })
+            .min()
+            .unwrap_or(0)
+    }
+
     /// Whether each configured model is left alone because it failed again and again.
     pub fn breakers(&self) -> Vec<(String, breaker::State)> {
         let state = |model: &Model| (model.provider.name().to_owned(), model.breaker.state());
@@ -254,6 +268,9 @@ impl Gateway {
         !self.core.models.is_empty()
     }
 }
+
+/// Tokens of the shortest reply that says anything.
+const FEWEST: u64 = 8;
 
 impl std::fmt::Debug for Gateway {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -133,6 +133,11 @@ fn changed(before: &BTreeMap<String, String>, now: &BTreeMap<String, String>) ->
     lines
 }
 
+/// Whether a plan expects a write.
+pub fn expects_writes(catalogue: &Catalogue, plan: &Plan) -> bool {
+    writes(catalogue, plan).next().is_some()
+}
+
 /// The writes that a plan expects.
 pub(super) fn writes<'a>(
     catalogue: &'a Catalogue,

@@ -18,7 +18,7 @@ mod tests;
 mod tools;
 mod wanted;
 
-pub use approval::{lapsed, plan_needs, preflight};
+pub use approval::{expects_writes, lapsed, plan_needs, preflight};
 pub use command::{Choice, Command, Lapse, Refused, Wish, command};
 pub use given::given;
 pub use prompt::{offered, prompt_hash, request};

@@ -243,7 +243,7 @@ impl Ledger {
         }
     }
 
-    pub(super) fn reserve(&mut self, keys: &[Key], amount: u64, now: &Zoned) -> Result<(), Refusal> {
+    pub(super) fn affords(&self, keys: &[Key], amount: u64, now: &Zoned) -> Result<(), Refusal> {
         for key in keys {
             let scope = key.scope();
             let Some(limit) = self.limit(scope) else { continue };
@@ -251,8 +251,6 @@ impl Ledger {
             let taken = spent.saturating_add(reserved).saturating_add(amount);
             // What costs nothing is never refused.
             if amount > 0 && taken > limit {
-                self.stats.refused += 1;
-                self.refused_by[scope as usize] += 1;
                 let renews = (scope == Scope::Day).then(|| next_midnight(now)).flatten();
                 return Err(Refusal {
                     scope,
@@ -264,6 +262,15 @@ impl Ledger {
                     renews,
                 });
             }
+        }
+        Ok(())
+    }
+
+    pub(super) fn reserve(&mut self, keys: &[Key], amount: u64, now: &Zoned) -> Result<(), Refusal> {
+        if let Err(refusal) = self.affords(keys, amount, now) {
+            self.stats.refused += 1;
+            self.refused_by[refusal.scope as usize] += 1;
+            return Err(refusal);
         }
         for key in keys {
             let account = self.accounts.entry(key.clone()).or_default();

@@ -87,6 +87,15 @@ impl Budget {
         Ok(Reservation { budget: self.clone(), keys, amount, due: 0, open: true })
     }
 
+    /// Whether `amount` nano-USD are left in every account of the caller; nothing is set aside.
+    ///
+    /// # Errors
+    /// The account that has not so much left.
+    pub fn affords(&self, caller: &Caller, amount: u64) -> Result<(), Refusal> {
+        let (ledger, now) = self.ledger();
+        ledger.affords(&Key::of(caller), amount, &now)
+    }
+
     /// What a tenant has spent and reserved.
     pub fn tenant(&self, tenant: &TenantId) -> Figures {
         self.ledger().0.figures(&Key::Tenant(tenant.clone()))
