@@ -479,6 +479,10 @@ impl SceneManager {
 
     /// Remembers an event of the session's stream, in its order: several runs may end at once.
     fn remember(&mut self, seq: u64, event: SessionEvent) {
+        // It may have been read from the stream meanwhile.
+        if seq <= self.remembered {
+            return;
+        }
         self.early_turns.insert(seq, event);
         while let Some(event) = self.early_turns.remove(&(self.remembered + 1)) {
             self.remembered += 1;

@@ -173,13 +173,22 @@ impl SceneManager {
         let journal = self.options.shared.load().journal.clone();
         let (store, tenant, session) =
             (self.options.store.clone(), self.tenant.clone(), self.session.clone());
+        let seq = self.seq.clone();
         let work = aside(async move {
             // What was told to it and not waited for.
             journal.flush().await.map_err(|error| store_fault(&error))?;
             // Where it cannot be read now, it is carried on when the conversation wakes again.
             let read = read(&store, &journal, &tenant, run).await.map_err(|error| store_fault(&error))?;
+            if read.0.status.is_terminal() {
+                // It came to its end, and nobody here has heard at which number it is remembered.
+                let mut seq = seq.lock().await;
+                let events =
+                    store.session_events(&tenant, &session).await.map_err(|error| store_fault(&error))?;
+                *seq = events.last().map_or(0, |last| last.seq);
+                return Ok((read.0, events));
+            }
             if crashes < MAX_CRASHES {
-                return Ok(read.0);
+                return Ok((read.0, Vec::new()));
             }
             let fault = Fault::new("run.crashed", "its driver ended with an internal error each time");
             if let Ok(Some(row)) = store.run(&tenant, run).await
@@ -198,15 +207,22 @@ impl SceneManager {
             ))
         });
         ctx.spawn(work.into_actor(self).map(move |read, manager, ctx| {
-            manager.busy = false;
-            manager.at_work = None;
+            if manager.at_work == Some(run) {
+                manager.busy = false;
+                manager.at_work = None;
+            }
             live.renew_orders();
             match read {
-                Ok(state) if !state.status.is_terminal() => {
+                Ok((state, _)) if !state.status.is_terminal() => {
                     let run = driver::Accepted { state, live, taken_over: true };
                     manager.queue.push_front(Waiting { run, received, answer, queued: None, crashes });
                 }
-                Ok(state) => {
+                Ok((state, events)) => {
+                    for event in events {
+                        if event.seq > manager.remembered {
+                            manager.remember(event.seq, event.body);
+                        }
+                    }
                     drop(live);
                     let ended = driver::Ended {
                         state,

@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use super::{SceneManager, carry};
 use crate::actors::aside::aside;
 use crate::actors::driver::{self, Driver, Shared, store_fault};
-use crate::actors::live::{NotTaken, Order};
+use crate::actors::live::{NotTaken, Order, Watch};
 use crate::answer::Answer;
 use crate::planner::{Choice, Command, Refused, Wish};
 use crate::run::{ApprovalId, Fault, Matter, RunId, RunState};
@@ -36,9 +36,35 @@ pub(crate) struct Do {
 pub(super) struct TakenUp {
     /// Orders that came before it was there, or while its driver was leaving.
     orders: Vec<Order>,
-    answers: Vec<oneshot::Sender<Result<Answer, Fault>>>,
+    waiters: Vec<Waiter>,
     /// Its driver is at work; until then it is being read.
     driven: bool,
+}
+
+/// Somebody who waits for what a run comes to.
+#[derive(Default)]
+pub(super) struct Waiter {
+    /// Told when the run ends or waits again.
+    answer: Option<oneshot::Sender<Result<Answer, Fault>>>,
+    /// Given the run to follow, from before anything comes of the command.
+    follow: Option<oneshot::Sender<Watch>>,
+}
+
+impl Waiter {
+    fn follow(&mut self, watch: impl FnOnce() -> Option<Watch>) {
+        if let Some(follow) = self.follow.take()
+            && let Some(watch) = watch()
+        {
+            // Whoever asked may have gone.
+            let _ = follow.send(watch);
+        }
+    }
+
+    fn answer(self, answer: Result<Answer, Fault>) {
+        if let Some(waiting) = self.answer {
+            let _ = waiting.send(answer);
+        }
+    }
 }
 
 /// A run of the conversation that waits for a person.
@@ -101,17 +127,15 @@ impl SceneManager {
         let command = Command { by: submit.user, note: Some(submit.message), wish };
         let (reply, decided) = oneshot::channel();
         let (answer, answered) = oneshot::channel();
+        let (follow, followed) = oneshot::channel();
         let submitted = submit.reply;
-        self.take_order(run, Order { command, reply }, Some(answer), ctx);
-        let (live, tenant) = (self.options.shared.load().live.clone(), self.tenant.clone());
+        let waiter = Waiter { answer: Some(answer), follow: Some(follow) };
+        self.take_order(run, Order { command, reply }, waiter, ctx);
         let told = async move {
-            let accepted = match decided.await {
-                Ok(Ok(())) => match live.watch(&tenant, run) {
-                    Some(watch) => Ok(super::Accepted { watch, answer: answered }),
-                    None => Err(Fault::new("run.ended", "the run ended at once: its events tell how")),
-                },
-                Ok(Err(refused)) => Err(refused.fault),
-                Err(_) => Err(Fault::new("run.not_reached", "the run could not be taken up; try again")),
+            let accepted = match (decided.await, followed.await) {
+                (Ok(Ok(())), Ok(watch)) => Ok(super::Accepted { watch, answer: answered }),
+                (Ok(Err(refused)), _) => Err(refused.fault),
+                _ => Err(Fault::new("run.not_reached", "the run could not be taken up; try again")),
             };
             // Whoever asked may have gone.
             let _ = submitted.send(accepted);
@@ -121,31 +145,28 @@ impl SceneManager {
 
     pub(super) fn carry_out(&mut self, wish: Do, ctx: &mut Context<Self>) {
         let Do { run, command, reply, answer } = wish;
-        self.take_order(run, Order { command, reply }, answer, ctx);
+        self.take_order(run, Order { command, reply }, Waiter { answer, follow: None }, ctx);
     }
 
     /// Hands an order to the run's driver, or has the run taken up for it.
-    fn take_order(
-        &mut self,
-        run: RunId,
-        order: Order,
-        answer: Option<oneshot::Sender<Result<Answer, Fault>>>,
-        ctx: &mut Context<Self>,
-    ) {
+    fn take_order(&mut self, run: RunId, order: Order, mut waiter: Waiter, ctx: &mut Context<Self>) {
         if let Some(taken) = self.taken_up.get_mut(&run).filter(|taken| !taken.driven) {
             if taken.orders.len() >= MAX_PENDING {
                 let _ = order.reply.send(Err(too_many()));
                 return;
             }
             taken.orders.push(order);
-            taken.answers.extend(answer);
+            taken.waiters.push(waiter);
             return;
         }
         let live = self.options.shared.load().live.clone();
+        // Before the order, so that nothing that comes of it is missed.
+        let watch = live.watch(&self.tenant, run);
         let order = match live.order(&self.tenant, run, order) {
             Ok(()) => {
+                waiter.follow(|| watch);
                 if let Some(taken) = self.taken_up.get_mut(&run) {
-                    taken.answers.extend(answer);
+                    taken.waiters.push(waiter);
                 }
                 return;
             }
@@ -154,18 +175,17 @@ impl SceneManager {
             Err(NotTaken::NotUnderWay(order)) => order,
         };
         // Its driver has just left, and this actor has yet to hear of it.
-        if self.at_work == Some(run) {
+        if self.at_work == Some(run) || self.taken_up.contains_key(&run) {
             let left = self.left_over.entry(run).or_default();
+            if left.orders.len() >= MAX_PENDING {
+                let _ = order.reply.send(Err(too_many()));
+                return;
+            }
             left.orders.push(order);
-            left.answers.extend(answer);
+            left.waiters.push(waiter);
             return;
         }
-        if let Some(taken) = self.taken_up.get_mut(&run) {
-            taken.orders.push(order);
-            taken.answers.extend(answer);
-            return;
-        }
-        let taken = TakenUp { orders: vec![order], answers: answer.into_iter().collect(), driven: false };
+        let taken = TakenUp { orders: vec![order], waiters: vec![waiter], driven: false };
         self.taken_up.insert(run, taken);
         self.take_up(run, ctx);
     }
@@ -203,27 +223,36 @@ impl SceneManager {
         });
         ctx.spawn(work.into_actor(self).map(move |read, manager, ctx| match read {
             Ok(state) => manager.drive_again(state, ctx),
-            Err(fault) => {
-                let Some(taken) = manager.taken_up.remove(&run) else { return };
-                for order in taken.orders {
-                    let _ = order.reply.send(Err(refused(&fault.code, fault.message.clone())));
-                }
-                for answer in taken.answers {
-                    let _ = answer.send(Err(fault.clone()));
-                }
-                manager.proceed(ctx);
-            }
+            Err(fault) => manager.not_taken_up(run, &fault, ctx),
         }));
+    }
+
+    fn not_taken_up(&mut self, run: RunId, fault: &Fault, ctx: &mut Context<Self>) {
+        let Some(taken) = self.taken_up.remove(&run) else { return };
+        for order in taken.orders {
+            let _ = order.reply.send(Err(refused(&fault.code, fault.message.clone())));
+        }
+        for waiter in taken.waiters {
+            waiter.answer(Err(fault.clone()));
+        }
+        self.proceed(ctx);
     }
 
     fn drive_again(&mut self, state: RunState, ctx: &mut Context<Self>) {
         let run = state.run;
+        let Some(task) = state.queued.as_ref().map(|queued| queued.task) else {
+            let fault = Fault::new("run.unknown", format!("there is no run {run}"));
+            return self.not_taken_up(run, &fault, ctx);
+        };
         let Some(taken) = self.taken_up.get_mut(&run) else { return };
-        let Some(queued) = &state.queued else { return };
         let shared = Shared::clone(&self.options.shared.load());
-        let (live, _) = shared.live.enter(run, queued.task, &self.tenant, &self.session);
+        let (live, watch) = shared.live.enter(run, task, &self.tenant, &self.session);
         let live = Arc::new(live);
         taken.driven = true;
+        for waiter in &mut taken.waiters {
+            waiter.follow(|| Some(watch.again()));
+        }
+        drop(watch);
         for order in taken.orders.drain(..) {
             // There is room for all of them.
             let _ = shared.live.order(&self.tenant, run, order);
@@ -240,26 +269,25 @@ impl SceneManager {
             task.await.map_err(|e| e.to_string())
         };
         ctx.spawn(work.into_actor(self).map(move |ended, manager, ctx| {
-            drop(live);
             let result = match ended {
                 Ok(Some(ended)) => manager.ended(ended, received),
                 Ok(None) => return,
                 Err(error) => {
                     tracing::error!(%run, error, "the driver of a run panicked");
-                    // Whoever wakes the conversation next, or decides again, takes it up from its journal.
+                    // It is carried on from its journal, as the next of the queue.
+                    let live = live.clone();
+                    let crashed = carry::Crashed { run, live, received, answer: None, crashes: 1 };
+                    manager.crashed(crashed, ctx);
                     Err(Fault::new("run.crashed", "its driver ended with an internal error"))
                 }
             };
+            drop(live);
             if let Some(taken) = manager.taken_up.remove(&run) {
-                for answer in taken.answers {
-                    let _ = answer.send(result.clone());
-                }
-                if !taken.orders.is_empty() {
-                    let again = TakenUp { orders: taken.orders, ..TakenUp::default() };
-                    manager.taken_up.insert(run, again);
-                    manager.take_up(run, ctx);
+                for waiter in taken.waiters {
+                    waiter.answer(result.clone());
                 }
             }
+            manager.take_left_over(run, ctx);
             manager.proceed(ctx);
         }));
     }
