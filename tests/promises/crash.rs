@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use proscenium::run::{Effect, Envelope, Event, Outcome, RunState, TenantId};
+use proscenium::run::{Effect, Envelope, Event, Matter, Outcome, RunState, TenantId};
 use proscenium::scene::{Catalogue, load_dir};
 use proscenium::store::{Page, RunFilter, Store};
 use proscenium::tools::NativeTools;
@@ -48,6 +48,9 @@ const EVENTS: [&str; 15] = [
     "answered",
     "run_completed",
 ];
+
+/// What else happens to a run whose plan and writes a person has to approve.
+const ASKED: [&str; 3] = ["approval_required", "run_waiting", "decided"];
 
 /// The company's server: what reached it, and a wish to have a server killed while it works.
 struct Ledger {
@@ -142,10 +145,16 @@ struct Hall {
     client: reqwest::Client,
     /// Every request, with its key.
     asked: Vec<(String, String)>,
+    /// A person approves every plan and every write.
+    approved: bool,
 }
 
 impl Hall {
     fn open() -> Self {
+        Self::open_with(false)
+    }
+
+    fn open_with(approved: bool) -> Self {
         let ledger = Ledger::open();
         let llm = ScriptedLlm::start(|request, _| say(request));
         let desk = Desk::bare();
@@ -156,14 +165,15 @@ impl Hall {
         desk.write(
             "house.toml",
             &format!(
-                "[scenes]\nbuiltin = false\nallow_private_addresses = true\n[budget]\nday_usd = 1000.0\n\
+                "{}[scenes]\nbuiltin = false\nallow_private_addresses = true\n[budget]\nday_usd = 1000.0\n\
                  [[llm.models]]\nname = \"scripted\"\nbase_url = \"{}\"\nforcing = \"named\"\n\
                  input_usd_per_million = 1.0\noutput_usd_per_million = 10.0\n",
+                if approved { "[approval]\nplans = \"writes\"\ncalls = \"writes\"\n" } else { "" },
                 llm.base_url()
             ),
         );
         let client = reqwest::Client::builder().pool_max_idle_per_host(0).build().unwrap();
-        Self { desk, ledger, _llm: llm, client, asked: Vec::new() }
+        Self { desk, ledger, _llm: llm, client, asked: Vec::new(), approved }
     }
 
     fn start(&self, env: &[(&str, String)]) -> Server {
@@ -197,7 +207,7 @@ impl Hall {
             let number = self.asked.len();
             let (words, key) = (format!("Get the book b{number}"), format!("k{number}"));
             self.asked.push((words.clone(), key.clone()));
-            clients.push(server.ask(&self.client, &words, &key));
+            clients.push(server.see_through(&self.client, words, key));
         }
         // They end with an answer or with the connection.
         let _ = tokio::time::timeout(PATIENCE, futures::future::join_all(clients)).await.unwrap();
@@ -212,7 +222,7 @@ impl Hall {
         let server = self.start(&[]);
         server.until_idle(&self.client).await;
         for (words, key) in &self.asked {
-            let reply = server.ask(&self.client, words, key).await.unwrap();
+            let reply = server.see_through(&self.client, words.clone(), key.clone()).await.unwrap();
             let document = reply.json();
             let document = if reply.status == 200 { &document } else { &document["document"] };
             let status = document["status"].as_str().unwrap_or_else(|| panic!("{reply:#?}"));
@@ -239,6 +249,9 @@ impl Hall {
             for row in &rows {
                 let events = store.run_events(&tenant, row.run).await.unwrap();
                 spent += judge(&events, &reached);
+                if self.approved {
+                    judge_approvals(&events);
+                }
                 journal::is_replayed(row.run, &events, &catalogue);
                 runs += 1;
             }
@@ -300,6 +313,32 @@ fn judge(events: &[Envelope<Event>], reached: &[Reached]) -> u64 {
     state.usage.cost_nano_usd
 }
 
+/// Nobody is asked twice about the same, no decision is made twice, and nothing is written without one.
+fn judge_approvals(events: &[Envelope<Event>]) {
+    let run = events[0].run.unwrap();
+    let mut asked = BTreeSet::new();
+    let mut decided = BTreeSet::new();
+    let mut state = RunState::new(run);
+    for event in events {
+        match &event.body {
+            Event::ApprovalRequired { matter, .. } => {
+                assert!(asked.insert(*matter), "{run}: {matter:?} twice")
+            }
+            Event::Decided { matter, .. } => {
+                assert!(decided.insert(*matter), "{run}: {matter:?} decided twice")
+            }
+            Event::StepStarted { .. } => {
+                assert!(decided.contains(&Matter::Plan { version: 1 }), "{run}: a step without a yes");
+            }
+            Event::ToolStarted { call, .. } if state.calls[call].requested.effect == Effect::Write => {
+                assert!(decided.contains(&Matter::Call { call: *call }), "{run}: a write without a yes");
+            }
+            _ => {}
+        }
+        state.apply(&event.body).unwrap();
+    }
+}
+
 struct Server {
     held: Option<Held>,
     address: String,
@@ -326,6 +365,43 @@ impl Server {
         let request =
             client.post(format!("{}/api/chat", self.address)).header("Idempotency-Key", key).json(&body);
         async move { Ok(Reply::of(request.send().await?).await) }
+    }
+
+    /// Asks, and says yes to everything that waits for it, until there is an answer.
+    fn see_through(
+        &self,
+        client: &reqwest::Client,
+        words: String,
+        key: String,
+    ) -> impl Future<Output = Result<Reply, reqwest::Error>> + use<> {
+        let (client, address) = (client.clone(), self.address.clone());
+        let asked = self.ask(&client, &words, &key);
+        let again = Self { held: None, address: address.clone() };
+        async move {
+            let began = Instant::now();
+            let mut reply = asked.await?;
+            while reply.json()["status"] == "waiting" {
+                assert!(began.elapsed() < PATIENCE, "{reply:#?}");
+                let waits = client.get(format!("{address}/api/approvals?session_id={key}")).send().await?;
+                let waits = Reply::of(waits).await.json();
+                for approval in waits["approvals"].as_array().unwrap() {
+                    // A person who does not know what became of a write says nothing.
+                    if approval["about"] == "outcome" {
+                        continue;
+                    }
+                    let id = approval["approval_id"].as_str().unwrap();
+                    let yes = client
+                        .post(format!("{address}/api/approvals/{id}"))
+                        .json(&json!({"decision": "yes"}));
+                    let said = Reply::of(yes.send().await?).await;
+                    // An earlier life may have heard it.
+                    assert!([200, 409].contains(&said.status), "{said:#?}");
+                }
+                tokio::time::sleep(Duration::from_millis(5)).await;
+                reply = again.ask(&client, &words, &key).await?;
+            }
+            Ok(reply)
+        }
     }
 
     async fn get(&self, client: &reqwest::Client, path: &str) -> Reply {
@@ -372,7 +448,10 @@ fn kills() -> u64 {
 
 /// Kills servers at a place, each on what the one before it left.
 async fn killed_at(place: &str) {
-    let mut hall = Hall::open();
+    killed_in(Hall::open(), place).await;
+}
+
+async fn killed_in(mut hall: Hall, place: &str) {
     let mut hit = 0;
     for seed in 0..kills() {
         let mut dice = ChaCha8Rng::seed_from_u64(seed ^ place.len() as u64);
@@ -419,6 +498,15 @@ async fn nothing_is_lost_or_done_twice_around_the_check_and_the_end() {
 }
 
 #[tokio::test]
+async fn nothing_is_lost_asked_or_done_twice_around_what_a_person_decides() {
+    for event in ASKED {
+        for when in ["before", "after"] {
+            killed_in(Hall::open_with(true), &format!("{when}:{event}")).await;
+        }
+    }
+}
+
+#[tokio::test]
 async fn nothing_is_lost_or_done_twice_while_the_back_end_is_at_work() {
     let mut hall = Hall::open();
     let mut hit = 0;
@@ -434,7 +522,7 @@ async fn nothing_is_lost_or_done_twice_while_the_back_end_is_at_work() {
 #[test]
 fn the_boundaries_are_events() {
     let known = include_str!("../../src/run/event.rs");
-    for event in EVENTS {
+    for event in EVENTS.into_iter().chain(ASKED) {
         assert!(known.contains(&format!("=> \"{event}\"")), "{event}");
     }
 }
