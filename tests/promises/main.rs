@@ -44,4 +44,5 @@ mod streaming;
 mod streams_asked;
 #[path = "../support/mod.rs"]
 mod support;
+mod synced;
 mod tenants;
