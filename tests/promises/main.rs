@@ -46,3 +46,4 @@ mod streams_asked;
 mod support;
 mod synced;
 mod tenants;
+mod torn;
