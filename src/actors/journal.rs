@@ -7,12 +7,16 @@
 //! A commit begins when somebody waits for it. What nobody waits for goes with it, or on its own a moment
 //! later: a commit of its own would only have whoever comes next wait for two. Nor is the actor told of
 //! it, unless it sleeps: a message would be two changes of thread for nothing.
+//!
+//! Where the disk takes nothing just now, what belongs to runs that were accepted waits and is tried
+//! again ([`held`]); what would begin another run is refused at once.
 
 use std::sync::Arc;
 
 use actix::prelude::*;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
+use self::held::Held;
 use self::inbox::{Done, Item, Next};
 use self::shared::Shared;
 pub use self::shared::Stats;
@@ -21,6 +25,7 @@ use crate::run::{Envelope, Event};
 use crate::store::{Code, Error, Options, Record, Row, Store, Stream};
 use crate::telemetry::{Outside, Subscriber, Watch};
 
+mod held;
 mod inbox;
 mod shared;
 #[cfg(test)]
@@ -57,7 +62,10 @@ pub struct Journal {
     linger: Option<SpawnHandle>,
     /// It has fired.
     due: bool,
+    /// A commit is on its way, or waits to be tried again.
     committing: bool,
+    /// What the disk did not take and is tried again.
+    held: Held,
     /// The first whole commit that failed since a flush last told of one.
     failed: Option<Error>,
     /// Is shown what was written.
@@ -109,6 +117,7 @@ impl Journal {
             linger: None,
             due: false,
             committing: false,
+            held: Held::default(),
             failed: None,
             subscriber,
             outside,
@@ -191,18 +200,33 @@ impl Journal {
                 self.flushed(batch.flushes);
                 continue;
             }
-            self.committing = true;
-            let store = self.store.clone();
-            let commit = aside(async move {
-                let began = std::time::Instant::now();
-                let outcome = store.write(&batch.groups).await;
-                (batch, outcome, began.elapsed())
-            });
-            context.spawn(commit.into_actor(self).map(|(batch, outcome, took), journal, context| {
-                journal.committed(batch, outcome, took);
-                journal.work(context);
-            }));
+            self.commit(batch, context);
         }
+    }
+
+    fn commit(&mut self, batch: Batch, context: &mut Context<Self>) {
+        self.committing = true;
+        let store = self.store.clone();
+        let commit = aside(async move {
+            let began = std::time::Instant::now();
+            let outcome = store.write(&batch.groups).await;
+            (batch, outcome, began.elapsed())
+        });
+        context.spawn(commit.into_actor(self).map(|(batch, outcome, took), journal, context| {
+            let events = batch.groups.iter().map(Vec::len).sum();
+            journal.shared.count(events, took, outcome.is_ok());
+            journal.outside.committed(events, took, outcome.is_ok());
+            match outcome {
+                Err(error) if error.may_pass() && journal.stopping.is_empty() && !journal.held.too_long() => {
+                    journal.hold(batch, error, context);
+                }
+                outcome => {
+                    journal.released();
+                    journal.committed(batch, outcome);
+                    journal.work(context);
+                }
+            }
+        }));
     }
 
     /// Nothing is left to do: ends the actor if it was asked to stop.
@@ -218,16 +242,8 @@ impl Journal {
         }
     }
 
-    fn committed(
-        &mut self,
-        batch: Batch,
-        outcome: Result<Vec<crate::store::Outcome>, Error>,
-        took: std::time::Duration,
-    ) {
+    fn committed(&mut self, batch: Batch, outcome: Result<Vec<crate::store::Outcome>, Error>) {
         self.committing = false;
-        let events = batch.groups.iter().map(Vec::len).sum();
-        self.shared.count(events, took, outcome.is_ok());
-        self.outside.committed(events, took, outcome.is_ok());
         match outcome {
             Ok(outcomes) => {
                 for ((records, permit, done), outcome) in batch.waiting.into_iter().zip(outcomes) {
@@ -246,7 +262,7 @@ impl Journal {
                 }
             }
             Err(error) => {
-                tracing::error!(code = error.code(), %error, events, "commit failed");
+                tracing::error!(code = error.code(), %error, "commit failed");
                 for row in batch.groups.iter().flatten() {
                     self.lose(&row.stream);
                     self.shared.stick(row.stream.clone(), error.clone());
@@ -344,8 +360,11 @@ impl Handle {
     /// take back what was accepted.
     ///
     /// # Errors
-    /// A stream whose append failed refuses every later one with that error until
-    /// [`Handle::reopen`]: an append that was not durable tells of its failure here.
+    /// A run whose append failed refuses every later one with that error until [`Handle::reopen`]: an
+    /// append that was not durable tells of its failure here. (To a conversation's own stream only those
+    /// append who wait, so each hears of its own.)
+    /// Where the disk takes nothing just now, as when it is full, what begins a run is refused with that
+    /// error, and whatever belongs to a run that has begun waits until the disk takes it: up to a day.
     /// `store.conflict` when another writer has been at the stream; `store.busy` when the journal does
     /// not keep up even with its bounded queue; `store.stopped` when it has ended;
     /// `store.bad_record` when a record cannot be stored as it is; else why the commit failed.
@@ -355,7 +374,8 @@ impl Handle {
         }
         let rows = records.iter().map(Record::row).collect::<Result<Vec<Row>, Error>>()?;
         let records = if self.shared.watched { records } else { Vec::new() };
-        let permit = self.shared.room(rows.len()).await?;
+        let begins = rows.iter().any(Row::begins_a_run);
+        let permit = self.shared.room(rows.len(), begins).await?;
         // Looked at after the wait, in one breath with taking the order.
         if let Some(error) = rows.iter().find_map(|row| self.shared.stuck(&row.stream)) {
             return Err(error);
@@ -370,9 +390,25 @@ impl Handle {
     /// Returns when everything appended before is on disk or its failure is known to its stream.
     ///
     /// # Errors
-    /// The first commit that failed as a whole since the flush before; `store.busy`, `store.stopped`.
+    /// The first commit that failed as a whole since the flush before; why the disk takes nothing just
+    /// now; `store.busy`, `store.stopped`.
     pub async fn flush(&self) -> Result<(), Error> {
-        self.ask(Item::Flush).await
+        match self.shared.refusing() {
+            Some(error) => Err(error),
+            None => self.ask(Item::Flush).await,
+        }
+    }
+
+    /// The same for whoever reads afterwards, and takes what is on disk for what there is: what could not
+    /// be written is no reason to show nothing of what was.
+    ///
+    /// # Errors
+    /// `store.busy`, `store.stopped`.
+    pub async fn flush_to_read(&self) -> Result<(), Error> {
+        match self.flush().await {
+            Err(error) if matches!(error.kind(), Code::Busy | Code::Stopped) => Err(error),
+            _ => Ok(()),
+        }
     }
 
     /// Lets a stream that failed be appended to again, after everything appended to it before was

@@ -15,9 +15,9 @@ impl Engine {
     /// cost by now.
     ///
     /// # Errors
-    /// The store's, also where something that was to be stored could not be.
+    /// The store's.
     pub async fn answer_of(&self, tenant: &TenantId, run: RunId) -> Result<Option<Answer>, Fault> {
-        self.system.journal.flush().await.map_err(|error| store_fault(&error))?;
+        self.system.journal.flush_to_read().await.map_err(|error| store_fault(&error))?;
         let store = &self.parts.store;
         let events = store.run_events(tenant, run).await.map_err(|error| store_fault(&error))?;
         let Some(session) = events.first().map(|event| event.session.clone()) else { return Ok(None) };

@@ -166,7 +166,7 @@ impl Reader {
     async fn catch_up(&mut self) -> Result<(), Fault> {
         let Source { store, journal, tenant, run } = &self.source;
         // What a run has said may still be on its way to the disk.
-        journal.flush().await.map_err(|error| store_fault(&error))?;
+        journal.flush_to_read().await.map_err(|error| store_fault(&error))?;
         let events = store.run_events(tenant, *run).await.map_err(|error| store_fault(&error))?;
         self.stored = events.into_iter().filter(|event| event.seq > self.seq).map(Arc::new).collect();
         self.behind = false;

@@ -96,6 +96,12 @@ impl Error {
         self.code
     }
 
+    /// Whether the same may succeed later, with nothing of it changed: the disk or who else is at it has to
+    /// change.
+    pub(crate) fn may_pass(&self) -> bool {
+        matches!(self.code, Code::Full | Code::Io | Code::Locked | Code::ReadOnly)
+    }
+
     /// The stable code, such as `store.in_use`.
     pub fn code(&self) -> &'static str {
         self.code.as_str()

@@ -66,6 +66,13 @@ pub(crate) struct Change {
     pub(crate) idempotency: Option<Idempotency>,
 }
 
+impl Row {
+    /// Whether the row is the first of a run: a request that is not accepted before it is stored.
+    pub(crate) fn begins_a_run(&self) -> bool {
+        self.seq == 1 && matches!(self.stream, Stream::Run(_))
+    }
+}
+
 impl Record {
     /// The stream that the record belongs to.
     ///

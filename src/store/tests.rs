@@ -263,8 +263,8 @@ async fn one_may_look_beside_the_owner_but_not_write() {
     assert_eq!(reading.run_events(&tenant(), run_id(1)).await.unwrap().len(), 2);
 }
 
-/// Lets the writer's file have so many pages at most.
-async fn pages(store: &Store, most: u32) {
+/// Lets the writer's file have so many pages at most, until its connection is made anew.
+pub(crate) async fn pages(store: &Store, most: u32) {
     let mut writing = store.writer("test").await.unwrap();
     let connection = writing.connection().await.unwrap();
     sqlx::query(AssertSqlSafe(format!("PRAGMA max_page_count = {most}"))).execute(connection).await.unwrap();

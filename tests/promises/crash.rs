@@ -86,7 +86,7 @@ fn kill(pid: u32) {
     assert!(std::process::Command::new("sh").args(["-c", &line]).status().unwrap().success());
 }
 
-fn scene(name: &str, tools: &[(&str, &str)], address: &str) -> String {
+pub(super) fn scene(name: &str, tools: &[(&str, &str)], address: &str) -> String {
     let mut scene = format!(
         "name = \"{name}\"\ndescription = \"Keeps the {name}.\"\ninstructions = \"Call the tools.\"\n\
          examples = [{{ say = \"Use the {name}\", tool = \"{}\" }}]\n",
@@ -106,7 +106,7 @@ fn scene(name: &str, tools: &[(&str, &str)], address: &str) -> String {
 }
 
 /// What the models say: always the same two steps.
-fn say(request: &Value) -> Scripted {
+pub(super) fn say(request: &Value) -> Scripted {
     let words = section(request, "request").unwrap_or_default();
     let book = words.rsplit(' ').next().unwrap_or_default().to_owned();
     let reply = match forced_tool(request) {
@@ -268,7 +268,7 @@ impl Hall {
 }
 
 /// Holds one run against the back end; gives what it cost.
-fn judge(events: &[Envelope<Event>], reached: &[Reached]) -> u64 {
+pub(super) fn judge(events: &[Envelope<Event>], reached: &[Reached]) -> u64 {
     let run = events[0].run.unwrap();
     let terminal = events.iter().filter(|event| event.body.is_terminal()).count();
     assert_eq!(terminal, 1, "{run}");

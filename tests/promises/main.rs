@@ -10,8 +10,10 @@ mod conversations;
 mod crash;
 mod dashboards;
 mod degradation;
+mod depot;
 mod example;
 mod figures;
+mod full_disk;
 mod gateway;
 mod keys;
 mod llm_faults;
@@ -42,4 +44,6 @@ mod streaming;
 mod streams_asked;
 #[path = "../support/mod.rs"]
 mod support;
+mod synced;
 mod tenants;
+mod torn;

@@ -17,6 +17,7 @@
 mod backend;
 pub mod corruption;
 pub mod dashboard;
+pub mod disk;
 pub mod exposition;
 mod gate;
 pub mod house;

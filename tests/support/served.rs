@@ -123,16 +123,22 @@ impl Events {
 
     /// `None` at the end.
     pub async fn next(&mut self) -> Option<Sse> {
+        self.try_next().await.unwrap()
+    }
+
+    /// The same from a server that may break off.
+    pub async fn try_next(&mut self) -> Result<Option<Sse>, reqwest::Error> {
         loop {
             if let Some((event, rest)) = self.buffer.split_once("\n\n") {
                 let (event, rest) = (Sse::read(event), rest.to_owned());
                 self.buffer = rest;
                 match event {
-                    Some(event) => return Some(event),
+                    Some(event) => return Ok(Some(event)),
                     None => continue,
                 }
             }
-            self.buffer.push_str(std::str::from_utf8(&self.response.chunk().await.unwrap()?).unwrap());
+            let Some(chunk) = self.response.chunk().await? else { return Ok(None) };
+            self.buffer.push_str(std::str::from_utf8(&chunk).unwrap());
         }
     }
 }

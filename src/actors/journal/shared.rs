@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use super::inbox::{Inbox, Item, Next, Refused};
 use crate::store::{Code, Error, Options, Stream};
@@ -23,6 +23,8 @@ pub(super) struct Shared {
     pub(super) outside: Outside,
     max_pending: usize,
     stuck: Mutex<Stuck>,
+    /// Why nothing can be written just now, as long as that is so.
+    refusing: watch::Sender<Option<Error>>,
     commits: AtomicU64,
     failed_commits: AtomicU64,
     events: AtomicU64,
@@ -68,6 +70,7 @@ impl Shared {
             outside,
             max_pending,
             stuck: Mutex::default(),
+            refusing: watch::Sender::new(None),
             commits: AtomicU64::new(0),
             failed_commits: AtomicU64::new(0),
             events: AtomicU64::new(0),
@@ -77,8 +80,23 @@ impl Shared {
     }
 
     /// Waits for room for `events`, not at all where there is some; an append larger than the whole
-    /// queue takes all of it.
-    pub(super) async fn room(&self, events: usize) -> Result<OwnedSemaphorePermit, Error> {
+    /// queue takes all of it. What `begins` a run is refused while nothing can be written.
+    pub(super) async fn room(&self, events: usize, begins: bool) -> Result<OwnedSemaphorePermit, Error> {
+        if !begins {
+            return self.free(events).await;
+        }
+        if let Some(error) = self.refusing() {
+            return Err(error);
+        }
+        let mut refusing = self.refusing.subscribe();
+        tokio::select! {
+            biased;
+            permit = self.free(events) => permit,
+            Ok(error) = refusing.wait_for(Option::is_some) => Err(error.clone().unwrap_or_else(stopped)),
+        }
+    }
+
+    async fn free(&self, events: usize) -> Result<OwnedSemaphorePermit, Error> {
         let events = u32::try_from(events.min(self.max_pending)).unwrap_or(u32::MAX);
         // Whoever waits is before whoever comes: while somebody does, nothing is free here.
         match Arc::clone(&self.room).try_acquire_many_owned(events) {
@@ -97,6 +115,16 @@ impl Shared {
                 Error::new(Code::Busy, message)
             }
         })
+    }
+
+    /// Why nothing can be written just now, if so.
+    pub(super) fn refusing(&self) -> Option<Error> {
+        self.refusing.borrow().clone()
+    }
+
+    /// From now on nothing can be written for this reason; without one, it can again.
+    pub(super) fn refuse(&self, why: Option<Error>) {
+        self.refusing.send_replace(why);
     }
 
     /// What the actor is to do now.
@@ -125,8 +153,12 @@ impl Shared {
         self.lock().errors.get(stream).cloned()
     }
 
-    /// From now on the stream refuses appends; the first reason stays.
+    /// From now on the stream of a run refuses appends; the first reason stays. A conversation's own does
+    /// not: all who append to it wait for each append, and the store holds them to the next number.
     pub(super) fn stick(&self, stream: Stream, error: Error) {
+        if matches!(stream, Stream::Session(..)) {
+            return;
+        }
         let mut stuck = self.lock();
         if stuck.errors.contains_key(&stream) {
             return;

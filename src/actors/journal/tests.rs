@@ -3,7 +3,7 @@ use std::path::Path;
 use super::*;
 use crate::run::{Envelope, Event, RunStatus, SessionEvent};
 use crate::store::DataDir;
-use crate::store::tests::{envelope, event, open, record, run_id, session, tenant};
+use crate::store::tests::{envelope, event, open, pages, record, run_id, session, tenant};
 
 /// Runs a test in an actix system, over a fresh data directory.
 fn system<F: Future<Output = ()>>(test: impl FnOnce(tempfile::TempDir) -> F) {
@@ -143,6 +143,49 @@ fn a_failed_commit_reaches_every_waiter_and_every_stream_of_its_batch() {
         assert_eq!(journal.flush().await.unwrap_err().code(), "store.failed");
         assert!(journal.flush().await.is_ok(), "told once");
         assert!(journal.stats().failed_commits >= 1);
+    });
+}
+
+/// What finds no room in a file whose pages are used up.
+fn large(n: u128, seq: u64) -> Vec<Record> {
+    (seq..seq + 400).map(|seq| record(n, seq)).collect()
+}
+
+#[test]
+fn what_the_disk_does_not_take_is_refused_where_it_begins_a_run_and_else_tried_again() {
+    system(async |tmp| {
+        let options = Options { max_pending: 400, ..Options::default() };
+        let (store, journal) = start(tmp.path(), &options).await;
+        journal.append(vec![record(1, 1)], true).await.unwrap();
+        // The connection that is made after the failure knows nothing of this bound.
+        pages(&store, 1).await;
+        // It takes the whole queue, so the second waits for room, and the third for the second.
+        let (old, new, other) = futures::join!(
+            journal.append(large(1, 2), true),
+            journal.append(vec![record(2, 1)], true),
+            journal.append(vec![record(1, 402)], true)
+        );
+        old.unwrap();
+        assert_eq!(new.unwrap_err().code(), "store.full");
+        other.unwrap();
+        assert_eq!(store.run_events(&tenant(), run_id(1)).await.unwrap().len(), 402);
+        assert!(store.run_events(&tenant(), run_id(2)).await.unwrap().is_empty());
+        assert_eq!(journal.stats().failed_commits, 1);
+        // Whoever was refused may come again.
+        journal.append(large(2, 1), true).await.unwrap();
+        journal.flush().await.unwrap();
+    });
+}
+
+#[test]
+fn a_conversation_whose_append_failed_goes_on_with_the_next() {
+    system(async |tmp| {
+        let (store, journal) = start(tmp.path(), &Options::default()).await;
+        let started = |seq| Record::Session(envelope(None, "s1", seq, SessionEvent::SessionStarted {}));
+        journal.append(vec![started(1)], true).await.unwrap();
+        assert_eq!(journal.append(vec![started(3)], true).await.unwrap_err().code(), "store.conflict");
+        journal.append(vec![started(2)], true).await.unwrap();
+        assert_eq!(store.session_events(&tenant(), &session("s1")).await.unwrap().len(), 2);
     });
 }
 

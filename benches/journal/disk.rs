@@ -1,0 +1,95 @@
+//! A whole request with its journal on the disk, beside the same with the journal in memory.
+
+use tempfile::TempDir;
+
+use super::child::{Child, Role};
+use super::flow::Part;
+use super::load::{Load, Sample};
+use super::machine::{directory, disk, median};
+use super::usage::Usage;
+use super::{Failure, Plan};
+
+/// Sessions at once.
+const SESSIONS: [u32; 2] = [1, 32];
+
+/// The engine in a process of its own.
+struct Party {
+    book: bool,
+    on_disk: bool,
+    child: Child,
+    _data: TempDir,
+}
+
+/// One slice of one of them.
+struct Slice {
+    book: bool,
+    on_disk: bool,
+    sessions: u32,
+    sample: Sample,
+    usage: Usage,
+}
+
+impl Party {
+    fn start(provider: &str, book: bool, on_disk: bool) -> Result<Self, Failure> {
+        let place = if on_disk { disk() } else { "/dev/shm".into() };
+        let data = directory(&place)?;
+        let off = if on_disk { vec![] } else { vec![Part::Disk] };
+        let role = Role::Library { provider: provider.to_owned(), data: data.path().to_owned(), off, book };
+        Ok(Self { book, on_disk, child: Child::start(&role)?, _data: data })
+    }
+}
+
+/// Measures, and prints the table.
+pub fn measure(plan: &Plan, provider: &str) -> Result<(), Failure> {
+    let mut parties = Vec::new();
+    for book in [false, true] {
+        for on_disk in [true, false] {
+            parties.push(Party::start(provider, book, on_disk)?);
+        }
+    }
+    for party in &mut parties {
+        for sessions in SESSIONS {
+            party.child.run(Load { sessions, millis: plan.slice_ms / 4, rate: None })?;
+        }
+    }
+    let mut all = Vec::new();
+    for round in 0..plan.rounds {
+        eprintln!("disk: round {} of {}", round + 1, plan.rounds);
+        for sessions in SESSIONS {
+            for party in &mut parties {
+                party.child.mark()?;
+                let sample = party.child.run(Load { sessions, millis: plan.slice_ms, rate: None })?;
+                let usage = party.child.usage()?;
+                all.push(Slice { book: party.book, on_disk: party.on_disk, sessions, sample, usage });
+            }
+        }
+    }
+    println!(
+        "\n| sessions | request | flows/s on disk | in memory | of it | p50 ms on disk | in memory | CPU µs/flow on disk | in memory |"
+    );
+    println!("| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |");
+    for sessions in SESSIONS {
+        for book in [false, true] {
+            let of = |on_disk: bool, figure: fn(&Slice) -> f64| {
+                let same =
+                    |slice: &&Slice| (slice.sessions, slice.book, slice.on_disk) == (sessions, book, on_disk);
+                median(all.iter().filter(same).map(figure).collect())
+            };
+            let rate = |slice: &Slice| slice.sample.rate;
+            let p50 = |slice: &Slice| slice.sample.p50;
+            let cpu = |slice: &Slice| slice.usage.cpu_ms * 1000.0 / slice.sample.flows.max(1) as f64;
+            println!(
+                "| {sessions} | {} | {:.0} | {:.0} | {:.2} | {:.1} | {:.1} | {:.0} | {:.0} |",
+                if book { "a read and a write" } else { "two reads" },
+                of(true, rate),
+                of(false, rate),
+                of(true, rate) / of(false, rate),
+                of(true, p50),
+                of(false, p50),
+                of(true, cpu),
+                of(false, cpu),
+            );
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,144 @@
+//! What it costs that nothing is lost: the journal beside a plain file, a request with and without the
+//! disk, the time until runs that were left unfinished are carried on, and the memory of conversations
+//! that sleep. See `benches/README.md`.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "it prints what it has measured")]
+
+mod appends;
+#[expect(dead_code, reason = "the bare client is the other benchmark's")]
+#[path = "../requests/child.rs"]
+mod child;
+mod disk;
+#[expect(dead_code, reason = "of what can be switched off, only the disk is here")]
+#[path = "../requests/flow.rs"]
+mod flow;
+#[path = "../requests/load.rs"]
+mod load;
+mod machine;
+#[path = "../requests/provider.rs"]
+mod provider;
+mod recovery;
+mod sleeping;
+#[path = "../requests/subject.rs"]
+mod subject;
+#[path = "../requests/usage.rs"]
+mod usage;
+mod worker;
+
+use std::process::ExitCode;
+
+use child::{Child, Role};
+use mimalloc::MiMalloc;
+
+/// The program's own.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
+
+/// Why something could not be measured.
+pub type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+fn fail(why: impl Into<String>) -> Failure {
+    why.into().into()
+}
+
+const HELP: &str = "\
+cargo bench --bench journal -- [--quick] [--rounds N] [--slice-ms N] [--unfinished N] [--sleeping N] [--only PART]
+  --quick         three short rounds of everything, on a tenth of the runs and less, to see that it works
+  --rounds N      rounds of what is compared, 5 unless told
+  --slice-ms N    how long each is driven in a round, 1000 unless told
+  --unfinished N  runs that were left unfinished, 10000 unless told
+  --sleeping N    conversations that sleep, 100000 unless told
+  --only PART     appends, disk, recovery or sleeping";
+
+/// How much is measured.
+pub struct Plan {
+    /// Rounds of what is compared.
+    pub rounds: usize,
+    /// Milliseconds for which each is driven in a round.
+    pub slice_ms: u64,
+    /// Runs that were left unfinished.
+    pub unfinished: u32,
+    /// Conversations that sleep.
+    pub sleeping: u32,
+    /// This part only.
+    pub only: Option<String>,
+}
+
+impl Plan {
+    fn whole() -> Self {
+        Self { rounds: 5, slice_ms: 1000, unfinished: 10_000, sleeping: 100_000, only: None }
+    }
+
+    fn quick(self) -> Self {
+        Self { rounds: 3, slice_ms: 250, unfinished: 1_000, sleeping: 4_000, ..self }
+    }
+
+    fn has(&self, part: &str) -> bool {
+        self.only.as_deref().is_none_or(|only| only == part)
+    }
+
+    fn carry_out(&self) -> Result<(), Failure> {
+        println!("\n{}", machine::told()?);
+        let provider = Child::start(&Role::Provider)?;
+        let recorded = machine::recorded(&provider.address)?;
+        if self.has("appends") {
+            appends::measure(self, &recorded)?;
+        }
+        if self.has("disk") {
+            disk::measure(self, &provider.address)?;
+        }
+        if self.has("recovery") {
+            recovery::measure(self, &provider.address, &recorded)?;
+        }
+        if self.has("sleeping") {
+            sleeping::measure(self, &provider.address)?;
+        }
+        println!("\n{}", machine::told()?);
+        Ok(())
+    }
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let done = match arguments.first().map(String::as_str) {
+        Some(child::WORD) => child::main(),
+        Some(worker::WORD) => worker::main(),
+        _ => plan(&arguments).and_then(|plan| plan.map_or(Ok(()), |plan| plan.carry_out())),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn plan(arguments: &[String]) -> Result<Option<Plan>, Failure> {
+    let mut plan = Plan::whole();
+    let mut arguments = arguments.iter();
+    while let Some(argument) = arguments.next() {
+        let mut value = || arguments.next().ok_or_else(|| fail(format!("{argument} needs a value")));
+        match argument.as_str() {
+            // cargo says so to every benchmark.
+            "--bench" => {}
+            "--quick" => plan = plan.quick(),
+            "--rounds" => plan.rounds = value()?.parse::<usize>()?.clamp(1, 20),
+            "--slice-ms" => plan.slice_ms = value()?.parse::<u64>()?.clamp(100, 10_000),
+            "--unfinished" => plan.unfinished = value()?.parse::<u32>()?.clamp(10, 100_000),
+            "--sleeping" => plan.sleeping = value()?.parse::<u32>()?.clamp(100, 1_000_000),
+            "--only" => {
+                let part = value()?.clone();
+                if !["appends", "disk", "recovery", "sleeping"].contains(&part.as_str()) {
+                    return Err(fail(format!("there is no part {part}\n{HELP}")));
+                }
+                plan.only = Some(part);
+            }
+            "--help" => {
+                println!("{HELP}");
+                return Ok(None);
+            }
+            other => return Err(fail(format!("{other} is not understood\n{HELP}"))),
+        }
+    }
+    Ok(Some(plan))
+}

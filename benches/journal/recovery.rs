@@ -1,0 +1,156 @@
+//! The time from a start until everything that was left unfinished is carried on, beside fresh requests
+//! in the same process.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use proscenium::actors::journal::Journal;
+use proscenium::http::Server;
+use proscenium::plan::TaskId;
+use proscenium::run::{Envelope, Event, RunId, SessionId};
+use proscenium::store::{DataDir, Options, Record, Store};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::load::{Load, drive};
+use super::machine::{Recorded, directory, disk};
+use super::subject::Subject;
+use super::usage::Meter;
+use super::{Failure, Plan, fail, flow, worker};
+
+/// As many conversations as the engine carries on at once.
+const AT_ONCE: u32 = 64;
+
+/// The first number of the flows that were left unfinished. Fresh ones count from 1, and no two are to
+/// have the same words.
+const FIRST: u64 = 10_000_000;
+
+/// How long carrying on may take.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// What a worker is to do.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Work {
+    provider: String,
+    data: PathBuf,
+    /// For how long it then carries out fresh requests; not at all where absent.
+    fresh_ms: Option<u64>,
+}
+
+/// What it has measured.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Told {
+    /// Runs that it found unfinished.
+    unfinished: usize,
+    /// Milliseconds from the start until requests are taken.
+    ready_ms: f64,
+    /// Milliseconds from the start until the last of the runs has ended.
+    all_ms: f64,
+    /// Fresh requests a second.
+    fresh: f64,
+    /// The most memory while runs were carried on, in MiB.
+    peak_mib: f64,
+}
+
+/// Measures, and prints the table.
+pub fn measure(plan: &Plan, provider: &str, recorded: &Recorded) -> Result<(), Failure> {
+    let dir = directory(&disk())?;
+    eprintln!("recovery: {} runs are left unfinished", plan.unfinished);
+    leave(dir.path(), plan.unfinished, recorded)?;
+    let work = |fresh_ms| {
+        let (provider, data) = (provider.to_owned(), dir.path().to_owned());
+        worker::Work::Recover(Work { provider, data, fresh_ms })
+    };
+    let told: Told = worker::done(&work(Some(plan.slice_ms * 3)))?;
+    // Everything has ended now.
+    let idle: Told = worker::done(&work(None))?;
+    if (told.unfinished, idle.unfinished) != (plan.unfinished as usize, 0) {
+        return Err(fail(format!("{} and {} runs were found unfinished", told.unfinished, idle.unfinished)));
+    }
+    let carried = told.unfinished as f64 / ((told.all_ms - told.ready_ms) / 1000.0);
+    println!(
+        "\n| unfinished runs | ready after | ready with none | all carried on after | carried on/s | fresh requests/s | of them | peak MiB |"
+    );
+    println!("| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |");
+    println!(
+        "| {} | {:.2} s | {:.2} s | {:.1} s | {carried:.0} | {:.0} | {:.2} | {:.0} |",
+        told.unfinished,
+        told.ready_ms / 1000.0,
+        idle.ready_ms / 1000.0,
+        told.all_ms / 1000.0,
+        told.fresh,
+        carried / told.fresh,
+        told.peak_mib
+    );
+    Ok(())
+}
+
+/// A directory in which every second run was accepted and nothing more, and the others are half done.
+fn leave(data: &Path, runs: u32, recorded: &Recorded) -> Result<(), Failure> {
+    actix::System::new().block_on(async {
+        let store = Store::open(DataDir::open(data)?).await?;
+        let journal = Journal::start(store.clone(), &Options::default()).await?;
+        for n in 0..runs {
+            let (run, task) = (RunId(Uuid::now_v7()), TaskId(Uuid::now_v7()));
+            let session = SessionId::new(&format!("left-{n}"))?;
+            let mut events = recorded.of(FIRST + u64::from(n))?;
+            events.truncate(if n % 2 == 0 { 1 } else { events.len() / 2 });
+            let records = events.into_iter().map(|mut event| {
+                if let Event::RunQueued(queued) = &mut event.body {
+                    queued.task = task;
+                }
+                Record::Run(Arc::new(Envelope { run: Some(run), session: session.clone(), ..event }))
+            });
+            journal.append(records.collect(), false).await?;
+        }
+        journal.flush().await?;
+        journal.stop().await?;
+        store.close().await;
+        Ok(())
+    })
+}
+
+impl Work {
+    /// As `serve` begins.
+    pub async fn carry_out(self) -> Result<Told, Failure> {
+        let mut config = flow::config(&self.provider, &self.data, &[]);
+        config.server.addr = "127.0.0.1:0".to_owned();
+        let meter = Meter::start()?;
+        let began = Instant::now();
+        let millis = |since: Instant| since.elapsed().as_secs_f64() * 1000.0;
+        let engine = Arc::new(flow::engine(config.clone())?.start().await?);
+        let unfinished = engine.carry_on().await?;
+        let server = Server::start(engine.clone(), &config).await?;
+        let ready_ms = millis(began);
+        while count(&engine, "status IN ('queued', 'running')").await? > 0 {
+            if began.elapsed() > PATIENCE {
+                return Err(fail("what was left unfinished does not end"));
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        let all_ms = millis(began);
+        let peak_mib = meter.read()?.peak_mib;
+        let otherwise = count(&engine, "status <> 'completed'").await?;
+        if otherwise > 0 {
+            return Err(fail(format!("{otherwise} runs ended otherwise")));
+        }
+        let fresh = match self.fresh_ms {
+            Some(millis) => {
+                let subject = Subject::Library { engine: engine.clone(), book: true };
+                drive(&subject, Load { sessions: AT_ONCE, millis, rate: None }).await?.rate
+            }
+            None => f64::NAN,
+        };
+        server.stop().await;
+        engine.shut_down().await?;
+        // JSON has no such number.
+        let fresh = if fresh.is_nan() { 0.0 } else { fresh };
+        Ok(Told { unfinished, ready_ms, all_ms, fresh, peak_mib })
+    }
+}
+
+async fn count(engine: &proscenium::Engine, which: &'static str) -> Result<i64, Failure> {
+    let sql = sqlx::AssertSqlSafe(format!("SELECT count(*) FROM runs WHERE {which}"));
+    Ok(sqlx::query_scalar(sql).fetch_one(engine.store().pool()).await?)
+}

@@ -1,0 +1,137 @@
+//! The memory of conversations that sleep, beside that of conversations that are awake.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures::StreamExt;
+use proscenium::run::SessionId;
+use proscenium::{ChatRequest, Engine};
+use serde::{Deserialize, Serialize};
+
+use super::machine::{directory, disk, median};
+use super::{Failure, Plan, fail, flow, worker};
+
+/// How long a conversation that is to sleep stays awake.
+const SHORT: Duration = Duration::from_millis(200);
+/// Longer than any measurement.
+const LONG: Duration = Duration::from_secs(3600);
+/// Conversations at once.
+const AT_ONCE: usize = 64;
+/// Conversations before memory is looked at first: what is made once is made then.
+const BEFORE: u32 = 1_000;
+/// Conversations that are woken, to see how long that takes.
+const WOKEN: u32 = 200;
+/// How long it may take until all of them sleep.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What a worker is to do.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Work {
+    provider: String,
+    data: PathBuf,
+    conversations: u32,
+    /// Whether they go to sleep.
+    sleep: bool,
+}
+
+/// What it has measured.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Told {
+    /// Kilobytes that are resident before and after.
+    before_kib: f64,
+    after_kib: f64,
+    /// Milliseconds of a request to one that is there, by median.
+    again_ms: f64,
+    /// Conversations that were awake at the end.
+    awake: usize,
+}
+
+/// Measures, and prints the table.
+pub fn measure(plan: &Plan, provider: &str) -> Result<(), Failure> {
+    println!("\n| conversations | before MiB | after MiB | bytes each | next request, p50 ms |");
+    println!("| --- | ---: | ---: | ---: | ---: |");
+    let awake = (plan.sleeping / 20).clamp(1_000, 5_000);
+    for (sleep, conversations) in [(true, plan.sleeping), (false, awake)] {
+        let state = if sleep { "asleep" } else { "awake" };
+        eprintln!("sleeping: {conversations} conversations {state}");
+        let data = directory(&disk())?;
+        let (provider, data) = (provider.to_owned(), data.path().to_owned());
+        let told: Told =
+            worker::done(&worker::Work::Converse(Work { provider, data, conversations, sleep }))?;
+        println!(
+            "| {conversations} {state} | {:.1} | {:.1} | {:.0} | {:.2} |",
+            told.before_kib / 1024.0,
+            told.after_kib / 1024.0,
+            (told.after_kib - told.before_kib) * 1024.0 / f64::from(conversations),
+            told.again_ms
+        );
+        if sleep != (told.awake == 0) {
+            return Err(fail(format!("{} of those that are to be {state} are awake", told.awake)));
+        }
+    }
+    Ok(())
+}
+
+impl Work {
+    /// Each conversation has one turn: a plan that is not carried out.
+    pub async fn carry_out(self) -> Result<Told, Failure> {
+        let config = flow::config(&self.provider, &self.data, &[]);
+        let idle = if self.sleep { SHORT } else { LONG };
+        let engine = Arc::new(flow::engine(config)?.idle(idle).start().await?);
+        self.converse(&engine, 0..BEFORE).await?;
+        let before_kib = resident().await?;
+        let last = BEFORE + self.conversations;
+        self.converse(&engine, BEFORE..last).await?;
+        let after_kib = resident().await?;
+        let awake = engine.awake().await;
+        let mut again = Vec::new();
+        for n in (BEFORE..last).step_by((self.conversations / WOKEN).max(1) as usize) {
+            let began = Instant::now();
+            say(&engine, n, u64::from(last + n)).await?;
+            again.push(began.elapsed().as_secs_f64() * 1000.0);
+        }
+        engine.shut_down().await?;
+        Ok(Told { before_kib, after_kib, again_ms: median(again), awake })
+    }
+
+    /// A turn in each of these, and then sleep where they are to sleep.
+    async fn converse(&self, engine: &Arc<Engine>, which: std::ops::Range<u32>) -> Result<(), Failure> {
+        let mut turns = futures::stream::iter(which)
+            .map(|n| {
+                let engine = engine.clone();
+                tokio::spawn(async move { say(&engine, n, u64::from(n)).await })
+            })
+            .buffer_unordered(AT_ONCE);
+        while let Some(turn) = turns.next().await {
+            turn??;
+        }
+        let began = Instant::now();
+        while self.sleep && engine.awake().await > 0 {
+            if began.elapsed() > PATIENCE {
+                return Err(fail("some conversations do not fall asleep"));
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        Ok(())
+    }
+}
+
+/// A turn of conversation `n`.
+async fn say(engine: &Engine, n: u32, words: u64) -> Result<(), Failure> {
+    let session = SessionId::new(&format!("c-{n}"))?;
+    let request = engine.request(&flow::message(words, false), Some(session));
+    let answer = engine.chat(ChatRequest { plan_only: true, ..request }).await?;
+    match answer.plan {
+        Some(plan) if plan.steps.len() == 2 => Ok(()),
+        _ => Err(fail(format!("conversation {n} got no plan"))),
+    }
+}
+
+/// Kilobytes that are resident once the allocator has given back what it does not need.
+async fn resident() -> Result<f64, Failure> {
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or_else(|| fail("no VmRSS"))?;
+    Ok(line.trim().trim_end_matches("kB").trim().parse()?)
+}

@@ -1,0 +1,232 @@
+//! A server in a process of its own on a disk that fails, with the back end and the models of all the
+//! servers that are started on it one after the other.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::crash::{say, scene};
+use super::process::{Desk, Held, Ran};
+use super::support::disk::Disk;
+use super::support::served::Events;
+use super::support::{Backend, Reached, Reply, ScriptedLlm, forced_tool, tool_results};
+
+/// How long anything may take that has to happen.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Where a run is when something happens to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Moment {
+    /// It was accepted, and its model is asked for a plan.
+    Plan,
+    /// The back end is at work on a read.
+    Look,
+    /// The back end is at work on a write that must not be repeated.
+    Reserve,
+    /// The back end is at work on a write that may be repeated by its key.
+    Renew,
+    /// The scene's model has heard of the look, and is asked what comes next.
+    Between,
+    /// The model is asked whether all was done.
+    Check,
+}
+
+type Deed = Box<dyn FnOnce() + Send>;
+
+/// What is to happen at a moment, once.
+#[derive(Clone, Default)]
+struct Plot(Arc<Mutex<Option<(Moment, Deed)>>>);
+
+impl Plot {
+    fn reached(&self, moment: Moment) {
+        let plot = self.0.lock().unwrap().take_if(|(at, _)| *at == moment);
+        if let Some((_, deed)) = plot {
+            deed();
+        }
+    }
+}
+
+/// Every request is `Get the book X`: a look, a reservation, and in another scene a renewal.
+pub(super) struct Depot {
+    pub(super) desk: Desk,
+    pub(super) disk: Disk,
+    pub(super) backend: Backend,
+    pub(super) client: reqwest::Client,
+    plot: Plot,
+    _llm: ScriptedLlm,
+}
+
+impl Depot {
+    pub(super) fn open() -> Self {
+        let plot = Plot::default();
+        let hand = plot.clone();
+        let backend = Backend::start(move |reached: &Reached| {
+            match reached.place.as_str() {
+                "GET /Look" => hand.reached(Moment::Look),
+                "POST /Reserve" => hand.reached(Moment::Reserve),
+                "POST /Renew" => hand.reached(Moment::Renew),
+                place => panic!("nobody calls {place}"),
+            }
+            json!({"done": reached.place})
+        });
+        let hand = plot.clone();
+        let llm = ScriptedLlm::start(move |request, _| {
+            match forced_tool(request) {
+                Some("CreateExecutionPlan") => hand.reached(Moment::Plan),
+                Some("CheckContinuation") => hand.reached(Moment::Check),
+                _ if tool_results(request).len() == 1 => hand.reached(Moment::Between),
+                _ => {}
+            }
+            say(request)
+        });
+        let desk = Desk::bare();
+        let address = backend.address();
+        let shelf = scene("Shelf", &[("Look", "read"), ("Reserve", "write")], address);
+        desk.write("scenes/shelf/scene.toml", &shelf);
+        desk.write("scenes/desk/scene.toml", &scene("Desk", &[("Renew", "key")], address));
+        desk.write(
+            "house.toml",
+            &format!(
+                "[server]\ndrain_timeout_ms = 1000\n[scenes]\nbuiltin = false\nallow_private_addresses = true\n\
+                 [[llm.models]]\nname = \"scripted\"\nbase_url = \"{}\"\nforcing = \"named\"\n",
+                llm.base_url()
+            ),
+        );
+        let disk = Disk::of(&desk.data());
+        let client = reqwest::Client::builder().pool_max_idle_per_host(0).build().unwrap();
+        Self { desk, disk, backend, client, plot, _llm: llm }
+    }
+
+    /// Once, when a run comes to this moment, and while whoever is asked there keeps it waiting.
+    pub(super) fn when(&self, moment: Moment, deed: impl FnOnce() + Send + 'static) {
+        *self.plot.0.lock().unwrap() = Some((moment, Box::new(deed)));
+    }
+
+    /// `serve`, with these variables.
+    pub(super) fn serve(&self, env: &[(&str, String)]) -> Held {
+        let line = ["serve", "--addr", "127.0.0.1:0", "--config", "house.toml", "--scenes", "scenes"];
+        let env: Vec<(&str, String)> = self.disk.env().into_iter().chain(env.iter().cloned()).collect();
+        self.desk.hold_with(&line, &env)
+    }
+
+    /// A server that is ready.
+    pub(super) fn start(&self) -> Server {
+        match self.try_start(&[]) {
+            Ok(server) => server,
+            Err(ran) => panic!("{ran:#?}"),
+        }
+    }
+
+    /// A server that is ready, or what it said when it ended before.
+    pub(super) fn try_start(&self, env: &[(&str, String)]) -> Result<Server, Ran> {
+        let mut held = self.serve(env);
+        if !held.comes_to("serves at ") {
+            return Err(held.end());
+        }
+        let line = held.said().lines().last().unwrap().to_owned();
+        let address = line.rsplit("serves at ").next().unwrap().trim().to_owned();
+        Ok(Server { held, address, client: self.client.clone() })
+    }
+
+    /// What reached the back end since the last look at it.
+    pub(super) fn reached(&self) -> Vec<Reached> {
+        self.backend.taken()
+    }
+}
+
+/// A server that takes requests.
+pub(super) struct Server {
+    held: Held,
+    address: String,
+    client: reqwest::Client,
+}
+
+impl Server {
+    /// `Get the book X`, in the conversation of this name.
+    pub(super) fn ask(
+        &self,
+        book: &str,
+        session: &str,
+    ) -> impl Future<Output = Result<Reply, reqwest::Error>> + use<> {
+        let request = self.request(book, session, false);
+        async move {
+            let response = request.send().await?;
+            let (status, headers) = (response.status().as_u16(), response.headers().clone());
+            Ok(Reply { status, headers, body: response.text().await? })
+        }
+    }
+
+    /// The same, answered with the run's events as they come. With the reply's head its client knows that
+    /// it was accepted.
+    pub(super) fn ask_streamed(
+        &self,
+        book: &str,
+        session: &str,
+    ) -> impl Future<Output = Result<(String, Events), reqwest::Error>> + use<> {
+        let request = self.request(book, session, true);
+        async move {
+            let response = request.send().await?;
+            let run = response.headers()["x-run-id"].to_str().unwrap().to_owned();
+            Ok((run, Events::of(response)))
+        }
+    }
+
+    fn request(&self, book: &str, session: &str, stream: bool) -> reqwest::RequestBuilder {
+        let body = json!({"messages": [{"role": "user", "content": format!("Get the book {book}")}],
+            "session_id": session, "stream": stream});
+        // A name by which it can be sent again.
+        let key = format!("key of {book}");
+        let request = self.client.post(format!("{}/api/chat", self.address));
+        request.header("Idempotency-Key", key).json(&body).timeout(PATIENCE)
+    }
+
+    /// The same words by the OpenAI protocol.
+    pub(super) async fn complete(&self, words: &str) -> Reply {
+        let body = json!({"model": "proscenium", "messages": [{"role": "user", "content": words}]});
+        let request = self.client.post(format!("{}/v1/chat/completions", self.address));
+        Reply::of(request.json(&body).timeout(PATIENCE).send().await.unwrap()).await
+    }
+
+    pub(super) async fn get(&self, path: &str) -> Reply {
+        let request = self.client.get(format!("{}{path}", self.address)).timeout(PATIENCE);
+        Reply::of(request.send().await.unwrap()).await
+    }
+
+    /// Looks until it is so.
+    pub(super) async fn until<T>(&self, path: &str, is_so: impl Fn(&Reply) -> Option<T>) -> T {
+        let began = Instant::now();
+        loop {
+            let reply = self.get(path).await;
+            if let Some(found) = is_so(&reply) {
+                return found;
+            }
+            assert!(began.elapsed() < PATIENCE, "{path} stays {reply:#?}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// The runs there are once none is under way any more.
+    pub(super) async fn settled(&self) -> Vec<Value> {
+        self.until("/api/runs", |reply| {
+            let runs = reply.json()["runs"].as_array().unwrap().clone();
+            let left =
+                runs.iter().any(|run| ["queued", "running"].contains(&run["status"].as_str().unwrap()));
+            (!left).then_some(runs)
+        })
+        .await
+    }
+
+    /// Ends it as a power failure would, and tells whether it had ended before.
+    pub(super) fn kill(mut self) -> bool {
+        let had_ended = self.held.has_ended();
+        self.held.kill();
+        had_ended
+    }
+
+    /// Asks it to end, and waits for that.
+    pub(super) fn end(self) -> Ran {
+        self.held.signal("TERM");
+        self.held.end()
+    }
+}

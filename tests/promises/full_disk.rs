@@ -1,0 +1,193 @@
+//! A disk that runs full under a server: what would be new is refused and says why, what can be read is
+//! read, what was accepted waits, and with room again everything goes on by itself.
+
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+
+use super::depot::{Depot, Moment, Server};
+use super::support::Reply;
+
+/// Says that there is no room, and what to do.
+fn is_refused(reply: &Reply) {
+    let problem = reply.is_problem(503, "store.full");
+    let detail = problem["detail"].as_str().unwrap();
+    assert!(detail.contains("proscenium.db") && detail.contains("free some space"), "{detail}");
+    assert_eq!(reply.header("retry-after"), "1", "{reply:#?}");
+    assert_eq!(reply.header("x-should-retry"), "", "it was not accepted: {reply:#?}");
+}
+
+/// Everything that needs no room is answered; of `run`, that has ended, all of it.
+async fn reads_go_on(server: &Server, run: &str, session: &str) {
+    for path in ["/healthz", "/metrics", "/api/scenes", "/api/usage", "/api/sessions", "/v1/models"] {
+        let reply = server.get(path).await;
+        assert_eq!(reply.status, 200, "{path}: {reply:#?}");
+    }
+    let listed = server.get("/api/runs").await.json();
+    assert!(listed["runs"].as_array().unwrap().iter().any(|row| row["run_id"] == run), "{listed:#}");
+    let document = server.get(&format!("/api/runs/{run}")).await;
+    assert_eq!((document.status, &document.json()["status"]), (200, &json!("completed")), "{document:#?}");
+    let events = server.get(&format!("/api/runs/{run}/events")).await.events();
+    assert_eq!(events.last().unwrap().name, "run_completed");
+    let session = server.get(&format!("/api/sessions/{session}")).await;
+    assert_eq!(session.status, 200, "{session:#?}");
+}
+
+async fn completes(asked: impl Future<Output = Result<Reply, reqwest::Error>>) -> Value {
+    let reply = asked.await.unwrap();
+    assert_eq!((reply.status, &reply.json()["status"]), (200, &json!("completed")), "{reply:#?}");
+    reply.json()
+}
+
+/// Each tool reached the back end once for each of these books.
+fn each_once(depot: &Depot, books: &[&str]) {
+    let reached = depot.reached();
+    for place in ["POST /Reserve", "POST /Renew"] {
+        let of = reached.iter().filter(|call| call.place == place);
+        let mut found: Vec<&str> = of.map(|call| call.query["book"].as_str()).collect();
+        found.sort_unstable();
+        assert_eq!(found, books, "{place}");
+    }
+}
+
+/// A server whose disk has run full when a run came to `moment`; the request, and what it waits for.
+async fn filled(
+    depot: &Depot,
+    moment: Moment,
+) -> (Server, tokio::task::JoinHandle<Result<Reply, reqwest::Error>>) {
+    let server = depot.start();
+    let (tell, told) = oneshot::channel();
+    let full = depot.disk.full();
+    depot.when(moment, move || {
+        full.set();
+        tell.send(()).unwrap();
+    });
+    let asked = tokio::spawn(server.ask("b1", "s1"));
+    told.await.unwrap();
+    (server, asked)
+}
+
+async fn waits_for_room(moment: Moment) {
+    let depot = Depot::open();
+    let server = depot.start();
+    let before = completes(server.ask("b0", "s0")).await;
+    let before = before["run_id"].as_str().unwrap().to_owned();
+    assert_eq!(server.end().status, 0);
+    let (server, asked) = filled(&depot, moment).await;
+
+    for _ in 0..3 {
+        is_refused(&server.ask("b2", "s2").await.unwrap());
+    }
+    // What waits is known, and no balancer need send more.
+    let unready = server.until("/readyz", |reply| (reply.status != 200).then(|| reply.clone())).await;
+    unready.is_problem(503, "store.full");
+    is_refused(&server.ask("b2", "s2").await.unwrap());
+    let v1 = server.complete("Get the book b2").await;
+    let error = v1.is_error(503, "store.full");
+    assert!(error["message"].as_str().unwrap().contains("free some space"), "{error:#}");
+    reads_go_on(&server, &before, "s0").await;
+    assert!(!asked.is_finished(), "{moment:?}: it has to wait");
+
+    depot.disk.full().clear();
+    let told = completes(async { asked.await.unwrap() }).await;
+    let calls: Vec<&Value> = told["steps"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|step| step["tool_calls"].as_array().unwrap())
+        .collect();
+    assert!(calls.len() == 3 && calls.iter().all(|call| call["outcome"] == "ok"), "{told:#}");
+    server.until("/readyz", |reply| (reply.status == 200).then_some(())).await;
+    completes(server.ask("b2", "s2")).await;
+    // The conversation that had to wait goes on.
+    completes(server.ask("b3", "s1")).await;
+    assert_eq!(server.settled().await.len(), 4, "what was refused was not accepted");
+    reads_go_on(&server, told["run_id"].as_str().unwrap(), "s1").await;
+    each_once(&depot, &["b0", "b1", "b2", "b3"]);
+    assert_eq!(server.end().status, 0);
+}
+
+#[tokio::test]
+async fn a_run_that_was_just_accepted_waits_for_room_and_goes_on() {
+    waits_for_room(Moment::Plan).await;
+}
+
+#[tokio::test]
+async fn a_run_in_the_middle_of_a_read_waits_for_room_and_goes_on() {
+    waits_for_room(Moment::Look).await;
+    waits_for_room(Moment::Between).await;
+}
+
+#[tokio::test]
+async fn a_run_in_the_middle_of_a_write_waits_for_room_and_knows_what_came_of_it() {
+    waits_for_room(Moment::Reserve).await;
+    waits_for_room(Moment::Renew).await;
+}
+
+#[tokio::test]
+async fn a_run_at_its_end_waits_for_room_and_ends() {
+    waits_for_room(Moment::Check).await;
+}
+
+#[tokio::test]
+async fn a_server_with_nothing_to_do_refuses_while_there_is_no_room_and_takes_up_at_once_when_there_is() {
+    let depot = Depot::open();
+    let server = depot.start();
+    let before = completes(server.ask("b0", "s0")).await;
+    for book in ["b1", "b2"] {
+        depot.disk.full().set();
+        for session in ["s0", "s1", "s2"] {
+            is_refused(&server.ask(book, session).await.unwrap());
+        }
+        reads_go_on(&server, before["run_id"].as_str().unwrap(), "s0").await;
+        depot.disk.full().clear();
+        completes(server.ask(book, "s1")).await;
+    }
+    assert_eq!(server.settled().await.len(), 3);
+    each_once(&depot, &["b0", "b1", "b2"]);
+    assert_eq!(server.end().status, 0);
+}
+
+/// A server that ended on a full disk, however it did: the next one says so, and with room carries on.
+async fn is_carried_on(moment: Moment, end: impl FnOnce(Server)) {
+    let depot = Depot::open();
+    let (server, asked) = filled(&depot, moment).await;
+    server.until("/readyz", |reply| (reply.status != 200).then_some(())).await;
+    end(server);
+    let _ = asked.await.unwrap();
+
+    let ran = depot.serve(&[]).end();
+    assert_eq!((ran.status, ran.out.as_str()), (1, ""), "{ran:?}");
+    assert!(ran.err.contains("error[store.full]") && ran.err.contains("free some space"), "{}", ran.err);
+
+    depot.disk.full().clear();
+    let server = depot.start();
+    let runs = server.settled().await;
+    assert_eq!(runs.len(), 1);
+    let document = server.get(&format!("/api/runs/{}", runs[0]["run_id"].as_str().unwrap())).await.json();
+    let reached = depot.reached();
+    let reserved = reached.iter().filter(|call| call.place == "POST /Reserve").count();
+    if moment == Moment::Reserve {
+        // It was sent, and what came of it found no room.
+        assert_eq!((reserved, &document["steps"][0]["tool_calls"][1]["outcome"]), (1, &json!("unknown")));
+    } else {
+        assert_eq!((reserved, &document["status"]), (1, &json!("completed")), "{document:#}");
+    }
+    assert_eq!(server.end().status, 0);
+}
+
+#[tokio::test]
+async fn a_server_that_is_killed_while_there_is_no_room_has_lost_nothing_that_it_accepted() {
+    for moment in [Moment::Plan, Moment::Look, Moment::Reserve, Moment::Check] {
+        is_carried_on(moment, |server| _ = server.kill()).await;
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_told_to_end_while_there_is_no_room_ends_and_says_what_it_could_not_write() {
+    let end = |server: Server| {
+        let ran = server.end();
+        assert_eq!(ran.status, 1, "{ran:?}");
+        assert!(ran.err.contains("error[store.full]") || ran.err.contains("had not ended"), "{}", ran.err);
+    };
+    is_carried_on(Moment::Reserve, end).await;
+}

@@ -1,0 +1,233 @@
+//! What must be on disk is synced and not only written: a server's power fails, what it had not synced is
+//! gone, and nothing is that anybody was told of.
+
+use std::collections::BTreeSet;
+use std::sync::mpsc;
+
+use proscenium::run::TenantId;
+use proscenium::store::{Page, RunFilter, Store};
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use serde_json::Value;
+
+use super::crash::judge;
+use super::depot::{Depot, Moment};
+use super::support::Reached;
+use super::support::disk::Loss;
+
+/// What somebody was told before the power failed.
+struct Told {
+    /// The client: which run its request is.
+    run: String,
+    /// The client: the answer, where the run had come to its end.
+    answer: Option<Value>,
+    /// The back end.
+    reached: Vec<Reached>,
+}
+
+/// A server that works up to `moment`, or to the end, and whose power then fails. `lies` says that its
+/// disk only claims to sync.
+async fn fails_at(
+    depot: &Depot,
+    moment: Option<Moment>,
+    lies: bool,
+    loss: Loss,
+    dice: &mut ChaCha8Rng,
+) -> Told {
+    let server = depot.start();
+    if lies {
+        depot.disk.lies().set();
+    }
+    // Whoever is asked at that moment does not answer before the power has failed.
+    let (pull, pulled) = mpsc::sync_channel::<()>(1);
+    let (tell, mut told) = tokio::sync::mpsc::channel(1);
+    if let Some(moment) = moment {
+        depot.when(moment, move || {
+            tell.try_send(()).unwrap();
+            let _ = pulled.recv();
+        });
+    }
+    let (run, mut events) = server.ask_streamed("b1", "s1").await.unwrap();
+    let mut answer = None;
+    if moment.is_some() {
+        told.recv().await.unwrap();
+    } else {
+        while let Some(event) = events.next().await {
+            if event.name == "answered" {
+                answer = Some(event.data["answer"].clone());
+            }
+        }
+    }
+    server.kill();
+    drop(pull);
+    depot.disk.fail(loss, dice);
+    if lies {
+        depot.disk.lies().clear();
+    }
+    Told { run, answer, reached: depot.reached() }
+}
+
+/// What a server that is started afterwards makes of it; or what was lost.
+async fn look(depot: &Depot, told: &Told, moment: Option<Moment>) -> Result<(), String> {
+    let server = depot.start();
+    server.settled().await;
+    let found = server.get(&format!("/api/runs/{}", told.run)).await;
+    let turns = server.get("/api/sessions/s1").await;
+    assert_eq!(server.end().status, 0);
+    if found.status != 200 {
+        return Err(format!("the request that was accepted is gone: {}", found.body));
+    }
+    let document = found.json();
+    let again = depot.reached();
+    let calls = |reached: &[Reached], place: &str| -> Vec<Option<String>> {
+        let calls = reached.iter().filter(|call| call.place == place);
+        calls.map(|call| call.idempotency_key.clone()).collect()
+    };
+    let outcome = |step: usize, call: usize| &document["steps"][step]["tool_calls"][call]["outcome"];
+    let both = |place: &str| [calls(&told.reached, place), calls(&again, place)];
+    if both("POST /Reserve").concat().len() != 1 {
+        return Err(format!("the write was repeated: {:?}", both("POST /Reserve")));
+    }
+    let renewed = both("POST /Renew").concat();
+    if renewed.iter().collect::<BTreeSet<_>>().len() > 1 {
+        return Err(format!("the write was repeated under another key: {renewed:?}"));
+    }
+    if moment == Some(Moment::Reserve) {
+        // Nobody knows what came of it, and the next step needs it.
+        return match outcome(0, 1) {
+            outcome if outcome == "unknown" => Ok(()),
+            outcome => Err(format!("its intent is gone: {outcome}: {document:#}")),
+        };
+    }
+    if document["status"] != "completed" || outcome(0, 1) != "ok" || outcome(1, 0) != "ok" {
+        return Err(format!("the run was not carried on: {document:#}"));
+    }
+    let times = if moment == Some(Moment::Renew) { 2 } else { 1 };
+    if renewed.len() != times {
+        return Err(format!("by its key it is sent {times} times, not {renewed:?}"));
+    }
+    match &told.answer {
+        Some(answer) if *answer != document["answer"] || !again.is_empty() => {
+            Err(format!("the run had ended: {document:#}\n{again:#?}"))
+        }
+        Some(_) if turns.json()["turns"] != 1 => Err(format!("the turn is forgotten: {turns:#?}")),
+        _ => Ok(()),
+    }
+}
+
+/// All that a client or a back end can have been told by then is there after a power failure.
+async fn survives(moment: Option<Moment>) {
+    for (seed, loss) in [Loss::Everything, Loss::Some, Loss::Some].into_iter().enumerate() {
+        let depot = Depot::open();
+        let mut dice = ChaCha8Rng::seed_from_u64(seed as u64);
+        let told = fails_at(&depot, moment, false, loss, &mut dice).await;
+        let found = look(&depot, &told, moment).await;
+        assert_eq!(found, Ok(()), "{moment:?}, {loss:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_was_accepted_is_synced() {
+    survives(Some(Moment::Plan)).await;
+}
+
+#[tokio::test]
+async fn what_was_accepted_is_carried_on_after_a_power_failure_in_the_middle_of_reads() {
+    survives(Some(Moment::Look)).await;
+    survives(Some(Moment::Between)).await;
+}
+
+#[tokio::test]
+async fn the_intent_of_a_write_is_synced_before_the_back_end_hears_of_it() {
+    survives(Some(Moment::Reserve)).await;
+}
+
+#[tokio::test]
+async fn the_outcome_of_a_write_is_synced_before_the_next_step_begins() {
+    survives(Some(Moment::Renew)).await;
+    survives(Some(Moment::Check)).await;
+}
+
+#[tokio::test]
+async fn a_run_whose_end_was_told_is_synced_with_what_its_conversation_remembers() {
+    survives(None).await;
+}
+
+/// The same look finds the loss, where the disk does not do what it is told.
+#[tokio::test]
+async fn on_a_disk_that_does_not_sync_the_loss_is_found() {
+    for moment in [Some(Moment::Plan), Some(Moment::Reserve), Some(Moment::Renew), None] {
+        let depot = Depot::open();
+        let mut dice = ChaCha8Rng::seed_from_u64(1);
+        let told = fails_at(&depot, moment, true, Loss::Everything, &mut dice).await;
+        let lost = look(&depot, &told, moment).await.unwrap_err();
+        assert!(lost.contains("accepted is gone"), "{moment:?}: {lost}");
+    }
+}
+
+/// Places in a run at which the power fails, and how often the run passes them before.
+const PLACES: [(&str, u32); 8] = [
+    ("after:run_queued", 1),
+    ("after:model_replied", 5),
+    ("before:tool_started", 3),
+    ("after:tool_started", 3),
+    ("before:tool_completed", 3),
+    ("after:tool_completed", 3),
+    ("before:run_completed", 1),
+    ("after:run_completed", 1),
+];
+
+#[tokio::test]
+async fn one_power_failure_after_the_other_loses_nothing_and_repeats_nothing() {
+    let depot = Depot::open();
+    let mut dice = ChaCha8Rng::seed_from_u64(7);
+    let mut accepted: BTreeSet<String> = BTreeSet::new();
+    let mut books: Vec<String> = Vec::new();
+    let mut failures = 0;
+    let rounds: usize = std::env::var("SOAK").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(2);
+    for (place, passed) in PLACES.repeat(rounds) {
+        let skip: u32 = dice.random_range(0..=passed);
+        let env = [("CRASH_POINT_AT", place.to_owned()), ("CRASH_POINT_SKIP", skip.to_string())];
+        // It may come to the place with what the one before it left.
+        if let Ok(server) = depot.try_start(&env) {
+            let (one, two) = (format!("b{}", books.len()), format!("b{}", books.len() + 1));
+            let asked = futures::future::join(server.ask_streamed(&one, &one), server.ask(&two, &two));
+            let (one_told, two_told) = asked.await;
+            books.extend([one, two]);
+            if let Ok((run, mut events)) = one_told {
+                accepted.insert(run);
+                while events.try_next().await.is_ok_and(|event| event.is_some()) {}
+            }
+            if let Ok(reply) = two_told {
+                accepted.insert(reply.json()["run_id"].as_str().unwrap().to_owned());
+            }
+            failures += usize::from(server.kill());
+        }
+        let loss = if dice.random() { Loss::Everything } else { Loss::Some };
+        depot.disk.fail(loss, &mut dice);
+    }
+    assert!(failures * 2 > PLACES.len() * rounds, "only {failures} servers came to their place");
+
+    let server = depot.start();
+    server.settled().await;
+    for book in &books {
+        // Whoever heard nothing asks again.
+        let reply = server.ask(book, book).await.unwrap();
+        let document = if reply.status == 200 { reply.json() } else { reply.json()["document"].clone() };
+        // A write of unknown outcome, or a run that was put aside, is told as what it is.
+        let status = document["status"].as_str().unwrap_or_else(|| panic!("{reply:#?}"));
+        assert!(["completed", "partial", "failed"].contains(&status), "{document:#}");
+    }
+    let listed = server.settled().await;
+    assert_eq!(server.end().status, 0);
+    assert_eq!(listed.len(), books.len());
+    let reached = depot.reached();
+    let store = Store::open_reading(&depot.desk.data()).await.unwrap();
+    let tenant = TenantId::new("local").unwrap();
+    let page = Page { limit: 500, after: None };
+    for row in store.runs(&tenant, &RunFilter::default(), &page).await.unwrap() {
+        accepted.remove(&row.run.to_string());
+        judge(&store.run_events(&tenant, row.run).await.unwrap(), &reached);
+    }
+    assert_eq!(accepted, BTreeSet::new(), "these were accepted and are gone");
+}

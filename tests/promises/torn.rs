@@ -1,0 +1,324 @@
+//! A server over what a crash or a bad disk has left of its files: a log that ends in the middle of a
+//! record or holds a wrong byte, a database that is damaged or cut short, a file of an older program.
+//! What was whole is there; what is not is told, and nothing panics.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use sqlx::SqlitePool;
+use sqlx::sqlite::SqliteConnectOptions;
+use tempfile::TempDir;
+
+use super::depot::{Depot, Server};
+use super::process::Ran;
+
+const FILE: &str = "proscenium.db";
+const LOG: &str = "proscenium.db-wal";
+
+/// The log's header, and the header of each of its frames; a frame's page comes behind it.
+const HEADER: usize = 32;
+const FRAME: usize = 24;
+
+/// What a server that was killed left after a few conversations: the file as it was at its start, and
+/// everything else in the log.
+struct Left {
+    depot: Depot,
+    file: Vec<u8>,
+    log: Vec<u8>,
+}
+
+impl Left {
+    async fn of_a_killed_server() -> Self {
+        let depot = Depot::open();
+        // The tables are in the file.
+        assert_eq!(depot.start().end().status, 0);
+        let server = depot.start();
+        for book in ["b0", "b1", "b2"] {
+            assert_eq!(server.ask(book, "s").await.unwrap().status, 200);
+        }
+        server.kill();
+        let read = |name: &str| std::fs::read(depot.desk.data().join(name)).unwrap();
+        let (file, log) = (read(FILE), read(LOG));
+        assert!(log.len() > 20 * 4096, "{}", log.len());
+        Self { depot, file, log }
+    }
+
+    /// The data directory with this log.
+    fn put(&self, log: &[u8]) {
+        put(&self.depot.desk.data(), &self.file, log);
+    }
+
+    /// Where each whole transaction of the log ends. A transaction's last frame says how many pages the
+    /// file has then.
+    fn commits(&self) -> Vec<usize> {
+        let number = |at: usize| u32::from_be_bytes(self.log[at..at + 4].try_into().unwrap());
+        let frame = FRAME + number(8) as usize;
+        let frames = (HEADER..).step_by(frame).take_while(|at| at + frame <= self.log.len());
+        let salt = number(16);
+        frames
+            .take_while(|at| number(at + 8) == salt)
+            .filter(|at| number(at + 4) != 0)
+            .map(|at| at + frame)
+            .collect()
+    }
+
+    /// How many events of each run are whole in the first `length` bytes of the log.
+    async fn whole(&self, length: usize) -> BTreeMap<String, i64> {
+        let dir = tempfile::tempdir().unwrap();
+        put(dir.path(), &self.file, &self.log[..length]);
+        events(dir.path()).await
+    }
+}
+
+fn put(data: &Path, file: &[u8], log: &[u8]) {
+    let _ = std::fs::remove_file(data.join("proscenium.db-shm"));
+    std::fs::write(data.join(FILE), file).unwrap();
+    std::fs::write(data.join(LOG), log).unwrap();
+}
+
+async fn pool(data: &Path) -> SqlitePool {
+    SqlitePool::connect_with(SqliteConnectOptions::new().filename(data.join(FILE))).await.unwrap()
+}
+
+/// How many events of each run there are.
+async fn events(data: &Path) -> BTreeMap<String, i64> {
+    let pool = pool(data).await;
+    let sql = "SELECT stream, count(*) FROM journal WHERE stream LIKE 'run:%' GROUP BY stream";
+    let rows: Vec<(String, i64)> = sqlx::query_as(sql).fetch_all(&pool).await.unwrap();
+    pool.close().await;
+    rows.into_iter().map(|(stream, count)| (stream.trim_start_matches("run:").to_owned(), count)).collect()
+}
+
+/// Everything that is there can be read and comes to its end, and there is more to come.
+async fn goes_on(server: Server) -> Ran {
+    for row in server.settled().await {
+        let run = row["run_id"].as_str().unwrap();
+        let document = server.get(&format!("/api/runs/{run}")).await;
+        assert_eq!((document.status, &document.json()["status"]), (200, &row["status"]), "{document:#?}");
+        let events = server.get(&format!("/api/runs/{run}/events")).await.events();
+        assert!(events.last().unwrap().name.starts_with("run_"), "{events:#?}");
+    }
+    let reply = server.ask("b9", "s").await.unwrap();
+    assert_eq!((reply.status, &reply.json()["status"]), (200, &json!("completed")), "{reply:#?}");
+    let ran = server.end();
+    assert_eq!(ran.status, 0, "{ran:?}");
+    ran
+}
+
+#[tokio::test]
+async fn a_log_that_ends_in_the_middle_of_a_record_is_recovered_to_the_last_whole_one() {
+    let left = Left::of_a_killed_server().await;
+    let commits = left.commits();
+    assert!(commits.len() > 20, "{commits:?}");
+    let last = *commits.last().unwrap();
+    assert_eq!(left.whole(last).await.len(), 3);
+    // Behind a whole transaction: a byte, a part of the header, of the page, of the next frames.
+    let middle = commits[commits.len() / 2];
+    let third = commits[commits.len() / 3];
+    for (whole, torn) in
+        [(0, 0), (0, 10), (0, HEADER + 7), (third, third + 1), (middle, middle + FRAME + 100), (last, last)]
+    {
+        left.put(&left.log[..torn]);
+        let expected = left.whole(if whole == 0 { HEADER } else { whole }).await;
+        goes_on(left.depot.start()).await;
+        held_to(&left.depot, &expected).await;
+    }
+    // The last record but for its last byte.
+    left.put(&left.log[..last - 1]);
+    let expected = left.whole(commits[commits.len() - 2]).await;
+    goes_on(left.depot.start()).await;
+    held_to(&left.depot, &expected).await;
+}
+
+/// Of each run that was there, all that was; one of which nothing was is not there but for the new one.
+async fn held_to(depot: &Depot, expected: &BTreeMap<String, i64>) {
+    let found = events(&depot.desk.data()).await;
+    for (run, count) in expected {
+        let now = found.get(run).copied().unwrap_or_default();
+        assert!(now >= *count, "{run} has {now} events of {count}");
+    }
+    assert_eq!(found.len(), expected.len() + 1, "{found:?} of {expected:?}");
+}
+
+#[tokio::test]
+async fn a_log_with_a_wrong_byte_is_recovered_to_the_record_before_it() {
+    let left = Left::of_a_killed_server().await;
+    let commits = left.commits();
+    for part in [1, 2, 3] {
+        let whole = commits[commits.len() * part / 4];
+        // In the header of the next frame, and in its page.
+        for at in [whole + 9, whole + FRAME + 2000] {
+            let mut log = left.log.clone();
+            log[at] ^= 0x40;
+            left.put(&log);
+            let expected = left.whole(whole).await;
+            goes_on(left.depot.start()).await;
+            held_to(&left.depot, &expected).await;
+        }
+    }
+}
+
+/// Starts a server over a damaged file: it says so and ends, or it serves what it can read and says of
+/// everything else that it cannot. It never panics, and nothing that is damaged looks empty.
+async fn is_told(depot: &Depot, runs: &[String], what: &str) -> bool {
+    let server = match depot.try_start(&[]) {
+        Ok(server) => server,
+        Err(ran) => {
+            assert_eq!((ran.status, ran.out.as_str()), (1, ""), "{what}: {ran:?}");
+            assert!(ran.err.contains("error[store.corrupt]"), "{what}: {}", ran.err);
+            assert!(ran.err.contains(FILE) && ran.err.contains("backup"), "{what}: {}", ran.err);
+            assert!(!ran.err.contains("panicked"), "{what}: {}", ran.err);
+            return true;
+        }
+    };
+    let mut told = false;
+    let mut paths = vec!["/api/runs".to_owned(), "/api/sessions".to_owned(), "/api/usage".to_owned()];
+    paths.extend(runs.iter().map(|run| format!("/api/runs/{run}")));
+    paths.extend(runs.iter().map(|run| format!("/api/runs/{run}/events")));
+    for path in paths {
+        let reply = server.get(&path).await;
+        if reply.status == 200 {
+            let body = if path == "/api/runs" { reply.json()["runs"].clone() } else { json!(["-"]) };
+            told |= body.as_array().unwrap().len() < runs.len() && path == "/api/runs";
+            continue;
+        }
+        let problem = reply.json();
+        let code = problem["code"].as_str().unwrap_or_else(|| panic!("{what}: {path}: {reply:#?}"));
+        assert!(
+            ["store.corrupt", "store.unreadable", "store.gap"].contains(&code),
+            "{what}: {path}: {problem:#}"
+        );
+        told = true;
+    }
+    let asked = server.ask("b9", "s").await.unwrap();
+    if asked.status != 200 {
+        assert!(asked.json()["code"].as_str().unwrap().starts_with("store."), "{what}: {asked:#?}");
+        told = true;
+    }
+    assert_eq!(server.get("/healthz").await.status, 200, "{what}");
+    let ran = server.end();
+    assert!(!ran.err.contains("panicked"), "{what}: {}", ran.err);
+    told
+}
+
+/// A whole file, and the runs in it.
+async fn whole_file() -> (Depot, Vec<u8>, Vec<String>) {
+    let depot = Depot::open();
+    let server = depot.start();
+    let mut runs = Vec::new();
+    for book in ["b0", "b1", "b2"] {
+        let reply = server.ask(book, book).await.unwrap();
+        runs.push(reply.json()["run_id"].as_str().unwrap().to_owned());
+    }
+    assert_eq!(server.end().status, 0);
+    let data = depot.desk.data();
+    assert!(!data.join(LOG).exists(), "everything is in the file");
+    let file = std::fs::read(data.join(FILE)).unwrap();
+    (depot, file, runs)
+}
+
+#[tokio::test]
+async fn a_damaged_page_anywhere_in_the_file_is_told_and_nothing_panics() {
+    let (depot, file, runs) = whole_file().await;
+    let pages = file.len() / 4096;
+    let mut told = 0;
+    for page in 0..pages {
+        let mut damaged = file.clone();
+        damaged[page * 4096..(page + 1) * 4096].fill(0xa5);
+        put(&depot.desk.data(), &damaged, b"");
+        told += usize::from(is_told(&depot, &runs, &format!("page {page} of {pages}")).await);
+    }
+    // Indexes that no request uses and free pages may be damaged unseen.
+    assert!(told * 2 > pages, "only {told} of {pages} damaged pages were told");
+}
+
+#[tokio::test]
+async fn a_damaged_header_is_told_and_the_file_left_as_it_is() {
+    let (depot, file, runs) = whole_file().await;
+    // The mark of the format, the size of a page, and the whole header.
+    for range in [0..16, 16..18, 0..100] {
+        let mut damaged = file.clone();
+        damaged[range.clone()].fill(0);
+        put(&depot.desk.data(), &damaged, b"");
+        assert!(is_told(&depot, &runs, &format!("bytes {range:?}")).await);
+        assert_eq!(std::fs::read(depot.desk.data().join(FILE)).unwrap(), damaged);
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_was_cut_short_is_told() {
+    let (depot, file, runs) = whole_file().await;
+    for part in [1, 2, 3] {
+        put(&depot.desk.data(), &file[..file.len() * part / 4], b"");
+        assert!(is_told(&depot, &runs, &format!("{part} quarters")).await);
+    }
+}
+
+/// The file as an older program would have made it: the tables of its version, with what is in them.
+async fn older(data: &Path, version: usize) {
+    let migrations = [
+        include_str!("../../migrations/0001_journal.sql"),
+        include_str!("../../migrations/0002_keys_and_idempotency.sql"),
+    ];
+    let old = TempDir::new().unwrap();
+    let options = SqliteConnectOptions::new().filename(old.path().join(FILE)).create_if_missing(true);
+    let pool = SqlitePool::connect_with(options).await.unwrap();
+    for sql in &migrations[..version] {
+        sqlx::raw_sql(*sql).execute(&pool).await.unwrap();
+    }
+    let new = data.join(FILE).display().to_string();
+    let mut connection = pool.acquire().await.unwrap();
+    sqlx::query("ATTACH ? AS new").bind(new).execute(&mut *connection).await.unwrap();
+    for sql in [
+        "INSERT INTO journal SELECT * FROM new.journal",
+        "INSERT INTO runs SELECT * FROM new.runs",
+        "INSERT INTO sessions SELECT * FROM new.sessions",
+        "PRAGMA application_id = 1347571539",
+    ] {
+        sqlx::query(sql).execute(&mut *connection).await.unwrap();
+    }
+    let sql = sqlx::AssertSqlSafe(format!("PRAGMA user_version = {version}"));
+    sqlx::query(sql).execute(&mut *connection).await.unwrap();
+    sqlx::query("DETACH new").execute(&mut *connection).await.unwrap();
+    drop(connection);
+    pool.close().await;
+    std::fs::copy(old.path().join(FILE), data.join(FILE)).unwrap();
+}
+
+#[tokio::test]
+async fn a_server_brings_an_older_file_up_to_date_and_serves_what_it_holds() {
+    for version in [1, 2] {
+        let (depot, _, runs) = whole_file().await;
+        older(&depot.desk.data(), version).await;
+        // One may look only once somebody who writes has been there.
+        let looked = depot.desk.run(&["runs", "list"]);
+        assert_eq!(
+            (looked.status, looked.err.contains("error[store.older_schema]")),
+            (1, true),
+            "{looked:?}"
+        );
+        let server = depot.start();
+        let listed = server.settled().await;
+        let mut found: Vec<&Value> = listed.iter().map(|row| &row["run_id"]).collect();
+        found.reverse();
+        assert_eq!(json!(found), json!(runs), "version {version}");
+        goes_on(server).await;
+        let pool = pool(&depot.desk.data()).await;
+        let now: i64 = sqlx::query_scalar("PRAGMA user_version").fetch_one(&pool).await.unwrap();
+        assert!(now >= 3, "{now}");
+        pool.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_server_leaves_a_file_of_a_newer_program_to_it() {
+    let (depot, mut file, _) = whole_file().await;
+    // SQLite keeps `user_version` in bytes 60 to 63 of the file, big-endian.
+    file[60..64].copy_from_slice(&999u32.to_be_bytes());
+    put(&depot.desk.data(), &file, b"");
+    let ran = depot.try_start(&[]).err().unwrap();
+    assert_eq!((ran.status, ran.out.as_str()), (1, ""), "{ran:?}");
+    assert!(ran.err.contains("error[store.newer_schema]") && ran.err.contains("999"), "{}", ran.err);
+    assert_eq!(std::fs::read(depot.desk.data().join(FILE)).unwrap(), file);
+}
