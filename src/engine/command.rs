@@ -1,5 +1,7 @@
 //! What people may have done with runs and their plans: decided, changed, cancelled, carried on.
 
+use std::time::Duration;
+
 use tokio::sync::oneshot;
 
 use super::Engine;
@@ -9,6 +11,9 @@ use crate::answer::Answer;
 use crate::plan::TaskId;
 use crate::planner::{Command, Refused};
 use crate::run::{Fault, RunId, RunState, TenantId};
+
+/// How long a decision may take to get on disk.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Engine {
     /// Has a command about a tenant's run carried out, whether the run is under way, waits for a person,
@@ -55,7 +60,7 @@ impl Engine {
     /// # Errors
     /// The store's.
     pub async fn state_of(&self, tenant: &TenantId, run: RunId) -> Result<Option<RunState>, Fault> {
-        self.system.journal.flush().await.map_err(|error| store_fault(&error))?;
+        self.system.journal.flush_to_read().await.map_err(|error| store_fault(&error))?;
         let state = self.run(tenant, run).await?;
         Ok((state.seq > 0).then_some(state))
     }
@@ -75,9 +80,18 @@ impl Engine {
         let (reply, done) = oneshot::channel();
         let wish = Do { run, command, reply, answer };
         self.system.registry.command(tenant.clone(), row.session, wish).map_err(refused)?;
-        done.await.unwrap_or_else(|_| {
-            let what = "the decision was not taken: too many wait, or the run was left just then; try again";
-            Err(refused(Fault::new("run.not_reached", what)))
-        })
+        match tokio::time::timeout(PATIENCE, done).await {
+            Ok(Ok(done)) => done,
+            Ok(Err(_)) => {
+                let what =
+                    "the decision was not taken: too many wait, or the run was left just then; try again";
+                Err(refused(Fault::new("run.not_reached", what)))
+            }
+            Err(_) => {
+                let what =
+                    "the decision waits for the run's turn, or for the disk: look whether it was taken";
+                Err(refused(Fault::new("run.slow", what)))
+            }
+        }
     }
 }
