@@ -352,6 +352,12 @@ impl RunState {
         self.stalls = 0;
         self.check_tries.clear();
         self.answer_tries.clear();
+        // What somebody refused is asked about anew: to carry it on is to want it after all.
+        for approval in self.approvals.values_mut() {
+            if matches!(approval.decided, Some((Decision::No, _))) {
+                approval.lapsed = true;
+            }
+        }
         let rounds = self.rounds() as usize;
         self.verdicts.truncate(rounds.saturating_sub(1));
         let last = self.plans.len() as u32;
@@ -448,6 +454,11 @@ impl RunState {
         }
         if wrote {
             clear_reads(self, &scene);
+        }
+        // What was undone is done no more: an equal call is another one.
+        let undone = self.calls.get(&number).filter(|call| self.is_undone_by(call)).and_then(|c| c.undoes);
+        if let Some(write) = undone.and_then(|write| self.calls.get_mut(&write)) {
+            write.stale = true;
         }
     }
 

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::action::Action;
 use super::event::{Effect, Event, Outcome, RequestedCall};
 use super::key::call_key;
-use super::state::{CallState, CallStatus, RunState};
+use super::state::{CallState, CallStatus, RunState, StepState};
 use crate::plan::StepStatus;
 
 impl RunState {
@@ -29,17 +29,24 @@ impl RunState {
     /// for. A question to the user is no failure.
     pub(super) fn has_failed(&self) -> bool {
         let last = self.plans.len() as u32;
+        // What a person did not approve is left out, and no failure of the rest.
+        let refused = |step: &StepState| step.error.as_ref().is_some_and(|e| e.code == "approval.refused");
         let failed =
             |status| matches!(status, StepStatus::Failed | StepStatus::Blocked | StepStatus::Cancelled);
         let asks = self.steps.values().any(|step| step.status == StepStatus::NeedsInput);
         let mut steps = self.steps.values().filter(|step| step.version == last);
-        !asks && steps.any(|step| failed(step.status) || self.is_unserved(step))
+        !asks && steps.any(|step| !refused(step) && (failed(step.status) || self.is_unserved(step)))
     }
 
     /// Whether the write was undone.
     pub(super) fn is_undone(&self, call: &CallState) -> bool {
         let by = call.undone_by.and_then(|by| self.calls.get(&by));
-        by.is_some_and(|by| matches!(by.status, CallStatus::Done { outcome: Outcome::Ok { .. } }))
+        by.is_some_and(|by| self.is_undone_by(by))
+    }
+
+    /// Whether a call has undone a write.
+    pub(super) fn is_undone_by(&self, call: &CallState) -> bool {
+        call.undoes.is_some() && matches!(call.status, CallStatus::Done { outcome: Outcome::Ok { .. } })
     }
 
     fn to_undo(&self) -> Option<Event> {
