@@ -340,7 +340,15 @@ impl RunState {
             None => ("", &serde_json::Value::Null),
         };
         let result = json!({"dry_run": true, "would_call": tool, "with": arguments});
-        let say = Some(format!("(dry run, nothing was written) {tool} {arguments}"));
+        let language = self.started.as_ref().and_then(|started| started.language.as_deref());
+        let lead = match language {
+            Some("it") => "Simulazione, non è stato scritto nulla. Sarebbe stato chiamato",
+            Some("de") => "Probelauf, nichts wurde geschrieben. Gerufen worden wäre",
+            Some("fr") => "Simulation, rien n'a été écrit. Aurait été appelé :",
+            Some("es") => "Simulación, no se ha escrito nada. Se habría llamado a",
+            _ => "Dry run, nothing was written. This would have been called:",
+        };
+        let say = Some(format!("{lead} {tool} {arguments}"));
         Event::ToolCompleted { call: number, outcome: Outcome::Ok { result, say }, millis: 0 }
     }
 
