@@ -70,6 +70,8 @@ impl Waiter {
 /// A run of the conversation that waits for a person.
 #[derive(Debug, Clone)]
 pub(super) struct Parked {
+    /// The number of its last event.
+    seq: u64,
     /// What is open.
     pub(super) open: Vec<ApprovalId>,
 }
@@ -78,14 +80,19 @@ impl Parked {
     pub(super) fn of(state: &RunState) -> Self {
         let asks = |matter: Matter| !matches!(matter, Matter::Outcome { .. });
         let open = state.approvals.iter().filter(|(_, put)| put.is_open() && asks(put.matter));
-        Self { open: open.map(|(approval, _)| ApprovalId { run: state.run, approval: *approval }).collect() }
+        Self {
+            seq: state.seq,
+            open: open.map(|(approval, _)| ApprovalId { run: state.run, approval: *approval }).collect(),
+        }
     }
 }
 
 /// Words that only say yes or no to what waits.
 pub(super) struct Said {
-    pub(super) approval: ApprovalId,
-    pub(super) yes: bool,
+    approval: ApprovalId,
+    yes: bool,
+    /// The number of the last event before it is decided.
+    before: u64,
 }
 
 pub(super) fn refused(code: &str, message: impl Into<String>) -> Refused {
@@ -102,16 +109,20 @@ impl SceneManager {
             return Ok(None);
         }
         let Some(yes) = crate::planner::consent::said(message) else { return Ok(None) };
-        let open: Vec<ApprovalId> = self.parked.values().flat_map(|parked| parked.open.clone()).collect();
-        match open.as_slice() {
-            [] => Ok(None),
-            [approval] => Ok(Some(Said { approval: *approval, yes })),
+        let of = |parked: &Parked| {
+            let before = parked.seq;
+            let said = move |approval: &ApprovalId| Said { approval: *approval, yes, before };
+            parked.open.iter().map(said).collect::<Vec<_>>()
+        };
+        let mut open: Vec<Said> = self.parked.values().flat_map(of).collect();
+        match open.len() {
+            0 | 1 => Ok(open.pop()),
             many => {
-                let ids: Vec<String> = many.iter().map(ApprovalId::to_string).collect();
+                let ids: Vec<String> = open.iter().map(|said| said.approval.to_string()).collect();
                 let message = format!(
                     "{} decisions wait in this conversation: say which one is meant, with POST /api/approvals/{{id}} \
                      and one of {}",
-                    many.len(),
+                    many,
                     ids.join(", ")
                 );
                 Err(Fault::new("approval.ambiguous", message))
@@ -128,12 +139,12 @@ impl SceneManager {
         let (reply, decided) = oneshot::channel();
         let (answer, answered) = oneshot::channel();
         let (follow, followed) = oneshot::channel();
-        let submitted = submit.reply;
+        let (submitted, before) = (submit.reply, said.before);
         let waiter = Waiter { answer: Some(answer), follow: Some(follow) };
         self.take_order(run, Order { command, reply }, waiter, ctx);
         let told = async move {
             let accepted = match (decided.await, followed.await) {
-                (Ok(Ok(())), Ok(watch)) => Ok(super::Accepted { watch, answer: answered }),
+                (Ok(Ok(())), Ok(watch)) => Ok(super::Accepted { watch, before, answer: answered }),
                 (Ok(Err(refused)), _) => Err(refused.fault),
                 _ => Err(Fault::new("run.not_reached", "the run could not be taken up; try again")),
             };

@@ -77,7 +77,7 @@ pub(crate) async fn completions(
     };
     let told = |fault| Error::from(chat::told(fault, accepted.run));
     if streamed {
-        let events = app.engine.stream(&tenant, accepted.run, None).await.map_err(told)?;
+        let events = app.engine.stream(&tenant, accepted.run, Some(accepted.after)).await.map_err(told)?;
         return Ok(stream::reply(&app.options, accepted, events, with_usage));
     }
     let (run, session, again) = (accepted.run, accepted.session.clone(), accepted.again);

@@ -14,6 +14,7 @@ use super::completion::{self, CompletionUsage};
 use super::error::Error;
 use crate::config::{Progress, Server};
 use crate::public::{PublicEvent, PublicStream};
+use crate::run::RunStatus;
 
 /// What a stream of chunks still has to do.
 struct Chunks {
@@ -27,7 +28,7 @@ struct Chunks {
     opened: bool,
 }
 
-/// A reply of chunks until the run ends.
+/// A reply of chunks until the run ends or waits for a person.
 pub(super) fn reply(
     options: &Server,
     accepted: Accepted,
@@ -99,12 +100,20 @@ impl Chunks {
         let run = self.accepted.run;
         let ended = (&mut self.accepted.answer).await.unwrap_or_else(|_| Err(chat::lost(run)));
         self.accepted.sent();
-        let (head, with_usage) = (self.head, self.with_usage);
+        let (head, with_usage, said) = (self.head, self.with_usage, self.said);
         let told = ended.map_err(|fault| chat::told(fault, run));
         let answer = told.and_then(|answer| chat::failure(&answer).map_or(Ok(answer), Err));
         let mut end = match answer {
             Ok(answer) => {
-                let mut end = line(&head, choice(json!({}), Some("stop")), with_usage.then_some(Value::Null));
+                let null = || with_usage.then_some(Value::Null);
+                let mut end = String::new();
+                // What it waits for is no event: the words are made of how it stands.
+                if answer.status == RunStatus::Waiting {
+                    let gap = if said { "\n\n" } else { "" };
+                    let delta = json!({"content": format!("{gap}{}", answer.answer)});
+                    end.push_str(&line(&head, choice(delta, None), null()));
+                }
+                end.push_str(&line(&head, choice(json!({}), Some("stop")), null()));
                 if with_usage {
                     // Plain data, which can always be written.
                     let usage = serde_json::to_value(CompletionUsage::of(&answer.usage)).unwrap_or_default();
