@@ -14,17 +14,18 @@
 use std::sync::Arc;
 
 use actix::prelude::*;
-use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tokio::sync::OwnedSemaphorePermit;
 
+pub use self::handle::Handle;
 use self::held::Held;
 use self::inbox::{Done, Item, Next};
 use self::shared::Shared;
 pub use self::shared::Stats;
 use super::aside::aside;
-use crate::run::{Envelope, Event};
 use crate::store::{Code, Error, Options, Record, Row, Store, Stream};
 use crate::telemetry::{Outside, Subscriber, Watch};
 
+mod handle;
 mod held;
 mod inbox;
 mod shared;
@@ -40,20 +41,6 @@ const LINGER: std::time::Duration = std::time::Duration::from_millis(10);
 /// How long the end waits before it looks again for appends that are on their way.
 const BREATH: std::time::Duration = std::time::Duration::from_millis(1);
 
-/// The way to the journal. Clones share it; when the last is dropped, the journal writes what it has
-/// and ends.
-#[derive(Clone)]
-pub struct Handle {
-    actor: Addr<Journal>,
-    shared: Arc<Shared>,
-}
-
-impl std::fmt::Debug for Handle {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("journal::Handle").field("stats", &self.stats()).finish()
-    }
-}
-
 /// The actor. It lives on a thread of its own and dies with its last handle.
 pub struct Journal {
     store: Store,
@@ -66,7 +53,7 @@ pub struct Journal {
     committing: bool,
     /// What the disk did not take and is tried again.
     held: Held,
-    /// The first whole commit that failed since a flush last told of one.
+    /// The first whole commit that was given up since a flush last told of one.
     failed: Option<Error>,
     /// Is shown what was written.
     subscriber: Option<Subscriber>,
@@ -160,8 +147,12 @@ impl Journal {
                 }
                 Item::Flush(done) => batch.flushes.push(done),
                 Item::Reopen(stream, done) => {
-                    self.shared.release(&stream);
-                    let _ = done.send(Ok(()));
+                    // What was appended to it before is still to be answered.
+                    let held = self.shared.refusing().filter(|_| self.held.has(&stream));
+                    if held.is_none() {
+                        self.shared.release(&stream);
+                    }
+                    answer(Some(done), held.map_or(Ok(()), Err));
                 }
                 Item::Stop(done) => self.stopping.push(done),
             }
@@ -338,117 +329,5 @@ impl Handler<Wake> for Journal {
 
     fn handle(&mut self, _: Wake, context: &mut Self::Context) {
         self.work(context);
-    }
-}
-
-impl Handle {
-    /// Shows the journal's subscriber what was written of a run before this process carries it on; it
-    /// counts nothing of it again.
-    pub fn known(&self, events: Vec<Envelope<Event>>) {
-        if self.shared.watched {
-            // Where there is no room the run's figures begin where it is taken over.
-            let _ = self.send(Item::Known(events));
-        }
-    }
-
-    /// Appends records in the order given; appends to one stream are in the order of the calls. With
-    /// `durable` it returns once they are on disk; without, once their order is taken. Waits while
-    /// `max_pending` events are waiting to be written.
-    ///
-    /// The records of one stream stand or fall together; where several streams are given, each by
-    /// itself, and the error is the first one's. Dropping the future after its first poll does not
-    /// take back what was accepted.
-    ///
-    /// # Errors
-    /// A run whose append failed refuses every later one with that error until [`Handle::reopen`]: an
-    /// append that was not durable tells of its failure here. (To a conversation's own stream only those
-    /// append who wait, so each hears of its own.)
-    /// Where the disk takes nothing just now, as when it is full, what begins a run is refused with that
-    /// error, and whatever belongs to a run that has begun waits until the disk takes it: up to a day.
-    /// `store.conflict` when another writer has been at the stream; `store.busy` when the journal does
-    /// not keep up even with its bounded queue; `store.stopped` when it has ended;
-    /// `store.bad_record` when a record cannot be stored as it is; else why the commit failed.
-    pub async fn append(&self, records: Vec<Record>, durable: bool) -> Result<(), Error> {
-        if records.is_empty() {
-            return Ok(());
-        }
-        let rows = records.iter().map(Record::row).collect::<Result<Vec<Row>, Error>>()?;
-        let records = if self.shared.watched { records } else { Vec::new() };
-        let begins = rows.iter().any(Row::begins_a_run);
-        let permit = self.shared.room(rows.len(), begins).await?;
-        // Looked at after the wait, in one breath with taking the order.
-        if let Some(error) = rows.iter().find_map(|row| self.shared.stuck(&row.stream)) {
-            return Err(error);
-        }
-        if durable {
-            self.ask(|done| Item::Append { records, rows, permit, done: Some(done) }).await
-        } else {
-            self.send(Item::Append { records, rows, permit, done: None })
-        }
-    }
-
-    /// Returns when everything appended before is on disk or its failure is known to its stream.
-    ///
-    /// # Errors
-    /// The first commit that failed as a whole since the flush before; why the disk takes nothing just
-    /// now; `store.busy`, `store.stopped`.
-    pub async fn flush(&self) -> Result<(), Error> {
-        match self.shared.refusing() {
-            Some(error) => Err(error),
-            None => self.ask(Item::Flush).await,
-        }
-    }
-
-    /// The same for whoever reads afterwards, and takes what is on disk for what there is: what could not
-    /// be written is no reason to show nothing of what was.
-    ///
-    /// # Errors
-    /// `store.busy`, `store.stopped`.
-    pub async fn flush_to_read(&self) -> Result<(), Error> {
-        match self.flush().await {
-            Err(error) if matches!(error.kind(), Code::Busy | Code::Stopped) => Err(error),
-            _ => Ok(()),
-        }
-    }
-
-    /// Lets a stream that failed be appended to again, after everything appended to it before was
-    /// answered. The caller then reads the stream from the store and goes on from what it finds.
-    ///
-    /// # Errors
-    /// `store.busy`, `store.stopped`.
-    pub async fn reopen(&self, stream: Stream) -> Result<(), Error> {
-        self.ask(|done| Item::Reopen(stream, done)).await
-    }
-
-    /// Refuses new appends, writes what waits, and ends the actor.
-    ///
-    /// # Errors
-    /// The first commit that failed as a whole and that no flush has told of; `store.stopped` when it
-    /// has ended already.
-    pub async fn stop(&self) -> Result<(), Error> {
-        self.shared.close();
-        self.ask(Item::Stop).await
-    }
-
-    /// Figures since the start.
-    pub fn stats(&self) -> Stats {
-        self.shared.stats()
-    }
-
-    async fn ask(&self, item: impl FnOnce(Done) -> Item) -> Result<(), Error> {
-        let (done, answer) = oneshot::channel();
-        self.send(item(done))?;
-        answer.await.unwrap_or_else(|_| Err(shared::stopped()))
-    }
-
-    fn send(&self, item: Item) -> Result<(), Error> {
-        if !self.shared.put(item)? {
-            return Ok(());
-        }
-        match self.actor.try_send(Wake) {
-            // Where messages wait, it will look.
-            Ok(()) | Err(SendError::Full(_)) => Ok(()),
-            Err(SendError::Closed(_)) => Err(shared::stopped()),
-        }
     }
 }

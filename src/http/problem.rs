@@ -128,6 +128,8 @@ pub fn status_of(code: &str) -> StatusCode {
         | "store.stopped"
         | "store.locked"
         | "store.full"
+        | "store.io"
+        | "store.read_only"
         | "llm.breaker_open" => StatusCode::SERVICE_UNAVAILABLE,
         "llm.timeout" | "llm.silence" | "run.deadline" => StatusCode::GATEWAY_TIMEOUT,
         code if code.starts_with("request.") || code.starts_with("session.") => {

@@ -1,6 +1,9 @@
 //! A disk that runs full under a server: what would be new is refused and says why, what can be read is
 //! read, what was accepted waits, and with room again everything goes on by itself.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
@@ -144,6 +147,55 @@ async fn a_server_with_nothing_to_do_refuses_while_there_is_no_room_and_takes_up
     }
     assert_eq!(server.settled().await.len(), 3);
     each_once(&depot, &["b0", "b1", "b2"]);
+    assert_eq!(server.end().status, 0);
+}
+
+/// Asks for a book until it comes, as a client does that is told to come again.
+async fn insist(server: &Server, book: &str, session: &str) {
+    let mut tries = 0;
+    loop {
+        let reply = server.ask(book, session).await.unwrap();
+        if reply.status == 200 {
+            assert_eq!(reply.json()["status"], "completed", "{reply:#?}");
+            return;
+        }
+        is_refused(&reply);
+        tries += 1;
+        assert!(tries < 500, "{book} is refused for ever");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_disk_that_fills_again_and_again_under_many_requests_costs_none_of_them_anything() {
+    let depot = Depot::open();
+    let server = Arc::new(depot.start());
+    let mut books: Vec<String> = Vec::new();
+    let mut clients = Vec::new();
+    for client in 0..6 {
+        let (server, of_it) = (server.clone(), [0, 1, 2, 3].map(|n| format!("c{client}b{n}")));
+        books.extend(of_it.clone());
+        clients.push(tokio::spawn(async move {
+            for book in of_it {
+                insist(&server, &book, &format!("s{client}")).await;
+            }
+        }));
+    }
+    for round in 0..8 {
+        let book = format!("p{round}");
+        depot.disk.full().set();
+        is_refused(&server.ask(&book, "p").await.unwrap());
+        depot.disk.full().clear();
+        insist(&server, &book, "p").await;
+        books.push(book);
+    }
+    for client in clients {
+        client.await.unwrap();
+    }
+    books.sort();
+    let server = Arc::into_inner(server).unwrap();
+    assert_eq!(server.settled().await.len(), books.len());
+    each_once(&depot, &books.iter().map(String::as_str).collect::<Vec<_>>());
     assert_eq!(server.end().status, 0);
 }
 

@@ -271,9 +271,10 @@ async fn older(data: &Path, version: usize) {
     let mut connection = pool.acquire().await.unwrap();
     sqlx::query("ATTACH ? AS new").bind(new).execute(&mut *connection).await.unwrap();
     for sql in [
-        "INSERT INTO journal SELECT * FROM new.journal",
-        "INSERT INTO runs SELECT * FROM new.runs",
-        "INSERT INTO sessions SELECT * FROM new.sessions",
+        "INSERT INTO journal SELECT stream, seq, session, tenant, at, epoch, schema, body FROM new.journal",
+        "INSERT INTO runs SELECT run, tenant, session, request, status, created, updated, epoch, last_seq \
+         FROM new.runs",
+        "INSERT INTO sessions SELECT tenant, session, created, updated, turns, epoch, last_seq FROM new.sessions",
         "PRAGMA application_id = 1347571539",
     ] {
         sqlx::query(sql).execute(&mut *connection).await.unwrap();

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use actix::prelude::*;
 
 use super::{Batch, Journal, Next, answer};
-use crate::store::{Error, Row};
+use crate::store::{Error, Row, Stream};
 
 /// How long something is tried again. Longer than anybody waits; what it holds is bounded by the queue.
 const MOST: Duration = Duration::from_secs(24 * 60 * 60);
@@ -24,6 +24,11 @@ pub(super) struct Held {
 }
 
 impl Held {
+    /// Whether something of this stream waits.
+    pub(super) fn has(&self, stream: &Stream) -> bool {
+        self.batch.groups.iter().flatten().any(|row| row.stream == *stream)
+    }
+
     /// Whether it was tried for long enough.
     pub(super) fn too_long(&self) -> bool {
         self.since.is_some_and(|since| since.elapsed() >= MOST)
@@ -49,8 +54,8 @@ impl Journal {
             }
         }
         if kept.groups.is_empty() {
+            // Each of them was told, so a flush has nothing to tell of.
             tracing::error!(code = error.code(), %error, "nothing can be written: requests are refused");
-            self.failed.get_or_insert(error);
             self.released();
             self.committing = false;
             return self.work(context);
@@ -70,13 +75,14 @@ impl Journal {
 
     /// Another try, with what has come since.
     fn try_again(&mut self, context: &mut Context<Self>) {
+        let come = match self.shared.next(true) {
+            Next::Work(items) => self.batch(items),
+            Next::Linger | Next::Nothing => Batch::default(),
+        };
         let mut batch = std::mem::take(&mut self.held.batch);
-        if let Next::Work(items) = self.shared.next(true) {
-            let Batch { groups, waiting, flushes } = self.batch(items);
-            batch.groups.extend(groups);
-            batch.waiting.extend(waiting);
-            batch.flushes.extend(flushes);
-        }
+        batch.groups.extend(come.groups);
+        batch.waiting.extend(come.waiting);
+        batch.flushes.extend(come.flushes);
         self.commit(batch, context);
     }
 
