@@ -17,6 +17,7 @@ pub mod http;
 pub mod llm;
 pub mod memory;
 mod nearest;
+pub mod notify;
 pub mod plan;
 pub mod planner;
 pub mod public;

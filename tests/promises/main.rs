@@ -43,3 +43,4 @@ mod streams_asked;
 #[path = "../support/mod.rs"]
 mod support;
 mod tenants;
+mod webhook;
