@@ -7,6 +7,7 @@ mod builder;
 mod carry;
 mod cast;
 mod command;
+mod expiry;
 mod once;
 mod past;
 mod reload;
@@ -267,7 +268,15 @@ impl Engine {
     /// stands in memory is looked up now.
     pub async fn metrics(&self) -> Option<String> {
         let outside = &self.parts.outside;
-        let mut text = Exposition::new(self.parts.figures.now().kpis.as_ref()?, outside);
+        let kpis = self.parts.figures.now().kpis.clone()?;
+        let waiting = self.parts.store.waiting().await.ok();
+        if let Some(waiting) = waiting {
+            kpis.set_waiting(waiting.runs);
+        }
+        let mut text = Exposition::new(&kpis, outside);
+        if let Some(waiting) = waiting {
+            telemetry::people(&mut text, waiting);
+        }
         telemetry::gateway(&mut text, &self.gateway()).await;
         telemetry::journal(&mut text, outside, self.system.journal.stats().pending);
         let stored = self.parts.store.count_sessions().await;

@@ -17,6 +17,8 @@ pub mod http;
 pub mod llm;
 pub mod memory;
 mod nearest;
+
+pub mod notify;
 pub mod parts;
 pub mod plan;
 pub mod planner;

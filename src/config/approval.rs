@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use secrecy::SecretSlice;
 use serde::{Deserialize, Serialize};
 
 use crate::run::{ApprovalPolicy, AskFor, TenantId};
@@ -9,6 +12,9 @@ use crate::setting::{Review, Wrong};
 
 /// Longest time that an approval waits: ten years.
 const MAX_EXPIRY_S: u64 = 10 * 366 * 86_400;
+
+/// What a secret in the form of Standard Webhooks begins with.
+const SECRET_PREFIX: &str = "whsec_";
 
 /// `[approval]`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,6 +77,30 @@ impl Default for Approval {
 impl Default for Webhook {
     fn default() -> Self {
         Self { url: String::new(), secret_env: String::new(), timeout_ms: 10_000, max_attempts: 8 }
+    }
+}
+
+impl Webhook {
+    /// The secret, of which `get` looks up the environment variable: `whsec_` and base64, or any other
+    /// text as it is.
+    ///
+    /// # Errors
+    /// What is wrong, and with which variable.
+    pub fn secret(&self, get: impl Fn(&str) -> Option<String>) -> Result<SecretSlice<u8>, String> {
+        let variable = &self.secret_env;
+        let text = get(variable).map(|text| text.trim().to_owned()).unwrap_or_default();
+        if text.is_empty() {
+            return Err(format!(
+                "the secret is to be in the environment variable {variable}, which is not set"
+            ));
+        }
+        let bytes = match text.strip_prefix(SECRET_PREFIX) {
+            None => text.into_bytes(),
+            Some(encoded) => STANDARD.decode(encoded).map_err(|_| {
+                format!("the secret in {variable} begins with {SECRET_PREFIX} and is no base64 after it")
+            })?,
+        };
+        if bytes.is_empty() { Err(format!("the secret in {variable} is empty")) } else { Ok(bytes.into()) }
     }
 }
 

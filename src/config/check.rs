@@ -24,6 +24,15 @@ pub(super) fn check(
             faults.push(fault);
         }
     }
+    let webhook = &config.approval.webhook;
+    if !webhook.url.is_empty()
+        && !webhook.secret_env.is_empty()
+        && let Err(message) = webhook.secret(|name| env.get(name).cloned())
+    {
+        let remedy =
+            format!("set {} to the secret that the receiver checks signatures with", webhook.secret_env);
+        faults.push(fault(merged, "config.webhook", "approval.webhook.secret_env", message, remedy));
+    }
     warn(config, merged, env, warnings);
 }
 

@@ -14,6 +14,7 @@ use crate::actors::live::Live;
 use crate::config::Config;
 use crate::llm::budget::Scope;
 use crate::llm::{Budget, Cache, Gateway, Guards, Limits};
+use crate::notify::Target;
 use crate::parts::{Executor, Generator, Planner, Replaced};
 use crate::run::Fault;
 use crate::scene::{self, Catalogue, Folder, Scene};
@@ -122,6 +123,7 @@ impl Builder {
             .map_err(|error| start_fault("config.time_zone", format!("execution.time_zone: {error}")))?;
         let clock = Clock::new(zone, config.execution.fixed_now);
         let http = http_client(&config)?;
+        let webhook = webhook(&config)?;
         let guards = Guards {
             cache: Cache::new(&config.cache),
             budget: Budget::new(&config.budget, clock.zone()),
@@ -153,7 +155,7 @@ impl Builder {
             clock,
             workers: workers_handle,
             sources: self.sources,
-            current: Arc::new(ArcSwap::from_pointee(Current { config, gateway, catalogue, http })),
+            current: Arc::new(ArcSwap::from_pointee(Current { config, gateway, catalogue, http, webhook })),
             idle: self.idle,
             live: Live::default(),
             figures: Figures::new(names.into(), kpis),
@@ -211,6 +213,14 @@ pub(super) struct Current {
     pub(super) catalogue: Arc<Catalogue>,
     /// For tools.
     pub(super) http: reqwest::Client,
+    /// Who is told of what waits for people.
+    pub(super) webhook: Option<Target>,
+}
+
+/// Who is told of what waits for people, with the secret from this process's environment.
+pub(super) fn webhook(config: &Config) -> Result<Option<Target>, StartError> {
+    let get = |name: &str| std::env::var(name).ok();
+    Target::of(&config.approval.webhook, get).map_err(StartError::Other)
 }
 
 pub(super) fn http_client(config: &Config) -> Result<reqwest::Client, StartError> {

@@ -7,10 +7,12 @@ use arc_swap::ArcSwap;
 use tokio::sync::oneshot;
 
 use super::builder::{Current, Parts, StartError, start_fault, threads};
+use super::expiry::{Expiry, Teller};
 use super::sessions;
 use crate::actors::driver::Shared;
 use crate::actors::journal::{self, Journal};
 use crate::actors::{scene as scene_actor, scene_manager, session_registry};
+use crate::notify::Messenger;
 use crate::telemetry::{self, Subscriber};
 use crate::tools::SceneStore;
 
@@ -110,6 +112,16 @@ pub(super) async fn cast(parts: &Parts) -> Result<Cast, StartError> {
     let days = config.store.keep_sessions_days;
     let janitor = sessions::Janitor { store: parts.store.clone(), registry: registry.clone(), days };
     tokio::spawn(janitor.work());
+    let (current, serves) = (parts.current.clone(), parts.carries_on.clone());
+    let expiry = Expiry {
+        store: parts.store.clone(),
+        registry: registry.clone(),
+        current: current.clone(),
+        serves: serves.clone(),
+    };
+    tokio::spawn(expiry.work());
+    let teller = Teller { messenger: Messenger::new(parts.store.clone()), current, serves };
+    tokio::spawn(teller.work());
     Ok(Cast { registry, journal, arbiters, shared })
 }
 

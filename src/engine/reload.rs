@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::builder::webhook;
 use super::{Current, Engine, StartError, http_client, make_tables, seed, shared};
 use crate::actors::driver::store_fault;
 use crate::config::Config;
@@ -44,6 +45,7 @@ impl Engine {
         }
         let before = parts.current.load_full();
         let http = http_client(&config)?;
+        let webhook = webhook(&config)?;
         let kept = before.gateway.guards();
         let same = before.config.cache == config.cache;
         let cache = if same { kept.cache.clone() } else { Cache::new(&config.cache) };
@@ -71,7 +73,7 @@ impl Engine {
             .collect();
         let catalogue = Arc::new(Catalogue::new(loaded.scenes));
         parts.figures.follow(&catalogue, &gateway.configured());
-        let current = Current { config, gateway, catalogue, http };
+        let current = Current { config, gateway, catalogue, http, webhook };
         let shared = shared(parts, &current, &self.system.arbiters, &self.system.journal);
         self.system.shared.store(Arc::new(shared));
         parts.current.store(Arc::new(current));

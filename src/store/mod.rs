@@ -23,6 +23,7 @@ mod scenes;
 mod schema;
 #[cfg(test)]
 pub(crate) mod tests;
+mod told;
 mod usage;
 mod write;
 mod writer;
@@ -47,6 +48,7 @@ pub use plans::{PlanFilter, PlanRow};
 pub use read::{MAX_PAGE, Page, RunFilter, RunRow, SessionRow};
 pub(crate) use record::Row;
 pub use record::{Record, Stream};
+pub use told::{Untold, Waiting};
 pub(crate) use write::Outcome;
 use writer::{Writer, Writing};
 

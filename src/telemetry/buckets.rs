@@ -21,3 +21,21 @@ pub(super) const BATCH: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 
 pub(super) const STEPS: &[f64] = &[0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 7.0, 10.0, 15.0, 20.0, 50.0, 100.0];
 /// A share.
 pub(super) const RATIO: &[f64] = &[0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0];
+/// Steps that a person changed.
+pub(super) const CHANGES: &[f64] = &[1.0, 2.0, 3.0, 5.0, 10.0, 20.0];
+/// What a person takes to decide: from a second to a month.
+pub(super) const PEOPLE: &[f64] = &[
+    1.0,
+    5.0,
+    15.0,
+    60.0,
+    300.0,
+    900.0,
+    3_600.0,
+    14_400.0,
+    43_200.0,
+    86_400.0,
+    259_200.0,
+    604_800.0,
+    2_592_000.0,
+];

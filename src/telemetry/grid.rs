@@ -123,6 +123,12 @@ impl<const N: usize> Grid<HistogramVec, N> {
 }
 
 impl<const N: usize> Grid<IntGaugeVec, N> {
+    pub(super) fn set(&self, at: [usize; N], value: i64) {
+        if let Some(gauge) = self.at(at) {
+            gauge.set(value);
+        }
+    }
+
     pub(super) fn shift(&self, at: [usize; N], by: i64) {
         if let Some(gauge) = self.at(at) {
             gauge.add(by);

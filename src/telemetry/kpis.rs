@@ -5,6 +5,7 @@ use prometheus::proto::{Counter, MetricFamily};
 use prometheus::{HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry};
 
 use super::grid::{Axis, Grid, Labelled, axis};
+use super::people::{DECISIONS, EDITS, PLAN_EDITS};
 use super::plans::{KINDS, PLAN_OUTCOMES};
 use super::{Names, PREFIX, buckets};
 use crate::llm::{Kind, Purpose};
@@ -24,7 +25,9 @@ pub(super) const CAUSES: [&str; 4] = ["request", "continuation", "feedback", "ed
 /// Kinds of tokens, each token being of one kind.
 pub(super) const TOKENS: [&str; 3] = ["input", "cached_input", "output"];
 /// States of runs that have not ended.
-pub(super) const IN_FLIGHT: [&str; 2] = ["queued", "running"];
+pub(super) const IN_FLIGHT: [&str; 3] = ["queued", "running", "waiting"];
+/// Where runs that wait for a person stand among them.
+const WAITING: usize = 2;
 
 /// The figures of runs. Counting is an index and an atomic step; nothing is locked.
 #[derive(Clone)]
@@ -52,6 +55,9 @@ pub struct Kpis {
     pub(super) llm_cost: Counts<2>,
     pub(super) in_flight: Grid<IntGaugeVec, 1>,
     pub(super) recovered: Counts<1>,
+    pub(super) edits: Counts<1>,
+    pub(super) edited_steps: Times<1>,
+    pub(super) approval_wait: Times<1>,
 }
 
 /// Where a question's purpose stands on its axis.
@@ -204,6 +210,27 @@ impl Kpis {
                 ["outcome"],
                 [outcomes()],
             )?.filled(),
+            edits: book.count(
+                "human_edits_total",
+                "Changes by people: plan (a plan put in place of another), feedback (a plan made anew after their words), \
+                 arguments (of a call).",
+                ["action"],
+                [axis(EDITS)],
+            )?.filled(),
+            edited_steps: book.time(
+                "human_edited_steps",
+                "Steps of a plan that a person's change or words changed.",
+                ["action"],
+                [axis(&EDITS[..PLAN_EDITS])],
+                buckets::CHANGES,
+            )?,
+            approval_wait: book.time(
+                "approval_wait_seconds",
+                "From putting something to people to their decision (expired: nobody decided in time).",
+                ["action"],
+                [axis(DECISIONS)],
+                buckets::PEOPLE,
+            )?,
             registry: registry.clone(),
         };
         Ok(made)
@@ -225,6 +252,11 @@ impl Kpis {
             llm_cost: self.llm_cost.along(model_axis),
             ..self.clone()
         }
+    }
+
+    /// So many runs wait for a person now. They are followed by nobody, and counted where they are stored.
+    pub fn set_waiting(&self, runs: u64) {
+        self.in_flight.set([WAITING], i64::try_from(runs).unwrap_or(i64::MAX));
     }
 
     pub(super) fn gather(&self) -> Vec<MetricFamily> {

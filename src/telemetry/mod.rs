@@ -16,6 +16,7 @@ mod kpis;
 mod lines;
 mod names;
 mod outside;
+mod people;
 mod plans;
 mod run;
 mod scrape;
@@ -28,7 +29,7 @@ pub use figures::{Figures, Sheet};
 pub use kpis::Kpis;
 pub use names::Names;
 pub use outside::{Outside, Part, Queued};
-pub use scrape::{gateway, journal, sessions};
+pub use scrape::{gateway, journal, people, sessions};
 pub use subscriber::{Subscriber, Watch};
 
 /// What every metric's name begins with.

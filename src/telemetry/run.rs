@@ -10,6 +10,7 @@ use super::awaited::{Awaited, seconds, took};
 use super::kpis::{self, CALL_OUTCOMES, Kpis, RUN_OUTCOMES, STEP_OUTCOMES};
 use super::lines;
 use super::names::Names;
+use super::people::People;
 use super::plans::{End, Ended, KIND_SCENE, NOT_MADE, Plan};
 use crate::llm::Purpose;
 use crate::plan::StepStatus;
@@ -56,6 +57,7 @@ pub(super) struct Run {
     steps: BTreeMap<u32, Step>,
     plans: Vec<Plan>,
     awaited: Awaited,
+    people: People,
     usage: Usage,
 }
 
@@ -106,6 +108,7 @@ impl Run {
             steps: BTreeMap::new(),
             plans: Vec::new(),
             awaited: Awaited::default(),
+            people: People::default(),
             usage: Usage::default(),
         }
     }
@@ -148,6 +151,7 @@ impl Run {
 
     pub(super) fn observe(&mut self, envelope: &Envelope<Event>, to: To<'_>) {
         let at = envelope.at;
+        self.people.observe(&envelope.body, at, to.kpis);
         match &envelope.body {
             Event::RunQueued(queued) => {
                 self.queued = Some(at);

@@ -5,6 +5,7 @@ use super::{Outside, Part};
 use crate::llm::Gateway;
 use crate::llm::breaker::State;
 use crate::llm::budget::Scope;
+use crate::store::Waiting;
 
 fn usd(nano: u64) -> f64 {
     nano as f64 / 1e9
@@ -95,6 +96,17 @@ pub fn journal(to: &mut Exposition, outside: &Outside, pending: u64) {
             let depth = if part == Part::Journal { pending } else { outside.depth(part) };
             (name(part), depth as f64)
         }),
+    );
+}
+
+/// What waits for people.
+pub fn people(to: &mut Exposition, waiting: Waiting) {
+    to.gauge(
+        "approvals_open",
+        "What waits for people, by what it is about: a plan, a call, or the outcome of a write that nobody knows.",
+        &["about"],
+        [("plan", waiting.plans), ("call", waiting.calls), ("outcome", waiting.outcomes)]
+            .map(|(about, count)| (vec![about.to_owned()], count as f64)),
     );
 }
 

@@ -11,9 +11,9 @@ use super::names::{MOST_MODELS, MOST_SCENES, MOST_TOOLS};
 use super::{Exposition, Figures, Kpis, Names, Outside, Part, Subscriber};
 use crate::plan::{Plan, Step, StepStatus, TaskId};
 use crate::run::{
-    Attempt, Cause, Context, Effect, Envelope, Event, Fault, Maker, Outcome, PlanMade, Question, Repeat,
-    Reply, RequestedCall, RunId, RunQueued, RunStarted, RunStatus, SessionEvent, SessionId, Settings,
-    Subject, TenantId, Usage, Verdict,
+    Attempt, Cause, Context, Decision, Effect, Envelope, Event, Fault, Maker, Matter, Needed, Outcome,
+    PlanMade, Question, Repeat, Reply, RequestedCall, RunId, RunQueued, RunStarted, RunStatus, SessionEvent,
+    SessionId, Settings, Subject, TenantId, Usage, Verdict,
 };
 use crate::scene::{Catalogue, Scene, SceneTool};
 use crate::store::{Record, Stream};
@@ -455,4 +455,83 @@ fn what_waits_is_known_until_it_is_taken_or_lost() {
     drop((first, second));
     outside.shed(Part::Http);
     assert_eq!((outside.depth(Part::Scene), outside.sheds(Part::Http)), (0, 1));
+}
+
+/// A plan of these steps that somebody has to approve.
+fn to_approve(version: u32, cause: Cause, steps: &[(u32, &str, &[&str])]) -> PlanMade {
+    let Event::PlanCreated(mut made) = planned(steps) else { panic!("a plan") };
+    (made.version, made.cause, made.approval) = (version, cause, Some(Needed::default()));
+    made
+}
+
+fn put(approval: u32, matter: Matter) -> Event {
+    Event::ApprovalRequired { approval, matter, needed: Needed::default() }
+}
+
+fn decided(approval: u32, matter: Matter, decision: Decision, by: &str) -> Event {
+    Event::Decided { approval, matter, decision, by: by.to_owned(), note: Some(CANARY.to_owned()) }
+}
+
+#[test]
+fn what_people_change_and_how_long_they_take_is_counted_also_over_a_restart() {
+    const SECOND: i64 = 1_000_000;
+    let mut book = Book::new();
+    book.tell(queued()).tell(started());
+    book.tell(Event::PlanCreated(to_approve(1, Cause::Request, &[(1, "A", &[]), (2, "B", &["b"])])));
+    book.tell(put(1, Matter::Plan { version: 1 })).tell(Event::RunWaiting {});
+    assert_eq!(book.subscriber.following(), 0);
+    // Another process takes the run up, which has seen nothing of it so far.
+    let journal = |book: &mut Book| {
+        let run = Some(RunId(Uuid::from_u128(book.run)));
+        let made = to_approve(1, Cause::Request, &[(1, "A", &[]), (2, "B", &["b"])]);
+        [
+            queued(),
+            started(),
+            Event::PlanCreated(made),
+            put(1, Matter::Plan { version: 1 }),
+            Event::RunWaiting {},
+        ]
+        .map(|event| book.envelope(run, event))
+    };
+    let events = journal(&mut book);
+    book.subscriber.restore(&events);
+    // One step is another, one is new, one is as it was.
+    let edited = to_approve(2, Cause::Edit, &[(1, "A", &[]), (2, "C", &[]), (3, "D", &[])]);
+    book.after(5 * SECOND, Event::PlanEdited(edited));
+    book.tell(put(2, Matter::Plan { version: 2 }));
+    let words = CANARY.to_owned();
+    book.after(SECOND, Event::ModificationAsked { version: 3, by: CANARY.to_owned(), words });
+    book.tell(Event::Replanned(to_approve(3, Cause::Feedback, &[(1, "A", &[])])));
+    book.tell(put(3, Matter::Plan { version: 3 })).tell(Event::RunWaiting {});
+    let events = {
+        let run = Some(RunId(Uuid::from_u128(book.run)));
+        let made = to_approve(3, Cause::Feedback, &[(1, "A", &[])]);
+        [
+            queued(),
+            started(),
+            Event::PlanCreated(made),
+            put(3, Matter::Plan { version: 3 }),
+            Event::RunWaiting {},
+        ]
+        .map(|event| book.envelope(run, event))
+    };
+    book.subscriber.restore(&events);
+    book.after(90 * SECOND, decided(3, Matter::Plan { version: 3 }, Decision::Yes { hold: false }, CANARY));
+    book.tell(put(4, Matter::Call { call: 1 })).tell(put(5, Matter::Call { call: 2 }));
+    book.tell(put(6, Matter::Outcome { call: 3 }));
+    let new = Decision::Edited { arguments: json!({CANARY: CANARY}), key: CANARY.to_owned() };
+    book.after(2 * SECOND, decided(4, Matter::Call { call: 1 }, new, CANARY));
+    book.after(SECOND, decided(5, Matter::Call { call: 2 }, Decision::No, "expiry"));
+    book.tell(Event::RunCompleted { status: RunStatus::Partial });
+    book.shows(r#"human_edits_total{action="plan"} 1"#);
+    book.shows(r#"human_edits_total{action="feedback"} 1"#);
+    book.shows(r#"human_edits_total{action="arguments"} 1"#);
+    book.shows(r#"human_edited_steps_sum{action="plan"} 2"#);
+    book.shows(r#"human_edited_steps_sum{action="feedback"} 2"#);
+    book.shows(r#"approval_wait_seconds_sum{action="yes"} 90"#);
+    book.shows(r#"approval_wait_seconds_sum{action="edited"} 2"#);
+    book.shows(r#"approval_wait_seconds_sum{action="expired"} 3"#);
+    assert!(!book.text().contains(CANARY));
+    book.kpis.set_waiting(7);
+    book.shows(r#"runs_in_flight{state="waiting"} 7"#);
 }

@@ -3,7 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use proscenium::run::Effect;
+use proscenium::planner::{Command, Wish};
+use proscenium::run::{Effect, RunStatus, SessionId};
 use proscenium::scene::{Scene, SceneTool};
 use proscenium::tools::{ToolContext, ToolError};
 use serde::Deserialize;
@@ -65,7 +66,7 @@ fn the_dashboard_can_be_read_by_whoever_opens_it() {
     let whole = &dashboard.0;
     assert_eq!((&whole["uid"], &whole["title"]), (&json!("proscenium"), &json!("Proscenium")));
     assert!(whole["schemaVersion"].as_u64() >= Some(39) && whole["id"].is_null());
-    assert_eq!(dashboard.rows(), ["Requests", "Scenes and plans", "Models and money", "Inside"]);
+    assert_eq!(dashboard.rows(), ["Requests", "Scenes and plans", "Models and money", "People", "Inside"]);
     let source = &whole["templating"]["list"][0];
     assert_eq!(source["name"], "datasource");
     assert_eq!((&source["type"], &source["query"]), (&json!("datasource"), &json!("prometheus")));
@@ -160,6 +161,7 @@ fn shop() -> Scene {
 /// | `lose` | a write of which nobody knows whether it was done |
 /// | `fail` | the first model refuses, and so does the next one, until its limit does |
 /// | `spend` | the plan costs nearly all that a conversation may spend |
+/// | `lose`, with approval | a plan that somebody changes and approves, and one that waits on |
 /// | `wait 0`, `wait 1` | the answer is `asked` for and comes when `go` opens |
 struct Load {
     served: Served,
@@ -225,6 +227,7 @@ impl Load {
         for (n, words) in words.into_iter().enumerate() {
             codes.extend(self.say(&format!("{nth}-{n}"), words).await);
         }
+        self.people(nth).await;
         for n in 0..2 {
             codes.extend(self.say("spender", &format!("spend {nth}{n}")).await);
         }
@@ -251,6 +254,32 @@ impl Load {
         // What has happened is what Prometheus has seen.
         let ended = sum(&self.series().await, "proscenium_requests_total", &[]);
         prometheus.until("sum(proscenium_requests_total)", |seen| seen == ended).await;
+    }
+
+    /// Somebody changes a plan, which is then approved, and another plan waits for ever.
+    async fn people(&self, nth: usize) {
+        let (engine, tenant) = (&self.served.engine, &self.served.tenant);
+        let by = |wish: Wish| Command { by: "boss".to_owned(), note: None, wish };
+        let mut runs = Vec::new();
+        for name in ["edited", "left"] {
+            let session = Some(SessionId::new(&format!("{name}-{nth}")).unwrap());
+            let mut request = engine.request("lose", session);
+            request.require_approval = true;
+            let answer = engine.chat(request).await.unwrap();
+            assert_eq!(answer.status, RunStatus::Waiting);
+            runs.push((answer.run_id, answer.plan.unwrap()));
+        }
+        let (run, mut plan) = runs.swap_remove(0);
+        plan.steps[0].expected_tools = vec!["Look".to_owned()];
+        engine.command(tenant, run, by(Wish::Edit { plan, version: None })).await.unwrap();
+        let yes = Wish::Approve { version: None, hash: None, hold: false };
+        // It is asked for when the run has taken the change.
+        let approved = async {
+            while engine.command_and_wait(tenant, run, by(yes.clone())).await.is_err() {
+                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            }
+        };
+        tokio::time::timeout(std::time::Duration::from_secs(30), approved).await.unwrap();
     }
 
     async fn series(&self) -> crate::support::exposition::Series {

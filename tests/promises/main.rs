@@ -47,3 +47,4 @@ mod support;
 mod synced;
 mod tenants;
 mod torn;
+mod webhook;

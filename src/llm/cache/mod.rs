@@ -34,11 +34,25 @@ pub(crate) struct Key([u8; 32]);
 impl Key {
     /// The key of a request of `tenant` to the model that `model` identifies.
     pub(crate) fn new(tenant: &TenantId, model: &str, request: &Request) -> Self {
-        let mut hash = Sha256::new();
+        let mut hash = Hashing(Sha256::new());
         // As JSON, so that no two different triples are the same text. Writing into a hash cannot fail,
         // and a request is plain data.
         let _ = serde_json::to_writer(&mut hash, &(tenant, model, request));
-        Self(hash.finalize().into())
+        Self(hash.0.finalize().into())
+    }
+}
+
+/// What is written into it is hashed.
+struct Hashing(Sha256);
+
+impl std::io::Write for Hashing {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
     }
 }
 

@@ -14,6 +14,8 @@ mod stream;
 mod told;
 mod transport;
 
+pub(crate) use transport::retry_after;
+
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 

@@ -298,7 +298,7 @@ fn shown(bytes: &[u8], chars: usize) -> String {
 
 /// How long the server asks to wait: milliseconds, seconds, or a date (told by the server's own clock
 /// where it says it). A date in the past is no wait.
-fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
+pub(crate) fn retry_after(headers: &HeaderMap, now: Timestamp) -> Option<Duration> {
     let get = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     let seconds = |text: &str, scale: f64| {
         text.parse::<f64>().ok().and_then(|n| Duration::try_from_secs_f64(n * scale).ok())

@@ -169,3 +169,34 @@ async fn they_are_listed_oldest_first_by_page_and_by_filter_and_each_tenants_own
     assert_eq!(store.overdue_approvals(all[1].created, 10).await.unwrap(), all[..1]);
     assert_eq!(store.overdue_approvals(Timestamp::now(), 2).await.unwrap(), all[..2]);
 }
+
+#[tokio::test]
+async fn what_was_told_or_given_up_is_not_told_again_and_what_is_put_off_comes_later() {
+    let tmp = tempfile::tempdir().unwrap();
+    let store = open(tmp.path()).await;
+    append(&store, 1, "a", vec![put(1, CALL), put(2, OUTCOME), about_plan(3, 1), Event::RunWaiting {}]).await;
+    append(&store, 2, "a", vec![put(1, CALL)]).await;
+    let now = Timestamp::now();
+    let later = |s| now + jiff::SignedDuration::from_secs(s);
+    let untold = async |at| {
+        let rows = store.untold(at, 10).await.unwrap();
+        rows.iter().map(|row| (row.approval.id, row.attempts)).collect::<Vec<_>>()
+    };
+    assert_eq!(untold(now).await, [(id(1, 1), 0), (id(1, 2), 0), (id(1, 3), 0), (id(2, 1), 0)]);
+    assert_eq!(store.untold(now, 2).await.unwrap().len(), 2);
+    store.set_told(id(1, 1), now).await.unwrap();
+    store.put_off(id(1, 2), Some(later(5))).await.unwrap();
+    store.put_off(id(1, 3), None).await.unwrap();
+    assert_eq!(untold(now).await, [(id(2, 1), 0)]);
+    assert_eq!(untold(later(5)).await, [(id(1, 2), 1), (id(2, 1), 0)]);
+    // What was decided is nothing to tell of.
+    let end = Event::RunCancelled { by: "boss".to_owned() };
+    write(&store, [Record::Run(at(2, "a", 3, end).into())]).await.unwrap();
+    store.close().await;
+    drop(store);
+    let store = open(tmp.path()).await;
+    let rows = store.untold(later(5), 10).await.unwrap();
+    assert_eq!(rows.iter().map(|row| (row.approval.id, row.attempts)).collect::<Vec<_>>(), [(id(1, 2), 1)]);
+    let waiting = Waiting { runs: 1, plans: 1, calls: 1, outcomes: 1 };
+    assert_eq!(store.waiting().await.unwrap(), waiting);
+}

@@ -1,0 +1,69 @@
+//! What is told of something that waits.
+
+use jiff::{SignedDuration, Timestamp};
+use serde::Serialize;
+
+use crate::run::{ApprovalId, Matter, RunId, RunState, SessionId};
+use crate::store::{About, ApprovalRow};
+
+/// A message, as Standard Webhooks lays it out. It tells where to look and what about: arguments and plans
+/// are for who may ask for them.
+#[derive(Debug, Serialize)]
+pub(super) struct Message<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    timestamp: Timestamp,
+    data: Data<'a>,
+}
+
+#[derive(Debug, Serialize)]
+struct Data<'a> {
+    approval_id: ApprovalId,
+    run_id: RunId,
+    task_id: crate::plan::TaskId,
+    session_id: &'a SessionId,
+    tenant: &'a str,
+    user: &'a str,
+    about: About,
+    why: &'a [String],
+    hash: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scene: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool: Option<&'a str>,
+    created_at: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires_at: Option<Timestamp>,
+}
+
+impl<'a> Message<'a> {
+    /// The message of an approval of this run; `None` where the run has none of that number. What nobody
+    /// decides in `expires_s` counts as refused, where that is not 0.
+    pub(super) fn of(row: &'a ApprovalRow, state: &'a RunState, expires_s: u64) -> Option<Self> {
+        let put = state.approvals.get(&row.id.approval)?;
+        let (version, call) = match put.matter {
+            Matter::Plan { version } => (Some(version), None),
+            Matter::Call { call } | Matter::Outcome { call } => (None, state.calls.get(&call)),
+        };
+        let expires = i64::try_from(expires_s).ok().filter(|s| *s > 0 && row.about != About::Outcome);
+        let data = Data {
+            approval_id: row.id,
+            run_id: row.id.run,
+            task_id: row.task,
+            session_id: &row.session,
+            tenant: row.tenant.as_str(),
+            user: &row.user,
+            about: row.about,
+            why: &put.needed.why,
+            hash: &put.needed.hash,
+            version,
+            scene: call.map(|call| call.scene.as_str()),
+            tool: call.map(|call| call.requested.tool.as_str()),
+            created_at: row.created,
+            expires_at: expires.and_then(|s| row.created.checked_add(SignedDuration::from_secs(s)).ok()),
+        };
+        Some(Self { kind: "approval.required", timestamp: row.created, data })
+    }
+}

@@ -1,0 +1,161 @@
+//! Where messages go, and how they are signed: as <https://www.standardwebhooks.com> says.
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hmac::{Hmac, KeyInit, Mac};
+use reqwest::header::CONTENT_TYPE;
+use reqwest::{Client, StatusCode, Url};
+use secrecy::{ExposeSecret, SecretSlice};
+use sha2::Sha256;
+
+use crate::config::Webhook;
+use crate::llm::openai::retry_after;
+use crate::run::Fault;
+
+/// Longest wait that a receiver may ask for, and that comes by itself.
+const LONGEST_WAIT: Duration = Duration::from_secs(3600);
+/// The wait after the first attempt; each one after it is twice as long.
+const FIRST_WAIT: Duration = Duration::from_secs(1);
+
+/// An address that is told of everything that waits for a person.
+#[derive(Clone)]
+pub struct Target {
+    url: Url,
+    secret: std::sync::Arc<SecretSlice<u8>>,
+    http: Client,
+    max_attempts: u32,
+}
+
+/// What came of one message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Sent {
+    /// It arrived.
+    Told,
+    /// It did not: once more after this time.
+    Again(Duration, String),
+    /// It did not, and is not sent again.
+    GivenUp(String),
+}
+
+impl Target {
+    /// The address that is configured, if one is. `get` looks up the environment variable of the secret.
+    ///
+    /// # Errors
+    /// `config.webhook` where the variable is not set or holds no secret.
+    pub fn of(webhook: &Webhook, get: impl Fn(&str) -> Option<String>) -> Result<Option<Self>, Fault> {
+        let fault = |what: String| Fault::new("config.webhook", format!("approval.webhook: {what}"));
+        if webhook.url.is_empty() {
+            return Ok(None);
+        }
+        let url = Url::parse(&webhook.url).map_err(|error| fault(format!("`{}`: {error}", webhook.url)))?;
+        let secret = webhook.secret(get).map_err(fault)?;
+        let http = Client::builder()
+            .timeout(Duration::from_millis(webhook.timeout_ms))
+            // A redirected POST would arrive as a GET, or what it tells at another host.
+            .redirect(reqwest::redirect::Policy::none())
+            .user_agent(concat!("proscenium/", env!("CARGO_PKG_VERSION")));
+        let http = http.build().map_err(|error| fault(format!("no HTTP client could be made: {error}")))?;
+        Ok(Some(Self { url, secret: std::sync::Arc::new(secret), http, max_attempts: webhook.max_attempts }))
+    }
+
+    /// The signature of a message.
+    fn sign(&self, id: &str, timestamp: i64, body: &str) -> String {
+        // A key of any length will do.
+        let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(self.secret.expose_secret()) else {
+            return String::new();
+        };
+        mac.update(format!("{id}.{timestamp}.{body}").as_bytes());
+        format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes()))
+    }
+
+    /// Sends a message under its name, which is the same at each attempt; `attempts` came before.
+    pub(super) async fn send(&self, id: &str, body: String, attempts: u32) -> Sent {
+        let now = jiff::Timestamp::now();
+        let timestamp = now.as_second();
+        let request = self
+            .http
+            .post(self.url.clone())
+            .header(CONTENT_TYPE, "application/json")
+            .header("webhook-id", id)
+            .header("webhook-timestamp", timestamp)
+            .header("webhook-signature", self.sign(id, timestamp, &body))
+            .body(body);
+        let (why, asked) = match request.send().await {
+            Ok(response) if response.status().is_success() => return Sent::Told,
+            Ok(response) if response.status() == StatusCode::GONE => {
+                return Sent::GivenUp("the receiver says that it is gone (status 410)".to_owned());
+            }
+            Ok(response) => {
+                (format!("status {}", response.status().as_u16()), retry_after(response.headers(), now))
+            }
+            // Without the address, in which there may be secrets.
+            Err(error) => (reason(&error.without_url()), None),
+        };
+        if attempts + 1 >= self.max_attempts {
+            return Sent::GivenUp(format!("{why}, after {} attempts", attempts + 1));
+        }
+        let own = FIRST_WAIT.saturating_mul(2_u32.saturating_pow(attempts));
+        Sent::Again(own.max(asked.unwrap_or_default()).min(LONGEST_WAIT), why)
+    }
+}
+
+impl std::fmt::Debug for Target {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Target").field("host", &self.url.host_str()).finish_non_exhaustive()
+    }
+}
+
+/// The innermost reason: that around it says only that there was an error.
+fn reason(error: &reqwest::Error) -> String {
+    let mut inner: &dyn std::error::Error = error;
+    while let Some(source) = inner.source() {
+        inner = source;
+    }
+    inner.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target(secret: &str) -> Target {
+        let webhook = Webhook {
+            url: "http://127.0.0.1:9/hook?token=hidden".to_owned(),
+            secret_env: "HOOK".to_owned(),
+            ..Webhook::default()
+        };
+        Target::of(&webhook, |_| Some(secret.to_owned())).unwrap().unwrap()
+    }
+
+    #[test]
+    fn a_message_is_signed_as_the_standard_says() {
+        // The example of https://github.com/standard-webhooks/standard-webhooks.
+        let target = target("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw");
+        let signature = target.sign("msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, r#"{"test": 2432232314}"#);
+        assert_eq!(signature, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
+        assert!(!format!("{target:?}").contains("hidden"));
+    }
+
+    #[test]
+    fn a_secret_that_is_missing_or_none_is_told_with_its_variable() {
+        let webhook = Webhook {
+            url: "https://example.com".to_owned(),
+            secret_env: "HOOK".to_owned(),
+            ..Webhook::default()
+        };
+        for (value, what) in [
+            (None, "not set"),
+            (Some(" "), "not set"),
+            (Some("whsec_?"), "base64"),
+            (Some("whsec_"), "empty"),
+        ] {
+            let error = Target::of(&webhook, |_| value.map(str::to_owned)).unwrap_err();
+            assert_eq!(error.code, "config.webhook");
+            assert!(error.message.contains("HOOK") && error.message.contains(what), "{error}");
+        }
+        assert!(Target::of(&webhook, |_| Some("any words".to_owned())).unwrap().is_some());
+        assert!(Target::of(&Webhook::default(), |_| None).unwrap().is_none());
+    }
+}

@@ -1,0 +1,99 @@
+//! What people do in a run: how long they are waited for, and what they change.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+
+use super::awaited::seconds;
+use super::kpis::Kpis;
+use crate::plan::{Plan, diff};
+use crate::run::{Cause, Decision, Event, PlanMade};
+
+/// Ways in which people change something; the first [`PLAN_EDITS`] change plans.
+pub(super) const EDITS: [&str; 3] = ["plan", "feedback", "arguments"];
+/// How many of them change plans.
+pub(super) const PLAN_EDITS: usize = 2;
+/// What is decided.
+pub(super) const DECISIONS: [&str; 7] = ["yes", "no", "edited", "expired", "done", "not_done", "again"];
+
+/// Where they stand on their axes.
+const EDIT_PLAN: usize = 0;
+const EDIT_FEEDBACK: usize = 1;
+const EDIT_ARGUMENTS: usize = 2;
+const EXPIRED: usize = 3;
+/// Who decides where nobody did.
+const EXPIRY: &str = "expiry";
+
+/// What is put to people in one run.
+#[derive(Debug, Default)]
+pub(super) struct People {
+    /// Since when each of them waits, by its ordinal.
+    put: BTreeMap<u32, Timestamp>,
+    /// The plan in force, where a person can change it.
+    shown: Option<Plan>,
+}
+
+impl People {
+    /// An event of the run at that time.
+    pub(super) fn observe(&mut self, event: &Event, at: Timestamp, kpis: Option<&Kpis>) {
+        match event {
+            Event::ApprovalRequired { approval, .. } => _ = self.put.insert(*approval, at),
+            Event::ApprovalLapsed { approval, .. } => _ = self.put.remove(approval),
+            Event::Decided { approval, decision, by, .. } => {
+                let since = self.put.remove(approval);
+                let Some(kpis) = kpis else { return };
+                if matches!(decision, Decision::Edited { .. }) {
+                    kpis.edits.inc([EDIT_ARGUMENTS]);
+                }
+                if let Some(since) = since {
+                    let nanos = at.as_nanosecond() - since.as_nanosecond();
+                    kpis.approval_wait.observe([decided(decision, by)], seconds(nanos.max(0)));
+                }
+            }
+            Event::ModificationAsked { .. } => {
+                if let Some(kpis) = kpis {
+                    kpis.edits.inc([EDIT_FEEDBACK]);
+                }
+            }
+            Event::PlanCreated(made) => self.show(made),
+            Event::Replanned(made) => {
+                if made.cause == Cause::Feedback {
+                    self.changed(EDIT_FEEDBACK, made, kpis);
+                }
+                self.show(made);
+            }
+            Event::PlanEdited(made) => {
+                if let Some(kpis) = kpis {
+                    kpis.edits.inc([EDIT_PLAN]);
+                }
+                self.changed(EDIT_PLAN, made, kpis);
+                self.show(made);
+            }
+            _ => {}
+        }
+    }
+
+    fn show(&mut self, made: &PlanMade) {
+        self.shown = made.approval.is_some().then(|| made.plan.clone());
+    }
+
+    fn changed(&self, action: usize, made: &PlanMade, kpis: Option<&Kpis>) {
+        if let (Some(before), Some(kpis)) = (&self.shown, kpis) {
+            kpis.edited_steps.observe([action], changed_steps(before, &made.plan) as f64);
+        }
+    }
+}
+
+/// How many steps differ, by their numbers.
+fn changed_steps(before: &Plan, now: &Plan) -> usize {
+    // `+ step 2 Weather: …`
+    let number = |line: &String| line.split_whitespace().nth(2).map(|n| n.trim_end_matches(':').to_owned());
+    diff(before, now).iter().filter_map(number).collect::<BTreeSet<String>>().len()
+}
+
+fn decided(decision: &Decision, by: &str) -> usize {
+    if *decision == Decision::No && by == EXPIRY {
+        return EXPIRED;
+    }
+    DECISIONS.iter().position(|name| *name == decision.name()).unwrap_or_default()
+}

@@ -1,0 +1,273 @@
+//! What waits for a person is told to whoever was named, and counts as refused where nobody decides: by
+//! real servers, over kills and new starts.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
+
+use crate::process::{Desk, Held};
+use crate::server_api::ask;
+
+const WORDS: &str = "Vorrei richiedere 3 giorni di ferie dal 15 al 17 giugno";
+const KEY: &[u8] = b"a secret of 32 bytes, as it ought";
+
+/// How long anything is waited for that has to come.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A message as it came.
+#[derive(Debug, Clone, PartialEq)]
+struct Message {
+    head: String,
+    body: String,
+}
+
+/// An address that takes messages and answers in turn with these statuses, the last one from then on.
+struct Receiver {
+    url: String,
+    came: mpsc::UnboundedReceiver<Message>,
+    count: Arc<AtomicUsize>,
+}
+
+impl Receiver {
+    async fn start(answers: Vec<String>) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let url = format!("http://{}/hook", listener.local_addr().unwrap());
+        let (tell, came) = mpsc::unbounded_channel();
+        let count = Arc::new(AtomicUsize::new(0));
+        let counted = count.clone();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let nth = counted.fetch_add(1, Ordering::SeqCst);
+                let answer = answers[nth.min(answers.len() - 1)].clone();
+                tokio::spawn(take(stream, answer, tell.clone()));
+            }
+        });
+        Self { url, came, count }
+    }
+
+    async fn next(&mut self) -> Message {
+        let next = tokio::time::timeout(PATIENCE, self.came.recv()).await;
+        next.expect("no message came").unwrap()
+    }
+}
+
+/// Reads one request, tells it, and answers.
+async fn take(mut stream: TcpStream, answer: String, tell: mpsc::UnboundedSender<Message>) {
+    let mut bytes = Vec::new();
+    loop {
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let head = head.to_owned();
+            let length =
+                Message { head: head.clone(), body: String::new() }.header("content-length").to_owned();
+            if body.len() >= length.parse::<usize>().unwrap() {
+                let answer = format!("HTTP/1.1 {answer}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+                stream.write_all(answer.as_bytes()).await.unwrap();
+                let _ = tell.send(Message { head, body: body.to_owned() });
+                return;
+            }
+        }
+        // A server that was killed in the middle of a message.
+        if stream.read_buf(&mut bytes).await.unwrap_or(0) == 0 {
+            return;
+        }
+    }
+}
+
+impl Message {
+    fn header(&self, name: &str) -> &str {
+        let mut lines = self.head.lines().filter_map(|line| line.split_once(": "));
+        lines.find(|(known, _)| known.eq_ignore_ascii_case(name)).map_or("", |(_, value)| value.trim())
+    }
+
+    fn id(&self) -> &str {
+        self.header("webhook-id")
+    }
+
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap()
+    }
+
+    /// Holds it to be signed with `KEY`, as <https://www.standardwebhooks.com> says.
+    fn is_signed(&self) -> &Self {
+        let signed = format!("{}.{}.{}", self.id(), self.header("webhook-timestamp"), self.body);
+        let expected = STANDARD.encode(hmac(KEY, signed.as_bytes()));
+        assert_eq!(self.header("webhook-signature"), format!("v1,{expected}"), "{self:#?}");
+        self
+    }
+}
+
+/// HMAC-SHA256 by its definition (RFC 2104); the key fits into a block.
+fn hmac(key: &[u8], message: &[u8]) -> Vec<u8> {
+    let pad = |with: u8| -> Vec<u8> {
+        let mut block = key.to_vec();
+        block.resize(64, 0);
+        block.iter().map(|byte| byte ^ with).collect()
+    };
+    let inner = Sha256::digest([pad(0x36), message.to_vec()].concat());
+    Sha256::digest([pad(0x5c), inner.to_vec()].concat()).to_vec()
+}
+
+/// A server whose writes a person has to approve.
+struct House {
+    held: Held,
+    base: String,
+}
+
+impl House {
+    fn start(desk: &Desk, env: &[(&str, String)]) -> Self {
+        let mut held = desk.hold_with(&["serve", "--addr", "127.0.0.1:0"], env);
+        held.read_to("serves at ");
+        let base = held.said().rsplit("serves at ").next().unwrap().trim().to_owned();
+        Self { held, base }
+    }
+
+    /// Has vacation requested in a conversation; gives the run, which then waits.
+    async fn wants(&self, session: &str) -> String {
+        let mut body = ask(WORDS);
+        body["session_id"] = json!(session);
+        let client = reqwest::Client::builder().timeout(PATIENCE).no_proxy().build().unwrap();
+        let reply = client.post(format!("{}/api/chat", self.base)).json(&body).send().await.unwrap();
+        let run = reply.headers()["x-run-id"].to_str().unwrap().to_owned();
+        let text = reply.text().await.unwrap();
+        assert!(text.contains("\"waiting\""), "{text}");
+        run
+    }
+
+    async fn status(&self, run: &str) -> Value {
+        let reply = reqwest::get(format!("{}/api/runs/{run}", self.base)).await.unwrap();
+        reply.json::<Value>().await.unwrap()["status"].clone()
+    }
+
+    /// Waits until the run stands so.
+    async fn becomes(&self, run: &str, status: &str) {
+        let comes = async {
+            while self.status(run).await != status {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, comes).await.unwrap_or_else(|_| panic!("{run} never was {status}"));
+    }
+}
+
+fn desk() -> Desk {
+    Desk::new().with("PROSCENIUM__APPROVAL__PLANS", "writes")
+}
+
+fn hooked(receiver: &Receiver) -> Desk {
+    desk()
+        .with("PROSCENIUM__APPROVAL__WEBHOOK__URL", &receiver.url)
+        .with("PROSCENIUM__APPROVAL__WEBHOOK__SECRET_ENV", "HOOK_SECRET")
+        .with("HOOK_SECRET", &format!("whsec_{}", STANDARD.encode(KEY)))
+}
+
+fn answers(statuses: &[&str]) -> Vec<String> {
+    statuses.iter().map(|status| (*status).to_owned()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_waits_is_told_signed_until_it_arrives_and_once_over_restarts() {
+    let mut receiver = Receiver::start(answers(&["500 Oops", "503 Later\r\nRetry-After: 1", "200 OK"])).await;
+    let desk = hooked(&receiver);
+    let house = House::start(&desk, &[]);
+    let run = house.wants("s-1").await;
+    let first = receiver.next().await;
+    house.held.kill();
+    let house = House::start(&desk, &[]);
+    let (second, third) = (receiver.next().await, receiver.next().await);
+    for message in [&first, &second, &third] {
+        message.is_signed();
+        assert_eq!((message.id(), &message.body), (first.id(), &first.body));
+        assert_eq!(message.header("content-type"), "application/json");
+        let sent: i64 = message.header("webhook-timestamp").parse().unwrap();
+        assert!((jiff::Timestamp::now().as_second() - sent).abs() < 300, "{message:#?}");
+    }
+    assert_eq!(first.id(), format!("{run}.1"));
+    let told = first.json();
+    assert_eq!(told["type"], "approval.required");
+    let data = &told["data"];
+    assert_eq!((&data["approval_id"], &data["run_id"]), (&json!(first.id()), &json!(run)));
+    assert_eq!((&data["session_id"], &data["about"]), (&json!("s-1"), &json!("plan")));
+    assert_eq!((&data["version"], &data["expires_at"]), (&json!(1), &Value::Null));
+    assert!(data["why"].as_array().is_some_and(|why| !why.is_empty()), "{told:#}");
+    assert_eq!(data["hash"].as_str().unwrap().len(), 64);
+    assert_eq!(told["timestamp"], data["created_at"]);
+
+    // What has arrived is not told again, by this server or the next one.
+    let other = house.wants("s-2").await;
+    assert_eq!(receiver.next().await.is_signed().id(), format!("{other}.1"));
+    house.held.kill();
+    let house = House::start(&desk, &[]);
+    let last = house.wants("s-3").await;
+    loop {
+        let message = receiver.next().await;
+        assert_ne!(message.id(), first.id());
+        if message.id() == format!("{last}.1") {
+            break;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_receiver_that_is_gone_is_told_no_more_and_a_redirect_is_not_followed() {
+    let elsewhere = Receiver::start(answers(&["200 OK"])).await;
+    let moved = format!("302 Found\r\nLocation: {}", elsewhere.url);
+    let mut receiver = Receiver::start(vec![moved, "410 Gone".to_owned(), "200 OK".to_owned()]).await;
+    let desk = hooked(&receiver);
+    let house = House::start(&desk, &[]);
+    let run = house.wants("s-1").await;
+    let (moved, gone) = (receiver.next().await, receiver.next().await);
+    assert_eq!((moved.id(), gone.id()), (&*format!("{run}.1"), &*format!("{run}.1")));
+    assert_eq!(elsewhere.count.load(Ordering::SeqCst), 0);
+    let other = house.wants("s-2").await;
+    assert_eq!(receiver.next().await.id(), format!("{other}.1"));
+    house.held.kill();
+    let house = House::start(&desk, &[]);
+    let last = house.wants("s-3").await;
+    loop {
+        let message = receiver.next().await;
+        assert_ne!(message.id(), gone.id());
+        if message.id() == format!("{last}.1") {
+            break;
+        }
+    }
+}
+
+#[test]
+fn a_webhook_without_its_secret_is_a_fault_of_the_configuration_that_names_the_variable() {
+    let desk = desk()
+        .with("PROSCENIUM__APPROVAL__WEBHOOK__URL", "http://127.0.0.1:9/hook")
+        .with("PROSCENIUM__APPROVAL__WEBHOOK__SECRET_ENV", "HOOK_SECRET");
+    for command in [&["serve", "--addr", "127.0.0.1:0"][..], &["check"]] {
+        let ran = desk.run(command);
+        assert_ne!(ran.status, 0, "{ran:#?}");
+        let said = format!("{}{}", ran.out, ran.err);
+        assert!(said.contains("HOOK_SECRET") && said.contains("config.webhook"), "{ran:#?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_nobody_decides_in_time_counts_as_refused_also_after_a_restart() {
+    let desk = desk();
+    // As it is configured, it waits for ever.
+    let house = House::start(&desk, &[]);
+    let run = house.wants("s-1").await;
+    house.held.kill();
+    let house = House::start(&desk, &[("PROSCENIUM__APPROVAL__EXPIRES_S", "1".to_owned())]);
+    house.becomes(&run, "cancelled").await;
+    let second = house.wants("s-2").await;
+    house.becomes(&second, "cancelled").await;
+    let figures = reqwest::get(format!("{}/metrics", house.base)).await.unwrap().text().await.unwrap();
+    let shows = |line: &str| assert!(figures.lines().any(|shown| shown == line), "{line}\n{figures}");
+    shows("proscenium_approval_wait_seconds_count{action=\"expired\"} 2");
+    shows("proscenium_approvals_open{about=\"plan\"} 0");
+    shows("proscenium_runs_in_flight{state=\"waiting\"} 0");
+}
