@@ -12,6 +12,7 @@ use crate::run::{
     Approval, ApprovalId, CallStatus, Effect, Fault, Matter, Outcome, RunId, RunState, RunStatus, SessionId,
     StepState, Usage,
 };
+use crate::store::About;
 
 /// A run and its answer, for clients.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -92,7 +93,7 @@ pub struct AnswerApproval {
     #[schema(value_type = String)]
     pub approval_id: ApprovalId,
     /// What it is about.
-    pub about: AnswerAbout,
+    pub about: About,
     /// Why somebody is asked.
     pub why: Vec<String>,
     /// What a yes covers; sent back with the decision, it counts for nothing else. Empty where there is
@@ -108,18 +109,6 @@ pub struct AnswerApproval {
     /// The plan's version, where it is about a plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<u32>,
-}
-
-/// What a decision is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum AnswerAbout {
-    /// Whether the plan may be carried out.
-    Plan,
-    /// Whether a write may be done.
-    Call,
-    /// What became of a write.
-    Outcome,
 }
 
 /// How a tool call ended.
@@ -223,6 +212,11 @@ impl Answer {
     }
 }
 
+/// The words for a client that is told nothing but words of a run that was stopped.
+pub(crate) fn words_of_stopped(state: &RunState) -> String {
+    waiting::stopped(state)
+}
+
 /// What of a run a person can decide.
 fn open(state: &RunState) -> impl Iterator<Item = (ApprovalId, &Approval)> {
     let run = state.run;
@@ -231,14 +225,13 @@ fn open(state: &RunState) -> impl Iterator<Item = (ApprovalId, &Approval)> {
 }
 
 fn approval_of(state: &RunState, approval_id: ApprovalId, approval: &Approval) -> AnswerApproval {
-    let (about, call, version) = match approval.matter {
-        Matter::Plan { version } => (AnswerAbout::Plan, None, Some(version)),
-        Matter::Call { call } => (AnswerAbout::Call, state.calls.get(&call), None),
-        Matter::Outcome { call } => (AnswerAbout::Outcome, state.calls.get(&call), None),
+    let (call, version) = match approval.matter {
+        Matter::Plan { version } => (None, Some(version)),
+        Matter::Call { call } | Matter::Outcome { call } => (state.calls.get(&call), None),
     };
     AnswerApproval {
         approval_id,
-        about,
+        about: approval.matter.into(),
         why: approval.needed.why.clone(),
         hash: approval.needed.hash.clone(),
         tool: call.map(|call| call.requested.tool.clone()),

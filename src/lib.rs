@@ -34,7 +34,7 @@ pub mod tools;
 
 pub use actors::live::Watch;
 pub use answer::{
-    Answer, AnswerAbout, AnswerApproval, AnswerCall, AnswerStep, AnswerUsage, CallOutcome, Metadata, Timings,
+    Answer, AnswerApproval, AnswerCall, AnswerStep, AnswerUsage, CallOutcome, Metadata, Timings,
 };
 pub use config::Config;
 pub use engine::{Builder, ChatRequest, Engine, StartError, Submitted, Ticket, fold};

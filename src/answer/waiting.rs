@@ -1,10 +1,11 @@
 //! The words of a run that waits for a person: what waits, and how it is decided, in the user's language.
+//! And those of one that was stopped, for who is told nothing but words.
 
 use std::fmt::Write;
 
 use super::open;
 use crate::llm::language;
-use crate::run::{ApprovalId, Matter, RunState, canonical_json};
+use crate::run::{ApprovalId, CallState, CallStatus, Effect, Matter, Outcome, RunState, canonical_json};
 
 /// Longest arguments of a call in these words, in characters; the document has them whole.
 const MAX_ARGUMENTS: usize = 4_000;
@@ -26,6 +27,10 @@ struct Words {
     decide_each: &'static str,
     /// How a plan begins that was approved; the plan's id comes behind it.
     begin: &'static str,
+    /// Of a run that was stopped before it did anything.
+    nothing: &'static str,
+    /// Of one that was stopped on its way.
+    stopped: &'static str,
 }
 
 /// The languages of the shipped scenes; the first one serves for all others.
@@ -39,6 +44,8 @@ const TABLE: [Words; 5] = [
         decide: "Say yes or no here, or decide the approval",
         decide_each: "Several things wait. Decide each by its approval:",
         begin: "To begin, approve it once more and have it carried out:",
+        nothing: "It was stopped; nothing was done.",
+        stopped: "It was stopped; this much had been done:",
     },
     Words {
         language: "it",
@@ -49,6 +56,8 @@ const TABLE: [Words; 5] = [
         decide: "Rispondi sì o no qui, oppure decidi l'approvazione",
         decide_each: "Più cose attendono. Decidi ciascuna con la sua approvazione:",
         begin: "Per farlo partire, approvalo ancora una volta chiedendo di eseguirlo:",
+        nothing: "È stato annullato; non è stato fatto nulla.",
+        stopped: "È stato annullato; fin qui era stato fatto:",
     },
     Words {
         language: "de",
@@ -59,6 +68,8 @@ const TABLE: [Words; 5] = [
         decide: "Antworten Sie hier mit ja oder nein, oder entscheiden Sie die Genehmigung",
         decide_each: "Mehreres wartet. Entscheiden Sie jedes mit seiner Genehmigung:",
         begin: "Damit er beginnt, genehmigen Sie ihn noch einmal und lassen ihn ausführen:",
+        nothing: "Es wurde abgebrochen; nichts wurde getan.",
+        stopped: "Es wurde abgebrochen; so viel war getan:",
     },
     Words {
         language: "fr",
@@ -69,6 +80,8 @@ const TABLE: [Words; 5] = [
         decide: "Répondez oui ou non ici, ou décidez l'approbation",
         decide_each: "Plusieurs choses attendent. Décidez chacune par son approbation :",
         begin: "Pour commencer, approuvez-le encore une fois en demandant de l'exécuter :",
+        nothing: "C'est annulé ; rien n'a été fait.",
+        stopped: "C'est annulé ; voici ce qui avait été fait :",
     },
     Words {
         language: "es",
@@ -79,6 +92,8 @@ const TABLE: [Words; 5] = [
         decide: "Responda sí o no aquí, o decida la aprobación",
         decide_each: "Varias cosas esperan. Decida cada una con su aprobación:",
         begin: "Para que empiece, apruébelo una vez más pidiendo que se ejecute:",
+        nothing: "Se ha cancelado; no se ha hecho nada.",
+        stopped: "Se ha cancelado; esto ya se había hecho:",
     },
 ];
 
@@ -125,6 +140,33 @@ pub(super) fn words(state: &RunState) -> String {
     out
 }
 
+/// What is said of a run that was stopped: what it had done by then.
+pub(super) fn stopped(state: &RunState) -> String {
+    let words = of(state);
+    let done = |call: &&CallState| {
+        call.requested.effect == Effect::Write
+            && call.attempts > 0
+            && matches!(
+                &call.status,
+                CallStatus::Done { outcome: Outcome::Ok { .. } | Outcome::Unknown { .. } }
+            )
+    };
+    let mut done = state.calls.values().filter(done).peekable();
+    if done.peek().is_none() {
+        return words.nothing.to_owned();
+    }
+    let mut out = words.stopped.to_owned();
+    for call in done {
+        let (tool, scene) = (one_line(&call.requested.tool), one_line(&call.scene));
+        let unknown = matches!(&call.status, CallStatus::Done { outcome: Outcome::Unknown { .. } });
+        let mark = if unknown { " (?)" } else { "" };
+        let arguments = cut(canonical_json(&call.requested.arguments));
+        // Writing into a String cannot fail.
+        let _ = write!(out, "\n- {tool} ({scene}): {arguments}{mark}");
+    }
+    out
+}
+
 /// The steps of the plan in force, a line each.
 fn steps(out: &mut String, state: &RunState) {
     let Some(made) = state.plan() else { return };
@@ -164,8 +206,16 @@ mod tests {
     #[test]
     fn each_language_says_everything_and_none_stands_twice() {
         for (number, words) in TABLE.iter().enumerate() {
-            let all =
-                [words.plan, words.calls, words.held, words.unmodified, words.decide, words.decide_each];
+            let all = [
+                words.plan,
+                words.calls,
+                words.held,
+                words.unmodified,
+                words.decide,
+                words.decide_each,
+                words.nothing,
+                words.stopped,
+            ];
             assert!(all.iter().all(|said| said.len() > 20), "{}", words.language);
             for other in &TABLE[number + 1..] {
                 assert_ne!(words.language, other.language);

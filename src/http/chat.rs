@@ -335,6 +335,15 @@ pub(crate) fn failure(answer: &Answer) -> Option<Problem> {
     Some(problem)
 }
 
+/// The words of an answer for a client that is told nothing else: also of a run that was stopped.
+pub(crate) async fn words(app: &App, tenant: &TenantId, answer: &Answer) -> Result<String, Fault> {
+    if answer.status != RunStatus::Cancelled || !answer.answer.is_empty() {
+        return Ok(answer.answer.clone());
+    }
+    let state = app.engine.state_of(tenant, answer.run_id).await?;
+    Ok(state.map(|state| crate::answer::words_of_stopped(&state)).unwrap_or_default())
+}
+
 /// Asks the assistant.
 #[utoipa::path(post, path = "/api/chat", tag = "chat", request_body = ChatBody,
     params(("Idempotency-Key" = Option<String>, Header, description = "sending it twice is sending it once")),
