@@ -158,3 +158,7 @@ impl<W: Write, E: Write> Desk<'_, W, E> {
 fn decided(id: ApprovalId, put: &Approval, choice: Choice) -> Said {
     Said::Wish(Wish::Decide { approval: id.approval, choice, hash: Some(put.needed.hash.clone()) })
 }
+
+#[cfg(test)]
+#[path = "decide_tests.rs"]
+mod tests;

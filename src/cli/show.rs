@@ -174,9 +174,9 @@ fn decided(journal: &[Envelope<Event>], number: u32, put: &Approval, zone: &Time
         Event::Decided { approval, note, .. } if *approval == number => Some((event.at, note)),
         _ => None,
     });
-    let (at, note) = told.unzip();
-    let at = at.map(|at| format!(", {}", table::time(at, zone))).unwrap_or_default();
-    let note = note.flatten().map(|note| format!(": {}", short(note, 300))).unwrap_or_default();
+    let at = told.map(|(at, _)| format!(", {}", table::time(at, zone))).unwrap_or_default();
+    let note = told.and_then(|(_, note)| note.as_deref());
+    let note = note.map(|note| format!(": {}", short(note, 300))).unwrap_or_default();
     let counts = if put.lapsed { "; it counts no more" } else { "" };
     match by.as_str() {
         "expiry" => format!("{}: nobody decided in time{at}{counts}", waits::said(decision)),
@@ -385,6 +385,46 @@ mod tests {
         assert_eq!(lines.len(), journal.len());
         assert!(lines[0].starts_with("     1  09:00:00.000  run_queued {"), "{}", lines[0]);
         assert!(lines[journal.len() - 1].contains("run_completed {\"status\":\"needs_input\"}"));
+    }
+
+    #[test]
+    fn what_people_decided_and_changed_is_shown() {
+        let text = shown(&recorded::changed_and_approved(), Parts::default());
+        let (_, approvals) = text.split_once("approvals:\n").unwrap();
+        insta::assert_snapshot!(approvals.split_once("\n\n").unwrap().0, @r#"
+          01976c8e-0000-7000-8000-000000000001.1 plan 1
+             why: step 1: MakeRequest of VacationManagement writes
+             not asked any more: what it was about has changed or ended
+          01976c8e-0000-7000-8000-000000000001.2 plan 2
+             why: step 1: MakeRequest of VacationManagement writes
+             approved by lucia, 2026-05-04 09:00:02: less is fine
+        "#);
+        for told in [
+            "\nVersion 1, which was changed before it began:\n  1. VacationManagement: Ask for three days off",
+            "\nVersion 2, changed by hand by lucia: two are enough\n  ~ step 1 VacationManagement: purpose",
+        ] {
+            assert!(text.contains(told), "no {told:?} in {text}");
+        }
+        let mut out = Vec::new();
+        let journal = recorded::changed_and_approved();
+        let state = proscenium::fold(recorded::run_id(), &journal);
+        plan(&mut out, &journal, &state, &TimeZone::UTC).unwrap();
+        let plan = String::from_utf8(out).unwrap();
+        assert!(plan.starts_with("Run: 01976c8e-0000-7000-8000-000000000001, completed\n"), "{plan}");
+    }
+
+    #[test]
+    fn undone_calls_are_told_with_what_undid_them() {
+        let text = shown(&recorded::undone(), Parts::default());
+        let (_, calls) = text.split_once("2 tool calls:\n").unwrap();
+        insta::assert_snapshot!(calls.split_once("\n\n").unwrap().0, @r#"
+          1. step 1 VacationManagement: MakeRequest {"from":"2026-06-15","to":"2026-06-17"}
+             ok {"request_id":7} (12 ms)
+             undone by call 2
+          2. step 1 VacationManagement: CancelRequest {"request_id":7}
+             ok {"request_id":7} (12 ms)
+             undoes call 1
+        "#);
     }
 
     #[test]
