@@ -75,6 +75,19 @@ impl PlanStatus {
         if self.may_become(to) { Ok(to) } else { Err(IllegalTransition { from: self, to }) }
     }
 
+    /// Where the plan stands after an event that gives it the status `told`, where it gives one. A plan that
+    /// is being carried out stays so until it ends, whatever its later versions need; one that is only
+    /// wanted is a draft, and stays one.
+    #[must_use]
+    pub fn after(self, told: Option<PlanStatus>, only_wanted: bool) -> PlanStatus {
+        match told {
+            Some(PlanStatus::Approved | PlanStatus::Completed) if only_wanted => self,
+            Some(to) if self == PlanStatus::Executing && !to.is_terminal() => self,
+            Some(to) => to,
+            None => self,
+        }
+    }
+
     /// Its name on the wire and in the store.
     pub fn name(self) -> &'static str {
         match self {

@@ -241,15 +241,9 @@ impl RunState {
         }
     }
 
-    /// Where the plan stands after `event`. A plan that is being carried out stays so until it ends,
-    /// whatever its later versions need; one that was only wanted stays a draft.
+    /// Where the plan stands after `event`, see [`PlanStatus::after`].
     pub fn plan_after(&self, event: &Event) -> PlanStatus {
-        match event.plan_status() {
-            Some(PlanStatus::Completed) if self.is_plan_only() => self.plan_status,
-            Some(to) if self.plan_status == PlanStatus::Executing && !to.is_terminal() => self.plan_status,
-            Some(to) => to,
-            None => self.plan_status,
-        }
+        self.plan_status.after(event.plan_status(), self.is_plan_only())
     }
 
     /// A run that waited goes on.

@@ -1,4 +1,4 @@
-//! Erasing a conversation.
+//! Erasing a conversation, or one run.
 
 use jiff::Timestamp;
 use sqlx::sqlite::SqliteRow;
@@ -7,8 +7,9 @@ use sqlx::{AssertSqlSafe, Row as _};
 use super::Store;
 use super::erased::keep_usage;
 use super::error::{Code, Error};
-use super::record::Stream;
-use crate::run::{InvalidId, SessionId, TenantId};
+use super::record::{Stream, status_named};
+use super::usage::OF_SESSION;
+use crate::run::{InvalidId, RunId, RunStatus, SessionId, TenantId};
 
 impl Store {
     /// Erases a conversation: its own stream, its runs and their events, overwritten in the file and
@@ -66,10 +67,12 @@ impl Store {
                 return Ok(false);
             }
         }
-        keep_usage(&mut tx, tenant, session).await.map_err(failed)?;
+        keep_usage(&mut tx, OF_SESSION, tenant, session.as_str()).await.map_err(failed)?;
         let mut erased = 0;
         for sql in [
             "DELETE FROM idempotency WHERE run IN (SELECT run FROM runs WHERE tenant = ?1 AND session = ?2)",
+            "DELETE FROM plans WHERE run IN (SELECT run FROM runs WHERE tenant = ?1 AND session = ?2)",
+            "DELETE FROM approvals WHERE run IN (SELECT run FROM runs WHERE tenant = ?1 AND session = ?2)",
             "DELETE FROM journal WHERE stream IN (SELECT 'run:' || run FROM runs WHERE tenant = ?1 AND session = ?2)",
             "DELETE FROM runs WHERE tenant = ?1 AND session = ?2",
             "DELETE FROM sessions WHERE tenant = ?1 AND session = ?2",
@@ -94,6 +97,51 @@ impl Store {
         // does it.
         sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").execute(&mut *connection).await.map_err(failed)?;
         Ok(erased > 0)
+    }
+
+    /// Erases an ended run: its events, its plan and what was put to people in it, overwritten in the file
+    /// and in its write-ahead log. What its conversation remembers of it stays, and so do the bare figures
+    /// of what it cost. Returns whether the tenant had such a run.
+    ///
+    /// The caller makes sure that nothing of it waits in the journal.
+    ///
+    /// # Errors
+    /// `store.run_busy` where it has not ended.
+    pub async fn erase_run(&self, tenant: &TenantId, run: RunId) -> Result<bool, Error> {
+        let doing = format!("erase run {run}");
+        let failed = |e| Error::database(self.path(), &doing, &e);
+        let mut writing = self.writer(&doing).await?;
+        let connection = writing.connection().await.map_err(failed)?;
+        sqlx::query("PRAGMA secure_delete = ON").execute(&mut *connection).await.map_err(failed)?;
+        let mut tx =
+            sqlx::Connection::begin_with(&mut *connection, "BEGIN IMMEDIATE").await.map_err(failed)?;
+        let id = run.to_string();
+        let status: Option<String> =
+            sqlx::query_scalar("SELECT status FROM runs WHERE tenant = ? AND run = ?")
+                .bind(tenant.as_str())
+                .bind(&id)
+                .fetch_optional(&mut *tx)
+                .await
+                .map_err(failed)?;
+        let Some(status) = status else { return Ok(false) };
+        if !status_named(&status).is_some_and(RunStatus::is_terminal) {
+            let message =
+                format!("run {run} cannot be erased while it is {status}: cancel it or wait for its end");
+            return Err(Error::new(Code::RunBusy, message));
+        }
+        keep_usage(&mut tx, "tenant = ?1 AND stream = 'run:' || ?2", tenant, &id).await.map_err(failed)?;
+        for sql in [
+            "DELETE FROM idempotency WHERE run = ?",
+            "DELETE FROM plans WHERE run = ?",
+            "DELETE FROM approvals WHERE run = ?",
+            "DELETE FROM journal WHERE stream = 'run:' || ?",
+            "DELETE FROM runs WHERE run = ?",
+        ] {
+            sqlx::query(sql).bind(&id).execute(&mut *tx).await.map_err(failed)?;
+        }
+        tx.commit().await.map_err(failed)?;
+        sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").execute(&mut *connection).await.map_err(failed)?;
+        Ok(true)
     }
 
     /// Whether anything is stored of a conversation.

@@ -6,24 +6,23 @@ use sqlx::sqlite::SqliteRow;
 use sqlx::{Row as _, SqliteConnection};
 
 use super::breakdown::{TOLD, read};
-use super::usage::{OF_SESSION, TELL};
-use crate::run::{SessionId, TenantId, Usage};
+use super::usage::TELL;
+use crate::run::{TenantId, Usage};
 
 /// A quarter of an hour, in nanoseconds.
 const QUARTER: i64 = 900_000_000_000;
 
-/// Keeps the figures of a conversation that is about to be erased.
+/// Keeps the figures of what is about to be erased: of the streams of tenant ?1 that `which` finds by its
+/// name ?2.
 pub(super) async fn keep_usage(
     tx: &mut SqliteConnection,
+    which: &'static str,
     tenant: &TenantId,
-    session: &SessionId,
+    name: &str,
 ) -> Result<(), sqlx::Error> {
-    let sql = format!("SELECT {TOLD} FROM journal WHERE {TELL} AND {OF_SESSION}");
-    let rows: Vec<SqliteRow> = sqlx::query(sqlx::AssertSqlSafe(sql))
-        .bind(tenant.as_str())
-        .bind(session.as_str())
-        .fetch_all(&mut *tx)
-        .await?;
+    let sql = format!("SELECT {TOLD} FROM journal WHERE {TELL} AND {which}");
+    let rows: Vec<SqliteRow> =
+        sqlx::query(sqlx::AssertSqlSafe(sql)).bind(tenant.as_str()).bind(name).fetch_all(&mut *tx).await?;
     let mut sums: BTreeMap<(i64, String, String), Usage> = BTreeMap::new();
     for row in &rows {
         let at: i64 = row.try_get("at")?;

@@ -47,6 +47,8 @@ pub enum Code {
     OlderSchema,
     /// The directory or the file cannot be written or entered.
     ReadOnly,
+    /// The run has not ended.
+    RunBusy,
     /// A scene's `schema.sql` cannot be applied.
     SceneSchema,
     /// The session still has a run at work.
@@ -77,6 +79,7 @@ impl Code {
             Code::NewerSchema => "store.newer_schema",
             Code::OlderSchema => "store.older_schema",
             Code::ReadOnly => "store.read_only",
+            Code::RunBusy => "store.run_busy",
             Code::SceneSchema => "store.scene_schema",
             Code::SessionBusy => "store.session_busy",
             Code::Stopped => "store.stopped",

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use sqlx::{Row as _, SqliteConnection};
 
+use super::approvals::ApprovalChange;
 use super::error::{Code, Error};
+use super::plans::PlanHead;
 use super::record::{Row, Stream, status_named};
 use crate::run::{RunStatus, SessionId, TenantId};
 
@@ -23,6 +25,10 @@ pub(super) struct Head {
     pub(super) status: RunStatus,
     pub(super) request: String,
     pub(super) turns: i64,
+    /// Where the run's plan stands.
+    pub(super) plan: Option<PlanHead>,
+    /// Whether anything was ever put to a person in the run.
+    pub(super) asked: bool,
 }
 
 /// Streams that were written lately. The writer is the only one that changes them, so it need not read
@@ -59,13 +65,16 @@ impl Heads {
     }
 
     /// Remembers where a stream stands by what is on disk now. A run that has ended is not written again.
-    pub(super) fn remember(&mut self, stream: &Stream, head: Head) {
+    pub(super) fn remember(&mut self, stream: &Stream, mut head: Head) {
         if matches!(stream, Stream::Run(_)) && head.status.is_terminal() {
             self.0.remove(stream);
             return;
         }
         if self.0.len() >= MAX_REMEMBERED && !self.0.contains_key(stream) {
             self.0.clear();
+        }
+        if let Some(plan) = &mut head.plan {
+            plan.written();
         }
         self.0.insert(stream.clone(), head);
     }
@@ -94,6 +103,8 @@ fn step(head: Option<Head>, row: &Row) -> Result<Head, Error> {
         status: RunStatus::Queued,
         request: String::new(),
         turns: 0,
+        plan: None,
+        asked: false,
     });
     if head.tenant != row.tenant || head.session != row.session {
         return Err(conflict("the stream belongs to another session".to_owned()));
@@ -111,9 +122,11 @@ fn step(head: Option<Head>, row: &Row) -> Result<Head, Error> {
     head.epoch = row.epoch;
     head.updated = row.at;
     head.turns = head.turns.saturating_add(i64::from(row.change.turns));
-    if let Some(status) = row.change.status {
-        head.status = status;
+    if let Some(standing) = row.change.status {
+        head.status = standing.after(head.status);
     }
+    head.asked |= matches!(row.change.approval, Some(ApprovalChange::Required { .. }));
+    PlanHead::follow(&mut head.plan, &row.change.plan, row.at);
     if let Some(request) = &row.change.request {
         head.request.clone_from(request);
     }
@@ -137,10 +150,14 @@ pub(super) async fn read<'g>(
     }
     let rows = sqlx::query(
         // CROSS: one look into the list for each that is given, never the other way round.
-        "SELECT run, tenant, session, last_seq, epoch, created, updated, status, request, 0 AS turns FROM runs \
-         WHERE run IN (SELECT value FROM json_each(?)) \
+        "SELECT runs.run, tenant, session, last_seq, epoch, created, runs.updated AS updated, \
+         runs.status AS status, request, 0 AS turns, plans.status AS plan, version, only_wanted, \
+         EXISTS (SELECT 1 FROM approvals WHERE approvals.run = runs.run) AS asked \
+         FROM runs LEFT JOIN plans ON plans.run = runs.run \
+         WHERE runs.run IN (SELECT value FROM json_each(?)) \
          UNION ALL \
-         SELECT NULL, s.tenant, s.session, last_seq, epoch, created, updated, 'queued', '', turns \
+         SELECT NULL, s.tenant, s.session, last_seq, epoch, created, updated, 'queued', '', turns, \
+         NULL, NULL, NULL, 0 \
          FROM json_each(?) AS given CROSS JOIN sessions AS s \
          ON s.tenant = json_extract(given.value, '$[0]') AND s.session = json_extract(given.value, '$[1]')",
     )
@@ -167,6 +184,8 @@ pub(super) async fn read<'g>(
                 .ok_or_else(|| sqlx::Error::Decode("runs.status holds an unknown status".into()))?,
             request: row.try_get("request")?,
             turns: row.try_get("turns")?,
+            plan: PlanHead::read(&row)?,
+            asked: row.try_get("asked")?,
         };
         heads.insert(*stream, head);
     }

@@ -1,9 +1,10 @@
 //! The store: one SQLite file under the data directory with the journal, the lists kept from it, and
 //! the scenes' own tables.
 //!
-//! **Invariant:** the journal is the truth. The lists of runs and sessions change only in the
-//! transaction that appends the events they are made from.
+//! **Invariant:** the journal is the truth. The lists of runs, plans, approvals and sessions change only in
+//! the transaction that appends the events they are made from.
 
+mod approvals;
 mod asked;
 mod breakdown;
 mod claims;
@@ -15,6 +16,7 @@ mod heads;
 mod keyring;
 mod keys;
 mod options;
+mod plans;
 mod read;
 mod record;
 mod scenes;
@@ -32,6 +34,7 @@ use std::time::Duration;
 use sqlx::SqlitePool;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
 
+pub use approvals::{About, ApprovalFilter, ApprovalRow, ApprovalState};
 pub use asked::Asked;
 pub use breakdown::UsageRow;
 pub use claims::Claimed;
@@ -40,6 +43,7 @@ pub use error::{Code, Error};
 pub use keyring::KeyRing;
 pub use keys::{ApiKey, Secret};
 pub use options::Options;
+pub use plans::{PlanFilter, PlanRow};
 pub use read::{MAX_PAGE, Page, RunFilter, RunRow, SessionRow};
 pub(crate) use record::Row;
 pub use record::{Record, Stream};

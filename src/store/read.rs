@@ -10,7 +10,6 @@ use sqlx::{Row as _, SqliteConnection};
 use super::Store;
 use super::error::{Code, Error};
 use super::record::{Stream, status_named, status_text};
-use crate::plan::TaskId;
 use crate::run::{Envelope, Event, RunId, RunStatus, SCHEMA, SessionEvent, SessionId, TenantId};
 
 /// Most rows of one page.
@@ -154,20 +153,6 @@ impl Store {
         row.as_ref().map(run_row).transpose().map_err(|e| self.listing(&e))
     }
 
-    /// The run whose plan has this public id; `None` when the tenant has none.
-    ///
-    /// # Errors
-    /// Those of the database.
-    pub async fn run_of(&self, tenant: &TenantId, task: TaskId) -> Result<Option<RunId>, Error> {
-        let run: Option<String> = sqlx::query_scalar("SELECT run FROM plans WHERE tenant = ? AND task = ?")
-            .bind(tenant.as_str())
-            .bind(task.to_string())
-            .fetch_optional(self.pool())
-            .await
-            .map_err(|e| self.listing(&e))?;
-        Ok(run.and_then(|run| run.parse().ok()))
-    }
-
     /// A tenant's runs, newest first.
     ///
     /// # Errors
@@ -277,7 +262,7 @@ impl Store {
         rows.iter().map(session_row).collect::<Result<_, _>>().map_err(|e| self.listing(&e))
     }
 
-    fn listing(&self, error: &sqlx::Error) -> Error {
+    pub(super) fn listing(&self, error: &sqlx::Error) -> Error {
         Error::database(self.path(), "read the lists", error)
     }
 }
@@ -337,11 +322,13 @@ fn envelope<B: DeserializeOwned>(
     })
 }
 
-fn decode<T, E: std::error::Error + Send + Sync + 'static>(value: Result<T, E>) -> Result<T, sqlx::Error> {
+pub(super) fn decode<T, E: std::error::Error + Send + Sync + 'static>(
+    value: Result<T, E>,
+) -> Result<T, sqlx::Error> {
     value.map_err(|e| sqlx::Error::Decode(Box::new(e)))
 }
 
-fn time(row: &SqliteRow, column: &str) -> Result<Timestamp, sqlx::Error> {
+pub(super) fn time(row: &SqliteRow, column: &str) -> Result<Timestamp, sqlx::Error> {
     decode(Timestamp::from_nanosecond(i128::from(row.try_get::<i64, _>(column)?)))
 }
 

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use super::approvals::ApprovalChange;
 use super::error::{Code, Error};
+use super::plans::PlanChange;
 use crate::run::{Envelope, Event, Idempotency, RunId, RunStatus, SessionEvent, SessionId, TenantId};
 
 /// Most characters of a request that a list of runs shows.
@@ -56,14 +58,38 @@ pub(crate) struct Row {
 /// What an event changes in its row of the lists. A pure function of the event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Change {
-    /// The run's new status.
-    pub(crate) status: Option<RunStatus>,
+    /// What becomes of the run's status.
+    pub(crate) status: Option<Standing>,
     /// The first words of the request.
     pub(crate) request: Option<String>,
     /// Turns that ended.
     pub(crate) turns: u32,
     /// The name of the request, which is to be this run's alone.
     pub(crate) idempotency: Option<Idempotency>,
+    /// What it means for the run's plan.
+    pub(crate) plan: PlanChange,
+    /// What it means for what is put to people.
+    pub(crate) approval: Option<ApprovalChange>,
+}
+
+/// What an event means for a run's status.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// It stands there now.
+    Is(RunStatus),
+    /// Where it waited, it is at work again.
+    GoesOn,
+}
+
+impl Standing {
+    /// The status after it.
+    pub(super) fn after(self, now: RunStatus) -> RunStatus {
+        match self {
+            Standing::Is(status) => status,
+            Standing::GoesOn if now == RunStatus::Waiting => RunStatus::Running,
+            Standing::GoesOn => now,
+        }
+    }
 }
 
 impl Record {
@@ -121,18 +147,26 @@ fn row<B: Serialize>(stream: Stream, envelope: &Envelope<B>, change: Change) -> 
 
 fn of_run(event: &Event) -> Change {
     let status = match event {
-        Event::RunQueued(_) => Some(RunStatus::Queued),
-        Event::RunStarted(_) => Some(RunStatus::Running),
-        Event::RunCompleted { status } => Some(*status),
-        Event::RunFailed { .. } => Some(RunStatus::Failed),
-        Event::RunCancelled { .. } => Some(RunStatus::Cancelled),
+        Event::RunQueued(_) => Some(Standing::Is(RunStatus::Queued)),
+        Event::RunStarted(_) | Event::RunReopened { .. } => Some(Standing::Is(RunStatus::Running)),
+        Event::RunWaiting {} => Some(Standing::Is(RunStatus::Waiting)),
+        Event::Decided { .. }
+        | Event::ApprovalLapsed { .. }
+        | Event::Released { .. }
+        | Event::ModificationAsked { .. }
+        | Event::PlanEdited(_)
+        | Event::CancelRequested { .. } => Some(Standing::GoesOn),
+        Event::RunCompleted { status } => Some(Standing::Is(*status)),
+        Event::RunFailed { .. } => Some(Standing::Is(RunStatus::Failed)),
+        Event::RunCancelled { .. } => Some(Standing::Is(RunStatus::Cancelled)),
         _ => None,
     };
     let (request, idempotency) = match event {
         Event::RunQueued(queued) => (Some(short(&queued.request)), queued.idempotency.clone()),
         _ => (None, None),
     };
-    Change { status, request, turns: 0, idempotency }
+    let (plan, approval) = (PlanChange::of(event), ApprovalChange::of(event));
+    Change { status, request, turns: 0, idempotency, plan, approval }
 }
 
 fn of_session(event: &SessionEvent) -> Change {

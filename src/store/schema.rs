@@ -15,6 +15,7 @@ pub(super) const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/0001_journal.sql"),
     include_str!("../../migrations/0002_keys_and_idempotency.sql"),
     include_str!("../../migrations/0003_costs.sql"),
+    include_str!("../../migrations/0004_plans.sql"),
 ];
 
 /// The version of the file behind `connection`; 0 for an empty one.

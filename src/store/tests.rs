@@ -1,3 +1,6 @@
+mod approvals;
+mod plans;
+
 use std::path::Path;
 
 use jiff::Timestamp;

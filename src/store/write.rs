@@ -11,9 +11,11 @@ use sqlx::types::Json;
 use sqlx::{AssertSqlSafe, SqliteConnection};
 
 use super::Store;
+use super::approvals;
 use super::claims::Claims;
 use super::error::Error;
 use super::heads::{self, Head, advance};
+use super::plans;
 use super::record::{Row, Stream, status_text};
 use super::writer::Writing;
 
@@ -156,13 +158,15 @@ async fn commit(
     let mut requests = Texts::default();
     let mut runs: Vec<Run<'_>> = Vec::new();
     let mut sessions: Vec<Session<'_>> = Vec::new();
+    let mut plans: Vec<plans::Written<'_>> = Vec::new();
     for (stream, head) in heads {
-        let Head { tenant, session, last_seq, epoch, created, updated, status, request, turns } = head;
+        let Head { tenant, session, last_seq, epoch, created, updated, status, request, turns, .. } = head;
         let (tenant, session) = (tenant.as_str(), session.as_str());
         match stream {
             Stream::Run(run) => {
                 let (from, length) = requests.add(request);
                 let (run, status) = (run.to_string(), status_text(*status));
+                plans.extend(head.plan.as_ref().and_then(|plan| plan.change(&run)));
                 runs.push((
                     run, tenant, session, status, *created, *updated, *epoch, *last_seq, from, length,
                 ));
@@ -172,22 +176,31 @@ async fn commit(
             }
         }
     }
-    let alone = claims.is_empty();
-    let sql =
-        if alone { format!("BEGIN IMMEDIATE; {ROWS}; COMMIT") } else { format!("BEGIN IMMEDIATE; {ROWS}") };
+    let put = approvals::changes(rows, heads);
+    let alone = claims.is_empty() && put.is_empty();
+    let mut sql = format!("BEGIN IMMEDIATE; {ROWS}");
+    if !plans.is_empty() {
+        sql.push_str(plans::WRITE);
+    }
+    if alone {
+        sql.push_str("; COMMIT");
+    }
     // Nothing but constants was joined.
-    sqlx::query(AssertSqlSafe(sql))
+    let mut query = sqlx::query(AssertSqlSafe(sql))
         // Statements that are kept end their thread where one of several cannot be prepared once more.
         .persistent(false)
         .bind(bodies.0)
         .bind(list(&events))
         .bind(requests.0)
         .bind(list(&runs))
-        .bind(list(&sessions))
-        .execute(&mut *connection)
-        .await?;
+        .bind(list(&sessions));
+    if !plans.is_empty() {
+        query = query.bind(list(&plans));
+    }
+    query.execute(&mut *connection).await?;
     if !alone {
         claims.write(connection).await?;
+        approvals::write(connection, &put).await?;
         sqlx::query("COMMIT").execute(connection).await?;
     }
     Ok(())

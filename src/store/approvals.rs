@@ -1,0 +1,299 @@
+//! The list of what is put to people.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use sqlx::sqlite::SqliteRow;
+use sqlx::{QueryBuilder, Row as _, SqliteConnection};
+
+use super::Store;
+use super::error::Error;
+use super::heads::Head;
+use super::read::{MAX_PAGE, Page, decode, time};
+use super::record::{Row, Stream};
+use crate::plan::TaskId;
+use crate::run::{ApprovalId, Event, Matter, RunId, SessionId, TenantId};
+
+/// What is put to people.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, utoipa::ToSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum About {
+    /// Whether a plan may be carried out.
+    Plan,
+    /// Whether a write may be done.
+    Call,
+    /// What became of a write whose outcome nobody knows.
+    Outcome,
+}
+
+impl About {
+    const ALL: [About; 3] = [About::Plan, About::Call, About::Outcome];
+
+    /// Its name on the wire and in the store.
+    pub fn name(self) -> &'static str {
+        match self {
+            About::Plan => "plan",
+            About::Call => "call",
+            About::Outcome => "outcome",
+        }
+    }
+
+    /// What has this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|about| about.name() == name)
+    }
+}
+
+impl From<Matter> for About {
+    fn from(matter: Matter) -> Self {
+        match matter {
+            Matter::Plan { .. } => About::Plan,
+            Matter::Call { .. } => About::Call,
+            Matter::Outcome { .. } => About::Outcome,
+        }
+    }
+}
+
+/// Where something that was put to people stands.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, utoipa::ToSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum ApprovalState {
+    /// It waits for somebody to decide.
+    Open,
+    /// Somebody has decided.
+    Decided,
+    /// It does not count any more: what it was about has changed or ended.
+    Lapsed,
+}
+
+impl ApprovalState {
+    const ALL: [ApprovalState; 3] = [ApprovalState::Open, ApprovalState::Decided, ApprovalState::Lapsed];
+
+    /// Its name on the wire and in the store.
+    pub fn name(self) -> &'static str {
+        match self {
+            ApprovalState::Open => "open",
+            ApprovalState::Decided => "decided",
+            ApprovalState::Lapsed => "lapsed",
+        }
+    }
+}
+
+/// Something that was put to people, as lists show it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ApprovalRow {
+    /// Its public id.
+    pub id: ApprovalId,
+    /// Who pays.
+    pub tenant: TenantId,
+    /// The run's conversation.
+    pub session: SessionId,
+    /// The public id of the run's plan.
+    pub task: TaskId,
+    /// Who asked for the run.
+    pub user: String,
+    /// What about.
+    pub about: About,
+    /// When it was put.
+    pub created: Timestamp,
+    /// Where it stands.
+    pub state: ApprovalState,
+    /// When it was decided, if it was: what was decided can lapse.
+    pub decided: Option<Timestamp>,
+}
+
+/// Which of them to list.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ApprovalFilter {
+    /// Only those that wait for somebody.
+    pub open_only: bool,
+    /// Only those of this conversation.
+    pub session: Option<SessionId>,
+    /// Only those about this.
+    pub about: Option<About>,
+}
+
+pub(super) const COLUMNS: &str = "SELECT run, approval, tenant, session, task, user, about, created, state, decided \
+     FROM approvals JOIN plans USING (run) WHERE ";
+
+impl Store {
+    /// What was put to people in a tenant's runs, the oldest first.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn approvals(
+        &self,
+        tenant: &TenantId,
+        filter: &ApprovalFilter,
+        page: &Page<ApprovalId>,
+    ) -> Result<Vec<ApprovalRow>, Error> {
+        let mut query = QueryBuilder::new(COLUMNS);
+        query.push("tenant = ").push_bind(tenant.as_str());
+        if filter.open_only {
+            query.push(" AND state = 'open'");
+        }
+        if let Some(session) = &filter.session {
+            query.push(" AND session = ").push_bind(session.as_str());
+        }
+        if let Some(about) = filter.about {
+            query.push(" AND about = ").push_bind(about.name());
+        }
+        if let Some(after) = page.after {
+            query.push(" AND (created, run, approval) > (SELECT created, run, approval FROM approvals WHERE tenant = ");
+            query.push_bind(tenant.as_str()).push(" AND run = ").push_bind(after.run.to_string());
+            query.push(" AND approval = ").push_bind(i64::from(after.approval)).push(")");
+        }
+        query.push(" ORDER BY created, run, approval LIMIT ").push_bind(i64::from(page.limit.min(MAX_PAGE)));
+        let rows = query.build().fetch_all(self.pool()).await.map_err(|e| self.listing(&e))?;
+        rows.iter().map(approval_row).collect::<Result<_, _>>().map_err(|e| self.listing(&e))
+    }
+
+    /// One of them; `None` when the tenant has none of this id.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn approval(&self, tenant: &TenantId, id: ApprovalId) -> Result<Option<ApprovalRow>, Error> {
+        let mut query = QueryBuilder::new(COLUMNS);
+        query.push("tenant = ").push_bind(tenant.as_str());
+        query.push(" AND run = ").push_bind(id.run.to_string());
+        query.push(" AND approval = ").push_bind(i64::from(id.approval));
+        let row = query.build().fetch_optional(self.pool()).await.map_err(|e| self.listing(&e))?;
+        row.as_ref().map(approval_row).transpose().map_err(|e| self.listing(&e))
+    }
+
+    /// Plans and calls of all tenants that were put to people before `before` and wait still, the oldest
+    /// first, at most `limit`.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn overdue_approvals(&self, before: Timestamp, limit: u32) -> Result<Vec<ApprovalRow>, Error> {
+        let mut query = QueryBuilder::new(COLUMNS);
+        query.push("state = 'open' AND about <> 'outcome' AND created < ");
+        query.push_bind(super::usage::bound(Some(before), i64::MAX));
+        query.push(" ORDER BY created, run, approval LIMIT ").push_bind(i64::from(limit));
+        let rows = query.build().fetch_all(self.pool()).await.map_err(|e| self.listing(&e))?;
+        rows.iter().map(approval_row).collect::<Result<_, _>>().map_err(|e| self.listing(&e))
+    }
+}
+
+pub(super) fn approval_row(row: &SqliteRow) -> Result<ApprovalRow, sqlx::Error> {
+    let run: RunId = decode(row.try_get::<&str, _>("run")?.parse())?;
+    let state: &str = row.try_get("state")?;
+    let decided = row.try_get::<Option<i64>, _>("decided")?;
+    Ok(ApprovalRow {
+        id: ApprovalId { run, approval: row.try_get("approval")? },
+        tenant: decode(TenantId::new(row.try_get("tenant")?))?,
+        session: decode(SessionId::new(row.try_get("session")?))?,
+        task: TaskId(decode(row.try_get::<&str, _>("task")?.parse())?),
+        user: row.try_get("user")?,
+        about: About::named(row.try_get("about")?)
+            .ok_or_else(|| sqlx::Error::Decode("approvals.about holds an unknown name".into()))?,
+        created: time(row, "created")?,
+        state: ApprovalState::ALL
+            .into_iter()
+            .find(|known| known.name() == state)
+            .ok_or_else(|| sqlx::Error::Decode("approvals.state holds an unknown name".into()))?,
+        decided: decided.map(|at| decode(Timestamp::from_nanosecond(i128::from(at)))).transpose()?,
+    })
+}
+
+/// What an event means for what is put to people in its run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ApprovalChange {
+    /// Something is put to them.
+    Required { approval: u32, matter: Matter },
+    /// Somebody has decided.
+    Decided { approval: u32 },
+    /// It counts no more.
+    Lapsed { approval: u32 },
+    /// Another plan takes the place of this version: what was put or said about it counts no more.
+    Replaced { version: u32 },
+    /// The run has ended: only what became of a write can still be said.
+    Ended,
+}
+
+impl ApprovalChange {
+    /// A pure function of the event.
+    pub(super) fn of(event: &Event) -> Option<Self> {
+        Some(match event {
+            Event::ApprovalRequired { approval, matter, .. } => {
+                Self::Required { approval: *approval, matter: *matter }
+            }
+            Event::Decided { approval, .. } => Self::Decided { approval: *approval },
+            Event::ApprovalLapsed { approval, .. } => Self::Lapsed { approval: *approval },
+            Event::ModificationAsked { version, .. } => Self::Replaced { version: version.saturating_sub(1) },
+            Event::PlanEdited(made) => Self::Replaced { version: made.version.saturating_sub(1) },
+            ended if ended.is_terminal() => Self::Ended,
+            _ => return None,
+        })
+    }
+}
+
+/// The changes that these rows bring about, in order. An end of a run in which nothing was put to people
+/// is none.
+pub(super) fn changes<'r>(
+    rows: &[&'r Row],
+    heads: &BTreeMap<&Stream, Head>,
+) -> Vec<(RunId, ApprovalChange, &'r Row)> {
+    let changes = rows.iter().filter_map(|row| {
+        let (Stream::Run(run), Some(change)) = (&row.stream, row.change.approval) else { return None };
+        let asked = heads.get(&row.stream).is_some_and(|head| head.asked);
+        asked.then_some((*run, change, *row))
+    });
+    changes.collect()
+}
+
+/// Brings the list up to date.
+pub(super) async fn write(
+    tx: &mut SqliteConnection,
+    changes: &[(RunId, ApprovalChange, &Row)],
+) -> Result<(), sqlx::Error> {
+    for (run, change, row) in changes {
+        let run = run.to_string();
+        let query = match *change {
+            ApprovalChange::Required { approval, matter } => {
+                let (Matter::Plan { version: subject }
+                | Matter::Call { call: subject }
+                | Matter::Outcome { call: subject }) = matter;
+                sqlx::query(
+                    "INSERT INTO approvals (run, approval, tenant, session, about, subject, created, state) \
+                     VALUES (?, ?, ?, ?, ?, ?, ?, 'open') ON CONFLICT DO NOTHING",
+                )
+                .bind(run)
+                .bind(approval)
+                .bind(row.tenant.as_str())
+                .bind(row.session.as_str())
+                .bind(About::from(matter).name())
+                .bind(subject)
+                .bind(row.at)
+            }
+            ApprovalChange::Decided { approval } => sqlx::query(
+                "UPDATE approvals SET state = 'decided', decided = ?3 WHERE run = ?1 AND approval = ?2",
+            )
+            .bind(run)
+            .bind(approval)
+            .bind(row.at),
+            ApprovalChange::Lapsed { approval } => {
+                sqlx::query("UPDATE approvals SET state = 'lapsed' WHERE run = ? AND approval = ?")
+                    .bind(run)
+                    .bind(approval)
+            }
+            ApprovalChange::Replaced { version } => sqlx::query(
+                "UPDATE approvals SET state = 'lapsed' WHERE run = ? AND about = 'plan' AND subject = ?",
+            )
+            .bind(run)
+            .bind(version),
+            ApprovalChange::Ended => sqlx::query(
+                "UPDATE approvals SET state = 'lapsed' WHERE run = ? AND state = 'open' AND about <> 'outcome'",
+            )
+            .bind(run),
+        };
+        query.execute(&mut *tx).await?;
+    }
+    Ok(())
+}

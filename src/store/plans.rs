@@ -1,0 +1,251 @@
+//! The list of plans: what becomes of each is kept beside its run's row.
+
+use jiff::Timestamp;
+use serde::Serialize;
+use sqlx::sqlite::SqliteRow;
+use sqlx::{QueryBuilder, Row as _, Sqlite};
+
+use super::Store;
+use super::error::Error;
+use super::read::{MAX_PAGE, Page, decode, time};
+use super::usage::bound;
+use crate::plan::{PlanStatus, TaskId};
+use crate::run::{Event, RunId, SessionId, TenantId};
+
+/// A plan as lists show it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PlanRow {
+    /// Its public id.
+    pub task: TaskId,
+    /// The run that it is of.
+    pub run: RunId,
+    /// Who pays.
+    pub tenant: TenantId,
+    /// The run's conversation.
+    pub session: SessionId,
+    /// Who asked.
+    pub user: String,
+    /// The first words of the request, on one line.
+    pub objective: String,
+    /// Where it stands.
+    pub status: PlanStatus,
+    /// The version in force; 0 as long as none was made.
+    pub version: u32,
+    /// When the request was accepted.
+    pub created: Timestamp,
+    /// When its status or version changed last.
+    pub updated: Timestamp,
+}
+
+/// Which plans to list.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PlanFilter {
+    /// Only those that stand so.
+    pub status: Option<PlanStatus>,
+    /// Only those of this conversation.
+    pub session: Option<SessionId>,
+    /// Only those that were asked for then or later.
+    pub since: Option<Timestamp>,
+    /// Only those that were asked for before.
+    pub until: Option<Timestamp>,
+}
+
+const COLUMNS: &str = "SELECT runs.run, tenant, session, request, created, task, user, version, \
+     plans.status AS plan, plans.updated AS changed";
+
+impl Store {
+    /// A tenant's plans, newest first; of those of one moment, by their runs.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn plans(
+        &self,
+        tenant: &TenantId,
+        filter: &PlanFilter,
+        page: &Page<TaskId>,
+    ) -> Result<Vec<PlanRow>, Error> {
+        let mut query = listed(tenant, filter, page);
+        let rows = query.build().fetch_all(self.pool()).await.map_err(|e| self.listing(&e))?;
+        rows.iter().map(plan_row).collect::<Result<_, _>>().map_err(|e| self.listing(&e))
+    }
+
+    /// One plan as lists show it; `None` when the tenant has no such plan.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn plan(&self, tenant: &TenantId, task: TaskId) -> Result<Option<PlanRow>, Error> {
+        let mut query = QueryBuilder::new(COLUMNS);
+        query.push(" FROM plans JOIN runs USING (run) WHERE task = ").push_bind(task.to_string());
+        query.push(" AND tenant = ").push_bind(tenant.as_str());
+        let row = query.build().fetch_optional(self.pool()).await.map_err(|e| self.listing(&e))?;
+        row.as_ref().map(plan_row).transpose().map_err(|e| self.listing(&e))
+    }
+
+    /// The run whose plan has this public id; `None` when the tenant has none.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn run_of(&self, tenant: &TenantId, task: TaskId) -> Result<Option<RunId>, Error> {
+        Ok(self.plan(tenant, task).await?.map(|plan| plan.run))
+    }
+}
+
+/// The query for a list. What has begun to wait or to run and has not ended is looked for among the runs
+/// that have not ended.
+pub(super) fn listed(tenant: &TenantId, filter: &PlanFilter, page: &Page<TaskId>) -> QueryBuilder<Sqlite> {
+    use PlanStatus::{Approved, Executing, PendingApproval};
+    let few =
+        matches!(filter.status, Some(PendingApproval | Approved | Executing)) && filter.session.is_none();
+    let mut query = QueryBuilder::new(COLUMNS);
+    query.push(" FROM runs ");
+    if few {
+        query.push("INDEXED BY runs_unfinished ");
+    }
+    query.push("CROSS JOIN plans ON plans.run = runs.run WHERE tenant = ").push_bind(tenant.as_str());
+    if few {
+        query.push(" AND runs.status IN ('queued', 'running', 'waiting')");
+    }
+    if let Some(session) = &filter.session {
+        query.push(" AND session = ").push_bind(session.as_str());
+    }
+    if let Some(status) = filter.status {
+        query.push(" AND plans.status = ").push_bind(status.name());
+    }
+    if let Some(since) = filter.since {
+        query.push(" AND created >= ").push_bind(bound(Some(since), i64::MIN));
+    }
+    if let Some(until) = filter.until {
+        query.push(" AND created < ").push_bind(bound(Some(until), i64::MAX));
+    }
+    if let Some(after) = page.after {
+        query.push(
+            " AND (created, runs.run) < (SELECT r.created, r.run FROM plans AS p JOIN runs AS r USING (run) \
+             WHERE p.task = ",
+        );
+        query.push_bind(after.to_string()).push(" AND r.tenant = ");
+        query.push_bind(tenant.as_str()).push(")");
+    }
+    query.push(" ORDER BY created DESC, runs.run DESC LIMIT ").push_bind(i64::from(page.limit.min(MAX_PAGE)));
+    query
+}
+
+fn plan_row(row: &SqliteRow) -> Result<PlanRow, sqlx::Error> {
+    Ok(PlanRow {
+        task: TaskId(decode(row.try_get::<&str, _>("task")?.parse())?),
+        run: decode(row.try_get::<&str, _>("run")?.parse())?,
+        tenant: decode(TenantId::new(row.try_get("tenant")?))?,
+        session: decode(SessionId::new(row.try_get("session")?))?,
+        user: row.try_get("user")?,
+        objective: row.try_get("request")?,
+        status: status(row)?,
+        version: row.try_get("version")?,
+        created: time(row, "created")?,
+        updated: time(row, "changed")?,
+    })
+}
+
+/// The status in the column `plan`.
+fn status(row: &SqliteRow) -> Result<PlanStatus, sqlx::Error> {
+    PlanStatus::named(row.try_get("plan")?)
+        .ok_or_else(|| sqlx::Error::Decode("plans.status holds an unknown status".into()))
+}
+
+/// What an event means for its run's plan.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct PlanChange {
+    new: Option<NewPlan>,
+    status: Option<PlanStatus>,
+    version: Option<u32>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct NewPlan {
+    task: TaskId,
+    user: String,
+    only_wanted: bool,
+}
+
+impl PlanChange {
+    /// A pure function of the event.
+    pub(super) fn of(event: &Event) -> Self {
+        let (new, version) = match event {
+            Event::RunQueued(queued) => {
+                let (task, user) = (queued.task, queued.user.clone());
+                (Some(NewPlan { task, user, only_wanted: queued.plan_only }), None)
+            }
+            Event::PlanCreated(made) | Event::Replanned(made) | Event::PlanEdited(made) => {
+                (None, Some(made.version))
+            }
+            _ => (None, None),
+        };
+        Self { new, status: event.plan_status(), version }
+    }
+}
+
+/// Where a run's plan stands.
+#[derive(Debug, Clone)]
+pub(super) struct PlanHead {
+    /// As it is to be written first.
+    new: Option<NewPlan>,
+    only_wanted: bool,
+    status: PlanStatus,
+    version: u32,
+    /// When it changed, where that is not written yet.
+    changed: Option<i64>,
+}
+
+impl PlanHead {
+    /// The plan after an event of its run; none where the run has no request.
+    pub(super) fn follow(plan: &mut Option<Self>, change: &PlanChange, at: i64) {
+        if let Some(new) = &change.new {
+            *plan = Some(Self {
+                new: Some(new.clone()),
+                only_wanted: new.only_wanted,
+                status: PlanStatus::Draft,
+                version: 0,
+                changed: Some(at),
+            });
+        }
+        let Some(plan) = plan else { return };
+        let now =
+            (plan.status.after(change.status, plan.only_wanted), change.version.unwrap_or(plan.version));
+        if now != (plan.status, plan.version) {
+            (plan.status, plan.version) = now;
+            plan.changed = Some(at);
+        }
+    }
+
+    /// The plan as the table has it, from the columns `plan`, `version` and `only_wanted`.
+    pub(super) fn read(row: &SqliteRow) -> Result<Option<Self>, sqlx::Error> {
+        if row.try_get::<Option<&str>, _>("plan")?.is_none() {
+            return Ok(None);
+        }
+        let (only_wanted, version) = (row.try_get("only_wanted")?, row.try_get("version")?);
+        Ok(Some(Self { new: None, only_wanted, status: status(row)?, version, changed: None }))
+    }
+
+    /// It is in the table now.
+    pub(super) fn written(&mut self) {
+        (self.new, self.changed) = (None, None);
+    }
+
+    /// The row to be written, where anything has changed.
+    pub(super) fn change(&self, run: &str) -> Option<Written<'_>> {
+        let at = self.changed?;
+        let (task, user) = self.new.as_ref().map(|new| (new.task.to_string(), new.user.as_str())).unzip();
+        let (task, user) = (task.unwrap_or_default(), user.unwrap_or_default());
+        Some((run.to_owned(), task, user, u8::from(self.only_wanted), self.status.name(), self.version, at))
+    }
+}
+
+/// A row of the list of plans: run, task, user, whether it is only wanted, status, version, when it changed.
+/// Task and user are empty where the row is there.
+pub(super) type Written<'a> = (String, String, &'a str, u8, &'static str, u32, i64);
+
+/// Writes such rows.
+pub(super) const WRITE: &str = "; \
+    INSERT INTO plans (run, task, user, only_wanted, status, version, updated) \
+    SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6 \
+    FROM json_each(?) WHERE true \
+    ON CONFLICT (run) DO UPDATE SET status = excluded.status, version = excluded.version, \
+    updated = excluded.updated";

@@ -1,0 +1,171 @@
+//! The list of what is put to people.
+
+use super::plans::{about_plan, at, decided, queued, task};
+use super::*;
+use crate::run::{ApprovalId, Cause, Decision, Maker, Matter, Needed, PlanMade};
+
+const CALL: Matter = Matter::Call { call: 7 };
+const OUTCOME: Matter = Matter::Outcome { call: 8 };
+
+fn put(approval: u32, matter: Matter) -> Event {
+    Event::ApprovalRequired { approval, matter, needed: Needed::default() }
+}
+
+async fn append(store: &Store, n: u128, session: &str, events: Vec<Event>) {
+    let events = std::iter::once(Event::RunQueued(queued(n))).chain(events);
+    write(store, (1..).zip(events).map(|(seq, e)| Record::Run(at(n, session, seq, e).into()))).await.unwrap();
+}
+
+fn id(n: u128, approval: u32) -> ApprovalId {
+    ApprovalId { run: run_id(n), approval }
+}
+
+/// Where the approvals of run `n` stand.
+async fn states(store: &Store, n: u128) -> Vec<(u32, ApprovalState, bool)> {
+    let all = store.approvals(&tenant(), &ApprovalFilter::default(), &Page::default()).await.unwrap();
+    let own = all.iter().filter(|row| row.id.run == run_id(n));
+    own.map(|row| (row.id.approval, row.state, row.decided.is_some())).collect()
+}
+
+fn edited(version: u32) -> Event {
+    Event::PlanEdited(PlanMade::new(
+        version,
+        Cause::Edit,
+        Maker::Person,
+        crate::plan::Plan { needs_execution: false, reasoning: String::new(), steps: Vec::new() },
+    ))
+}
+
+#[tokio::test]
+async fn what_is_put_to_people_stays_open_until_it_is_decided_or_lapses() {
+    use ApprovalState::{Decided, Lapsed, Open};
+    let tmp = tempfile::tempdir().unwrap();
+    let store = open(tmp.path()).await;
+    let cancelled = || Event::RunCancelled { by: "boss".to_owned() };
+    let asked = |version| Event::ModificationAsked { version, by: "boss".to_owned(), words: "x".to_owned() };
+    let lapsed = |approval| Event::ApprovalLapsed {
+        approval,
+        matter: CALL,
+        why: Vec::new(),
+        needed: Needed::default(),
+    };
+    let yes = |approval, matter| decided(approval, matter, Decision::Yes { hold: false });
+    for (n, events, expected) in [
+        (1, vec![put(1, CALL), put(2, OUTCOME)], vec![(1, Open, false), (2, Open, false)]),
+        (2, vec![put(1, CALL), yes(1, CALL)], vec![(1, Decided, true)]),
+        (3, vec![put(1, CALL), lapsed(1), put(2, CALL)], vec![(1, Lapsed, false), (2, Open, false)]),
+        // The end takes back what waits for leave, and not what became of a write.
+        (
+            4,
+            vec![put(1, CALL), about_plan(2, 1), put(3, OUTCOME), cancelled()],
+            vec![(1, Lapsed, false), (2, Lapsed, false), (3, Open, false)],
+        ),
+        (
+            5,
+            vec![put(1, OUTCOME), cancelled(), decided(1, OUTCOME, Decision::Done)],
+            vec![(1, Decided, true)],
+        ),
+        // Another plan takes back what was put and said about the one before it, and nothing else.
+        (6, vec![about_plan(1, 1), asked(2)], vec![(1, Lapsed, false)]),
+        (
+            7,
+            vec![
+                about_plan(1, 1),
+                yes(1, Matter::Plan { version: 1 }),
+                put(2, OUTCOME),
+                edited(2),
+                about_plan(3, 2),
+            ],
+            vec![(1, Lapsed, true), (2, Open, false), (3, Open, false)],
+        ),
+        (8, vec![cancelled()], vec![]),
+    ] {
+        append(&store, n, "s1", events).await;
+        assert_eq!(states(&store, n).await, expected, "run {n}");
+    }
+    let row = store.approval(&tenant(), id(2, 1)).await.unwrap().unwrap();
+    assert_eq!((row.about, row.task, row.user.as_str()), (About::Call, task(2), "user2"));
+    assert_eq!((row.session, row.state), (session("s1"), Decided));
+    let when = |seq| at(2, "s1", seq, Event::RunWaiting {}).at;
+    assert_eq!((row.created, row.decided), (when(2), Some(when(3))));
+    assert_eq!(store.approval(&tenant(), id(2, 2)).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn all_of_one_commit_counts_in_its_order() {
+    let tmp = tempfile::tempdir().unwrap();
+    let store = open(tmp.path()).await;
+    let events = [
+        Event::RunQueued(queued(1)),
+        about_plan(1, 1),
+        edited(2),
+        about_plan(2, 2),
+        decided(2, Matter::Plan { version: 2 }, Decision::No),
+        Event::RunCancelled { by: "boss".to_owned() },
+    ];
+    let group = (1..).zip(events).map(|(seq, e)| Record::Run(at(1, "s1", seq, e).into()).row().unwrap());
+    // A stream beside it that fails changes nothing.
+    let alien = Record::Run(at(2, "s1", 9, about_plan(1, 1)).into()).row().unwrap();
+    let outcomes = store.write(&[group.collect(), vec![alien]]).await.unwrap();
+    assert_eq!(outcomes.iter().map(|o| o.failures.len()).collect::<Vec<_>>(), [0, 1]);
+    let expected = [(1, ApprovalState::Lapsed, false), (2, ApprovalState::Decided, true)];
+    assert_eq!(states(&store, 1).await, expected);
+    assert!(states(&store, 2).await.is_empty());
+}
+
+#[tokio::test]
+async fn an_end_after_a_restart_takes_back_what_was_open() {
+    let tmp = tempfile::tempdir().unwrap();
+    let store = open(tmp.path()).await;
+    append(&store, 1, "s1", vec![put(1, CALL), Event::RunWaiting {}]).await;
+    store.close().await;
+    drop(store);
+    let store = open(tmp.path()).await;
+    let end = Event::RunFailed { error: Fault::new("x", "y") };
+    write(&store, [Record::Run(at(1, "s1", 4, end).into())]).await.unwrap();
+    assert_eq!(states(&store, 1).await, [(1, ApprovalState::Lapsed, false)]);
+}
+
+#[tokio::test]
+async fn they_are_listed_oldest_first_by_page_and_by_filter_and_each_tenants_own() {
+    let tmp = tempfile::tempdir().unwrap();
+    let store = open(tmp.path()).await;
+    append(&store, 1, "a", vec![put(1, CALL), put(2, OUTCOME)]).await;
+    append(&store, 2, "b", vec![about_plan(1, 1)]).await;
+    append(&store, 3, "a", vec![about_plan(1, 1), decided(1, Matter::Plan { version: 1 }, Decision::No)])
+        .await;
+    let other = TenantId::new("other").unwrap();
+    for (seq, event) in [(1, Event::RunQueued(queued(4))), (2, put(1, CALL))] {
+        let theirs = Envelope { tenant: other.clone(), ..at(4, "a", seq, event) };
+        write(&store, [Record::Run(theirs.into())]).await.unwrap();
+    }
+    let list = async |tenant: &TenantId, filter: ApprovalFilter, page: Page<ApprovalId>| {
+        let rows = store.approvals(tenant, &filter, &page).await.unwrap();
+        rows.iter().map(|row| (row.id.run.0.as_u128(), row.id.approval)).collect::<Vec<_>>()
+    };
+    let (all, first) = (ApprovalFilter::default, Page::default);
+    assert_eq!(list(&tenant(), all(), first()).await, [(1, 1), (1, 2), (2, 1), (3, 1)]);
+    let after = |n, approval| Page { limit: 2, after: Some(id(n, approval)) };
+    assert_eq!(list(&tenant(), all(), Page { limit: 2, after: None }).await, [(1, 1), (1, 2)]);
+    assert_eq!(list(&tenant(), all(), after(1, 2)).await, [(2, 1), (3, 1)]);
+    assert_eq!(list(&tenant(), all(), after(3, 1)).await, []);
+    assert_eq!(list(&tenant(), all(), after(4, 1)).await, []);
+    let open_only = ApprovalFilter { open_only: true, ..all() };
+    assert_eq!(list(&tenant(), open_only.clone(), first()).await, [(1, 1), (1, 2), (2, 1)]);
+    assert_eq!(list(&tenant(), open_only.clone(), after(1, 1)).await, [(1, 2), (2, 1)]);
+    let in_a = ApprovalFilter { session: Some(session("a")), ..open_only };
+    assert_eq!(list(&tenant(), in_a, first()).await, [(1, 1), (1, 2)]);
+    for (about, expected) in
+        [(About::Plan, vec![(2, 1), (3, 1)]), (About::Call, vec![(1, 1)]), (About::Outcome, vec![(1, 2)])]
+    {
+        let filter = ApprovalFilter { about: Some(about), ..all() };
+        assert_eq!(list(&tenant(), filter, first()).await, expected);
+    }
+    assert_eq!(list(&other, all(), first()).await, [(4, 1)]);
+    assert_eq!(store.approval(&other, id(1, 1)).await.unwrap(), None);
+    // What has waited for long is found for everybody at once; what became of a write waits for ever.
+    let all = store.overdue_approvals(Timestamp::now(), 10).await.unwrap();
+    assert_eq!(all.iter().map(|row| row.id).collect::<Vec<_>>(), [id(1, 1), id(2, 1), id(4, 1)]);
+    assert_eq!(store.overdue_approvals(all[1].created, 10).await.unwrap(), all[..1]);
+    assert_eq!(store.overdue_approvals(Timestamp::now(), 2).await.unwrap(), all[..2]);
+}
