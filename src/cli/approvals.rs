@@ -104,7 +104,10 @@ async fn one<W: Write>(
     let row = past.approval(id).await?;
     let (journal, state) = past.run(id.run).await?;
     let Some(put) = state.approvals.get(&id.approval) else {
-        return Err(Failure::new("approval.unknown", format!("run {} has no approval {}", id.run, id.approval)));
+        return Err(Failure::new(
+            "approval.unknown",
+            format!("run {} has no approval {}", id.run, id.approval),
+        ));
     };
     if json {
         return Ok(output::document(out, &document::approval(&journal, &state, id, put), false)?);

@@ -235,7 +235,7 @@ mod tests {
     use super::*;
 
     const ID: &str = "01976c8e-0000-7000-8000-000000000001";
-    const ID_OF_ONE: &str = "01976c8e-0000-7000-8000-000000000001.1";
+    const ONE: &str = "01976c8e-0000-7000-8000-000000000001.1";
 
     #[test]
     fn the_command_line_holds_together() {
@@ -268,6 +268,19 @@ mod tests {
             &["proscenium", "replay", "run.jsonl", "--export", "--diff"],
             &["proscenium", "serve", "--addr"],
             &["proscenium", "keys"],
+            &["proscenium", "plans", "list", "--status", "done"],
+            &["proscenium", "plans", "list", "--limit", "0"],
+            &["proscenium", "plans", "show"],
+            &["proscenium", "plans", "show", "not-an-id"],
+            &["proscenium", "plans", "show", ID, "--json", "--mermaid"],
+            &["proscenium", "plans", "approve", ID, "--version", "0"],
+            &["proscenium", "plans", "modify", ID],
+            &["proscenium", "plans", "modify", ID, "fewer", "--file", "plan.json"],
+            &["proscenium", "plans", "cancel"],
+            &["proscenium", "approvals", "show", ID],
+            &["proscenium", "approvals", "decide", ONE],
+            &["proscenium", "approvals", "decide", ONE, "maybe"],
+            &["proscenium", "approvals", "decide", ONE, "yes", "--arguments", "[1]"],
             &["proscenium", "keys", "create"],
             &["proscenium", "keys", "create", "--tenant", "a b"],
             &["proscenium", "keys", "create", "--tenant", "t", "--user", " "],

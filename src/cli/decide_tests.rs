@@ -129,8 +129,7 @@ async fn chat(waits: &Waits, says: &[&'static str], sits: bool, show: Show) -> C
     let (_tell, wishes) = mpsc::channel(4);
     let mut signals = Signals::of(wishes);
     let mut person = Person { says: says.iter().copied().collect(), asked: Vec::new(), sits };
-    let mut desk =
-        Desk { assistant: waits, signals: &mut signals, show, out: &mut out, errors: &mut errors };
+    let mut desk = Desk { assistant: waits, signals: &mut signals, show, out: &mut out, errors: &mut errors };
     let (exit, _) = desk.once("Ask for three days off", None, &mut person).await.unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     Chat { exit, asked: person.asked, out: text(out.into_inner()), errors: text(errors) }
@@ -176,10 +175,8 @@ async fn a_yes_at_the_prompt_decides_what_was_shown_and_shows_what_happens() {
 
 #[tokio::test]
 async fn a_no_is_said_as_well() {
-    let no = vec![
-        recorded::decided(1, PLAN, Decision::No, None),
-        Event::RunCancelled { by: "lucia".to_owned() },
-    ];
+    let no =
+        vec![recorded::decided(1, PLAN, Decision::No, None), Event::RunCancelled { by: "lucia".to_owned() }];
     let waits = Waits::new(recorded::plan_waits(), vec![Ok(no)]);
     let chat = chat(&waits, &["N"], true, Show::Plain).await;
     assert_eq!(chat.exit, Exit::Failed);
@@ -197,8 +194,7 @@ async fn arguments_are_changed_in_a_line_until_they_fit() {
     assert_eq!(chat.exit, Exit::Completed);
     let asked: Vec<(&str, &str)> = chat.asked.iter().map(|(q, i)| (q.as_str(), i.as_str())).collect();
     let now = "{\"from\":\"2026-06-15\",\"to\":\"2026-06-17\"}";
-    let expected =
-        [(QUESTION, ""), (ARGUMENTS, now), (ARGUMENTS, bad), (ARGUMENTS, "3"), (ARGUMENTS, worse)];
+    let expected = [(QUESTION, ""), (ARGUMENTS, now), (ARGUMENTS, bad), (ARGUMENTS, "3"), (ARGUMENTS, worse)];
     assert_eq!(asked, expected);
     let edited = |to: &str| decision("hash-2", Choice::Edited(json!({"from": "2026-06-15", "to": to})));
     assert_eq!(*waits.orders.borrow(), [edited("soon"), edited("2026-06-16")]);

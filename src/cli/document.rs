@@ -111,9 +111,9 @@ fn versions(journal: &[Envelope<Event>], state: &RunState) -> Vec<Value> {
 /// One thing that was put to a person.
 pub fn approval(journal: &[Envelope<Event>], state: &RunState, id: ApprovalId, put: &Approval) -> Value {
     let number = id.approval;
-    let asked = journal.iter().find(
-        |event| matches!(&event.body, Event::ApprovalRequired { approval, .. } if *approval == number),
-    );
+    let asked = journal
+        .iter()
+        .find(|event| matches!(&event.body, Event::ApprovalRequired { approval, .. } if *approval == number));
     let decided = journal.iter().find_map(|event| match &event.body {
         Event::Decided { approval, note, .. } if *approval == number => Some((event.at, note)),
         _ => None,

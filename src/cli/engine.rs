@@ -186,8 +186,7 @@ impl Assistant for Ready {
         session: Option<SessionId>,
     ) -> Result<Box<dyn assistant::Ticket>, Failure> {
         let Asking { require_approval, dry_run } = self.asking;
-        let request =
-            ChatRequest { require_approval, dry_run, ..self.engine.request(message, session) };
+        let request = ChatRequest { require_approval, dry_run, ..self.engine.request(message, session) };
         let ticket = self.engine.submit(request).await.map_err(failure)?;
         if consent::said(message).is_some() {
             // It may have decided what waited: the run is then an earlier one, taken up again.

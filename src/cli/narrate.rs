@@ -253,9 +253,7 @@ impl Narrator {
         let by = match (maker, person) {
             (Maker::Person, Some(person)) => format!(" (by {})", one_line(person)),
             (Maker::Deterministic | Maker::Person, _) => String::new(),
-            (Maker::Fallback, _) => {
-                " (degraded: by the embedded rules, since no model gave one)".to_owned()
-            }
+            (Maker::Fallback, _) => " (degraded: by the embedded rules, since no model gave one)".to_owned(),
         };
         let steps = if plan.steps.is_empty() {
             "no scene is needed".to_owned()

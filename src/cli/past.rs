@@ -19,9 +19,7 @@ pub struct Past {
 
 /// Opens the store for reading.
 pub async fn open(loaded: &Loaded) -> Result<Past, Failure> {
-    let store = Store::open_reading(&loaded.config.store.data_dir)
-        .await
-        .map_err(failure)?;
+    let store = Store::open_reading(&loaded.config.store.data_dir).await.map_err(failure)?;
     Ok(Past { store, tenant: loaded.config.auth.default_tenant.clone() })
 }
 
@@ -29,11 +27,7 @@ impl Past {
     /// The last runs, the newest first.
     pub async fn runs(&self, limit: u32) -> Result<Vec<RunRow>, Failure> {
         let page = Page { limit, after: None };
-        let rows = self
-            .store
-            .runs(&self.tenant, &RunFilter::default(), &page)
-            .await
-            .map_err(failure)?;
+        let rows = self.store.runs(&self.tenant, &RunFilter::default(), &page).await.map_err(failure)?;
         let mut runs = Vec::with_capacity(rows.len());
         for row in rows {
             let usage = self.state(row.run).await?.1.usage;
@@ -61,11 +55,7 @@ impl Past {
 
     /// The journal of a run, in order and not empty, whatever today's rules say to it.
     pub async fn journal(&self, run: RunId) -> Result<Vec<Envelope<Event>>, Failure> {
-        let journal = self
-            .store
-            .run_events(&self.tenant, run)
-            .await
-            .map_err(failure)?;
+        let journal = self.store.run_events(&self.tenant, run).await.map_err(failure)?;
         if journal.is_empty() { Err(unknown(run)) } else { Ok(journal) }
     }
 
@@ -119,11 +109,7 @@ impl Past {
     }
 
     async fn state(&self, run: RunId) -> Result<(Vec<Envelope<Event>>, RunState), Failure> {
-        let journal = self
-            .store
-            .run_events(&self.tenant, run)
-            .await
-            .map_err(failure)?;
+        let journal = self.store.run_events(&self.tenant, run).await.map_err(failure)?;
         let state = proscenium::fold(run, &journal);
         Ok((journal, state))
     }

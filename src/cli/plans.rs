@@ -158,7 +158,8 @@ impl Change {
         let changes = matches!(wish, Wish::Modify { .. } | Wish::Edit { .. });
         if let Some(fault) = state.unmodified.as_ref().filter(|_| changes) {
             let what = format!("the plan is as it was [{}]: {}", fault.code, fault.message);
-            return Err(Failure::new("plan.not_modified", what).help("say it in other words, or give a plan with --file"));
+            return Err(Failure::new("plan.not_modified", what)
+                .help("say it in other words, or give a plan with --file"));
         }
         if !json {
             if matches!(wish, Wish::Cancel) {
@@ -217,8 +218,9 @@ async fn delete(task: TaskId, past: Past, as_user: bool, loaded: &Loaded) -> Res
     let (_, state) = past.run(row.run).await?;
     if !state.status.is_terminal() {
         let what = format!("plan {task} has not ended: its run is {}", super::text::name(&state.status));
-        return Err(Failure::new("plan.active", what)
-            .help(format!("`proscenium plans cancel {task}` ends it")));
+        return Err(
+            Failure::new("plan.active", what).help(format!("`proscenium plans cancel {task}` ends it"))
+        );
     }
     let store = Store::open(owned).await.map_err(failure)?;
     let erased = store.erase_run(&loaded.config.auth.default_tenant, row.run).await;
@@ -257,12 +259,7 @@ fn plan_in(text: &str) -> Result<Plan, String> {
     serde_path_to_error::deserialize(plan).map_err(|error| error.to_string())
 }
 
-fn list(
-    out: &mut impl Write,
-    rows: &[PlanRow],
-    zone: &TimeZone,
-    width: Option<usize>,
-) -> io::Result<()> {
+fn list(out: &mut impl Write, rows: &[PlanRow], zone: &TimeZone, width: Option<usize>) -> io::Result<()> {
     if rows.is_empty() {
         writeln!(out, "There are no such plans.")?;
         return out.flush();

@@ -46,9 +46,11 @@ impl Server {
     /// `server.client` where this machine cannot speak HTTP.
     pub fn at(url: String, past: Past) -> Result<Self, Failure> {
         // The address is on this machine or in its network: no proxy stands in between.
-        let client = Client::builder().no_proxy().connect_timeout(CONNECT).build().map_err(|error| {
-            Failure::new("server.client", format!("no HTTP client: {error}"))
-        })?;
+        let client = Client::builder()
+            .no_proxy()
+            .connect_timeout(CONNECT)
+            .build()
+            .map_err(|error| Failure::new("server.client", format!("no HTTP client: {error}")))?;
         let key = std::env::var(KEY).ok().filter(|key| !key.trim().is_empty());
         let key = key.map(|key| SecretString::from(key.trim().to_owned()));
         Ok(Self { client, url, key, past })
@@ -80,7 +82,8 @@ impl Server {
     fn silent(&self, error: &reqwest::Error) -> Failure {
         let url = &self.url;
         if error.is_connect() {
-            let what = format!("the server at {url}, which owns the data directory, does not answer: {error}");
+            let what =
+                format!("the server at {url}, which owns the data directory, does not answer: {error}");
             return Failure::new("server.unreachable", what)
                 .help("see whether it runs; once it has ended, this command works without it");
         }
@@ -118,9 +121,12 @@ impl Server {
                 failure.help(format!("set {KEY} to a key of this server; `proscenium keys create` makes one"))
             }
             "approval.changed" => failure.help("look at it again, and say which version you approve"),
-            "approval.own_request" => failure.help(format!("somebody else says so, with a key of their own in {KEY}")),
-            code if code.ends_with(".unknown") || code.ends_with(".not_found") => failure
-                .help("a key reaches the plans of its tenant only; auth.default_tenant says whose are listed here"),
+            "approval.own_request" => {
+                failure.help(format!("somebody else says so, with a key of their own in {KEY}"))
+            }
+            code if code.ends_with(".unknown") || code.ends_with(".not_found") => failure.help(
+                "a key reaches the plans of its tenant only; auth.default_tenant says whose are listed here",
+            ),
             _ => failure,
         }
     }
@@ -144,7 +150,8 @@ fn said(of: Target, order: &Order) -> Result<(String, Value), Failure> {
     let seen = |version: Option<u32>| ("version".to_owned(), json!(version));
     let (path, mut fields) = match &order.wish {
         Wish::Approve { version, hash, hold } => {
-            let fields = vec![seen(*version), ("hash".to_owned(), json!(hash)), ("execute".to_owned(), json!(!hold))];
+            let fields =
+                vec![seen(*version), ("hash".to_owned(), json!(hash)), ("execute".to_owned(), json!(!hold))];
             (format!("/api/plans/{task}/approve"), [fields, note("note")].concat())
         }
         Wish::Modify { words, version } => {
@@ -195,8 +202,12 @@ impl Office for Server {
         let session = session.ok_or_else(|| super::past::unknown(of.run))?;
         // Open for as long as the run is under way there: it tells when there is nothing more to wait for.
         let alive = self.request(Method::GET, &format!("/api/runs/{}/events", of.run)).send().await.ok();
-        let server =
-            Self { client: self.client.clone(), url: self.url.clone(), key: self.key.clone(), past: self.past.clone() };
+        let server = Self {
+            client: self.client.clone(),
+            url: self.url.clone(),
+            key: self.key.clone(),
+            past: self.past.clone(),
+        };
         let told = before.last().map_or(0, |event| event.seq);
         Ok(Box::new(Followed {
             server,
@@ -290,9 +301,11 @@ impl Ticket for Followed {
 
     async fn answer(self: Box<Self>) -> Result<Answer, Failure> {
         if !self.rests {
-            let what = format!("the server at {} is gone, and run {} has not ended", self.server.url, self.run);
-            return Err(Failure::new("server.gone", what)
-                .help("the next `proscenium serve` carries it on; `proscenium runs list` shows how far it got"));
+            let what =
+                format!("the server at {} is gone, and run {} has not ended", self.server.url, self.run);
+            return Err(Failure::new("server.gone", what).help(
+                "the next `proscenium serve` carries it on; `proscenium runs list` shows how far it got",
+            ));
         }
         let response = self.server.send(Method::GET, &format!("/api/runs/{}", self.run), None).await?;
         read(response).await.map_err(|why| {

@@ -8,10 +8,10 @@ use proscenium::config::Loaded;
 use proscenium::http::Server;
 
 use super::args::Cli;
-use super::{address, engine};
 use super::failure::{Exit, Failure};
 use super::output::Output;
 use super::signals::{Reloads, Signals};
+use super::{address, engine};
 
 /// Serves until SIGTERM or Ctrl-C; what was accepted by then is waited for.
 pub async fn serve<W: Write, E: Write>(

@@ -168,7 +168,12 @@ pub fn approvals(
 
 fn decided(journal: &[Envelope<Event>], number: u32, put: &Approval, zone: &TimeZone) -> String {
     let Some((decision, by)) = &put.decided else {
-        return if put.lapsed { "not asked any more: what it was about has changed or ended" } else { "open" }.to_owned();
+        return if put.lapsed {
+            "not asked any more: what it was about has changed or ended"
+        } else {
+            "open"
+        }
+        .to_owned();
     };
     let told = journal.iter().find_map(|event| match &event.body {
         Event::Decided { approval, note, .. } if *approval == number => Some((event.at, note)),

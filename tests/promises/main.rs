@@ -19,6 +19,7 @@ mod openapi;
 mod overload;
 mod planner_faults;
 mod planner_worth;
+mod plans_cli;
 mod process;
 mod python;
 mod readme;
