@@ -201,7 +201,7 @@ fn a_call_is_shown_with_its_arguments_and_done_with_those_that_a_person_gave() {
     let library = Library::asking("call");
     let desk = &library.desk;
     library.waits();
-    let listed = library.json(&["approvals"]);
+    let listed = library.json(&["approvals", "list"]);
     assert_eq!((&listed[0]["about"], &listed[0]["state"]), (&json!("call"), &json!("open")));
     let id = listed[0]["approval_id"].as_str().unwrap().to_owned();
     let table = desk.run(&["approvals", "list"]);
