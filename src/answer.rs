@@ -1,12 +1,18 @@
 //! The answer document: what a request got, as `POST /api/chat` and `chat --json` give it.
 
+mod waiting;
+
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::plan::{Plan, StepStatus, TaskId};
-use crate::run::{CallStatus, Fault, Outcome, RunId, RunState, RunStatus, SessionId, StepState, Usage};
+use crate::run::{
+    Approval, ApprovalId, CallStatus, Effect, Fault, Matter, Outcome, RunId, RunState, RunStatus, SessionId,
+    StepState, Usage,
+};
+use crate::store::About;
 
 /// A run and its answer, for clients.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -22,12 +28,16 @@ pub struct Answer {
     pub task_id: TaskId,
     /// How it ended; `waiting` where a person has to decide first.
     pub status: RunStatus,
-    /// The answer's words, in the user's language. Empty only where the run failed or was cancelled.
+    /// The answer's words, in the user's language; of a run that waits, what it waits for and how that is
+    /// decided. Empty only where the run failed, was cancelled, or is under way.
     pub answer: String,
     /// The plan with the steps of all its versions; absent where none could be made.
     pub plan: Option<Plan>,
     /// The steps and what became of them, in the order of their numbers.
     pub steps: Vec<AnswerStep>,
+    /// What a person has to decide; absent where nothing is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub approvals: Vec<AnswerApproval>,
     /// Where the run went.
     pub metadata: Metadata,
     /// What it cost.
@@ -76,6 +86,31 @@ pub struct AnswerCall {
     pub error: Option<Fault>,
 }
 
+/// What a person has to decide, in the answer document.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct AnswerApproval {
+    /// Its id, for `POST /api/approvals/{id}`.
+    #[schema(value_type = String)]
+    pub approval_id: ApprovalId,
+    /// What it is about.
+    pub about: About,
+    /// Why somebody is asked.
+    pub why: Vec<String>,
+    /// What a yes covers; sent back with the decision, it counts for nothing else. Empty where there is
+    /// nothing that could change.
+    pub hash: String,
+    /// The tool, where it is about a call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// The call's exact arguments.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub arguments: Option<Value>,
+    /// The plan's version, where it is about a plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<u32>,
+}
+
 /// How a tool call ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
@@ -90,6 +125,8 @@ pub enum CallOutcome {
     Unknown,
     /// Not executed, since an equal call of the run was.
     Skipped,
+    /// A write that was told and not done, since the request was a dry run.
+    DryRun,
 }
 
 /// Where the run went.
@@ -152,7 +189,11 @@ impl Answer {
             session_id: session.clone(),
             task_id: state.queued.as_ref().map_or(TaskId(state.run.0), |q| q.task),
             status: state.status,
-            answer: state.answer.as_ref().map(|a| a.text.clone()).unwrap_or_default(),
+            answer: match &state.answer {
+                Some(answer) => answer.text.clone(),
+                None if state.status == RunStatus::Waiting => waiting::words(state),
+                None => String::new(),
+            },
             plan: state.plans.first().map(|first| Plan {
                 needs_execution: state.plans.iter().any(|made| made.plan.needs_execution),
                 reasoning: last.map_or_else(|| first.plan.reasoning.clone(), |plan| plan.reasoning.clone()),
@@ -163,10 +204,39 @@ impl Answer {
                 current_path_index: ended.count(),
             },
             steps,
+            approvals: open(state).map(|(id, approval)| approval_of(state, id, approval)).collect(),
             usage: AnswerUsage::new(state.usage, session_cost_nano_usd),
             timings: Timings { total_ms: millis(total), overhead_ms: millis(overhead) },
             error: state.error.clone(),
         }
+    }
+}
+
+/// The words for a client that is told nothing but words of a run that was stopped.
+pub(crate) fn words_of_stopped(state: &RunState) -> String {
+    waiting::stopped(state)
+}
+
+/// What of a run a person can decide.
+fn open(state: &RunState) -> impl Iterator<Item = (ApprovalId, &Approval)> {
+    let run = state.run;
+    let open = state.approvals.iter().filter(|(_, approval)| approval.is_open());
+    open.map(move |(number, approval)| (ApprovalId { run, approval: *number }, approval))
+}
+
+fn approval_of(state: &RunState, approval_id: ApprovalId, approval: &Approval) -> AnswerApproval {
+    let (call, version) = match approval.matter {
+        Matter::Plan { version } => (None, Some(version)),
+        Matter::Call { call } | Matter::Outcome { call } => (state.calls.get(&call), None),
+    };
+    AnswerApproval {
+        approval_id,
+        about: approval.matter.into(),
+        why: approval.needed.why.clone(),
+        hash: approval.needed.hash.clone(),
+        tool: call.map(|call| call.requested.tool.clone()),
+        arguments: call.map(|call| call.requested.arguments.clone()),
+        version,
     }
 }
 
@@ -190,8 +260,15 @@ fn call_of(state: &RunState, number: u32) -> Option<AnswerCall> {
         Outcome::Failed { error } => (CallOutcome::Failed, None, Some(error.clone())),
         Outcome::Unknown { error } => (CallOutcome::Unknown, None, Some(error.clone())),
     };
-    if matches!(call.status, CallStatus::Skipped { .. }) {
-        outcome = CallOutcome::Skipped;
+    match &call.status {
+        CallStatus::Skipped { .. } => outcome = CallOutcome::Skipped,
+        // It was never begun.
+        CallStatus::Done { outcome: Outcome::Ok { .. } }
+            if call.requested.effect == Effect::Write && call.attempts == 0 && state.is_dry_run() =>
+        {
+            outcome = CallOutcome::DryRun;
+        }
+        _ => {}
     }
     Some(AnswerCall {
         tool: call.requested.tool.clone(),

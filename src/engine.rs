@@ -116,7 +116,8 @@ impl Engine {
             run,
             session,
             watch: accepted.watch,
-            from_start: true,
+            from_start: accepted.before == 0,
+            after: EventId { seq: accepted.before, offset: 0 },
             source: intake.source(tenant, run),
             answer: accepted.answer,
         })

@@ -218,6 +218,13 @@ impl Watch {
         self.cancel.send(Some(wish)).is_ok()
     }
 
+    /// Of a run that has ended, or waits for a person: nothing more is said.
+    pub(crate) fn ended(run: RunId, session: SessionId, task: TaskId) -> Self {
+        let (_, events) = broadcast::channel(1);
+        let (cancel, _) = watch::channel(None);
+        Self { run, session, task, events, feed: Arc::new(Feed::new()), cancel }
+    }
+
     /// Another one who follows the same run from now on.
     pub(crate) fn again(&self) -> Self {
         Self {

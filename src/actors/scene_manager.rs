@@ -91,8 +91,10 @@ pub(crate) struct Submit {
 
 /// A request that is in the journal and will end in exactly one way.
 pub(crate) struct Accepted {
-    /// From the beginning.
+    /// From its first event on; of a run that was decided about, from later on.
     pub(crate) watch: Watch,
+    /// The number of the last event before the request; 0 where the run begins with it.
+    pub(crate) before: u64,
     pub(crate) answer: oneshot::Receiver<Result<Answer, Fault>>,
 }
 
@@ -282,7 +284,9 @@ impl SceneManager {
         let journal = &shared.journal;
         let mut decisions = Vec::new();
         for mut submit in submits {
-            match self.says(&submit.message) {
+            // A plan that is sent, or only wanted, is no word about another.
+            let speaks = submit.plan.is_none() && !submit.plan_only;
+            match if speaks { self.says(&submit.message) } else { Ok(None) } {
                 Ok(None) => {}
                 Ok(Some(said)) => {
                     decisions.push((said, submit));
@@ -376,7 +380,7 @@ impl SceneManager {
                 queued: submit.waiting,
                 crashes: 0,
             },
-            accepted: Accepted { watch, answer: answered },
+            accepted: Accepted { watch, before: 0, answer: answered },
             reply: submit.reply,
         };
         (Record::Run(envelope.into()), place)

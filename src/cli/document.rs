@@ -1,20 +1,23 @@
 //! A plan and what was put to people as JSON: what `plans show --json` and `approvals show --json` print,
 //! with the names that the server's documents have.
 
+use proscenium::AnswerUsage;
 use proscenium::plan::{TaskId, diff};
 use proscenium::run::{
-    Approval, ApprovalId, CallStatus, Decision, Envelope, Event, Matter, Outcome, RunState,
+    Approval, ApprovalId, CallStatus, Decision, Envelope, Event, Fault, Matter, Outcome, RunState,
+    idempotency_key,
 };
 use proscenium::store::{ApprovalRow, PlanRow};
 use serde_json::{Map, Value, json};
 
 use super::waits;
 
-/// A run's plan: `state` is the fold of `journal`.
-pub fn plan(journal: &[Envelope<Event>], state: &RunState) -> Value {
+/// A run's plan: `state` is the fold of `journal`, `session_cost` what its conversation cost, in nano-USD.
+pub fn plan(journal: &[Envelope<Event>], state: &RunState, session_cost: u64) -> Value {
     let (first, last, made) = (journal.first(), journal.last(), state.plan());
     let queued = state.queued.as_ref();
-    let needed = made.and_then(|made| made.approval.as_ref());
+    let put = state.plan_approval().map(|(_, put)| &put.needed);
+    let needed = put.or_else(|| made?.approval.as_ref());
     let open: Vec<ApprovalId> = waits::open(state).map(|(id, _)| id).collect();
     filled(json!({
         "task_id": queued.map(|queued| queued.task),
@@ -36,7 +39,7 @@ pub fn plan(journal: &[Envelope<Event>], state: &RunState) -> Value {
         "unmodified": state.unmodified,
         "created_at": first.map(|event| event.at),
         "updated_at": last.map(|event| event.at),
-        "usage": state.usage,
+        "usage": AnswerUsage::new(state.usage, session_cost),
     }))
 }
 
@@ -126,6 +129,7 @@ pub fn approval(journal: &[Envelope<Event>], state: &RunState, id: ApprovalId, p
         "session_id": journal.first().map(|event| &event.session),
         "about": about(put.matter),
         "user": queued.map(|queued| &queued.user),
+        "objective": state.request(),
         "why": put.needed.why,
         "hash": put.needed.hash,
         "state": standing(put),
@@ -141,26 +145,36 @@ pub fn approval(journal: &[Envelope<Event>], state: &RunState, id: ApprovalId, p
             let made = version.checked_sub(1).and_then(|at| state.plans.get(at as usize));
             document["plan"] = json!(made.map(|made| &made.plan));
         }
-        Matter::Call { call } | Matter::Outcome { call } => {
-            if let Some(call) = state.calls.get(&call) {
+        Matter::Call { call: number } | Matter::Outcome { call: number } => {
+            if let Some(call) = state.calls.get(&number) {
                 let arguments = match &put.decided {
                     Some((Decision::Edited { arguments, .. }, _)) => arguments,
                     _ => &call.requested.arguments,
                 };
+                document["step_number"] = json!(call.step);
                 document["scene"] = json!(call.scene);
                 document["tool"] = json!(call.requested.tool);
                 document["arguments"] = arguments.clone();
                 document["effect"] = json!(call.requested.effect);
-                if let (Matter::Outcome { .. }, CallStatus::Done { outcome: Outcome::Unknown { error } }) =
-                    (put.matter, &call.status)
-                {
+                if matches!(put.matter, Matter::Outcome { .. }) {
                     document["attempts"] = json!(call.attempts);
-                    document["error"] = json!(error);
+                    document["error"] = json!(unknown(journal, number));
+                    document["idempotency_key"] = json!(idempotency_key(state.run, call.step, number));
                 }
             }
         }
     }
     filled(document)
+}
+
+/// What was known of a call when its outcome was put to a person.
+fn unknown(journal: &[Envelope<Event>], number: u32) -> Option<&Fault> {
+    journal.iter().rev().find_map(|envelope| match &envelope.body {
+        Event::ToolCompleted { call, outcome: Outcome::Unknown { error }, .. } if *call == number => {
+            Some(error)
+        }
+        _ => None,
+    })
 }
 
 /// `plan`, `call` or `outcome`.

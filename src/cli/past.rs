@@ -2,7 +2,7 @@
 
 use proscenium::config::Loaded;
 use proscenium::plan::{PlanStatus, TaskId};
-use proscenium::run::{ApprovalId, Envelope, Event, RunId, RunState, TenantId};
+use proscenium::run::{ApprovalId, Envelope, Event, RunId, RunState, SessionId, TenantId};
 use proscenium::store::{
     ApprovalFilter, ApprovalRow, Code, Error, MAX_PAGE, Page, PlanFilter, PlanRow, RunFilter, Store,
 };
@@ -74,6 +74,12 @@ impl Past {
             }
         }
         Ok(rows)
+    }
+
+    /// What the conversation of a run cost, in nano-USD.
+    pub async fn session_cost(&self, session: &SessionId) -> Result<u64, Failure> {
+        let usage = self.store.session_usage(&self.tenant, session).await.map_err(failure)?;
+        Ok(usage.cost_nano_usd)
     }
 
     /// One plan's row.

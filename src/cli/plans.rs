@@ -48,9 +48,11 @@ pub async fn run<W: Write, E: Write>(
             return Ok(Exit::Completed);
         }
         PlansCommand::Show { task, json, mermaid } => {
-            let (journal, state) = past.run(past.plan(task).await?.run).await?;
+            let row = past.plan(task).await?;
+            let (journal, state) = past.run(row.run).await?;
             if json {
-                output::document(out, &document::plan(&journal, &state), false)?;
+                let cost = past.session_cost(&row.session).await?;
+                output::document(out, &document::plan(&journal, &state, cost), false)?;
             } else if mermaid {
                 chart(out, &state)?;
             } else {
@@ -93,7 +95,8 @@ pub async fn run<W: Write, E: Write>(
     let (state, exit) = change.carry_out(past.clone(), loaded, out, errors).await?;
     if json {
         let (journal, state) = past.run(state.run).await?;
-        output::document(out, &document::plan(&journal, &state), false)?;
+        let cost = past.session_cost(&row.session).await?;
+        output::document(out, &document::plan(&journal, &state, cost), false)?;
     }
     Ok(exit)
 }

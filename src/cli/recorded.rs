@@ -470,6 +470,7 @@ pub fn answer(status: RunStatus, words: &str) -> Answer {
         answer: words.to_owned(),
         plan: None,
         steps: Vec::new(),
+        approvals: Vec::new(),
         metadata: Metadata::default(),
         usage: AnswerUsage::new(
             Usage {

@@ -297,14 +297,14 @@ mod tests {
         Reasoning: User needs weather and vacation request
 
         ## Step 1: Weather
-        Purpose: Get weather information for Milan
         Tool: WeatherForecast_Get
+        Input: Get weather information for Milan
         Tool: AddCity
         Status: completed
 
         ## Step 2: VacationManagement
-        Purpose: Submit vacation request
         Tool: MakeRequest
+        Input: Submit vacation request
         After: 1
         Status: completed
 
@@ -314,8 +314,8 @@ mod tests {
         Reasoning: Approvers are missing
 
         ## Step 3: VacationManagement
-        Purpose: Find the approvers
         Tool: GetApprovers
+        Input: Find the approvers
         After: 2
         Status: completed
 
@@ -348,11 +348,11 @@ mod tests {
         Status: failed
 
         ## Step 1: Weather
-        Purpose: Weather
+        Input: Weather
         Status: failed
 
         ## Step 2: VacationManagement
-        Purpose: Ask
+        Input: Ask
         After: 1
         Status: blocked
 

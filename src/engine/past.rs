@@ -17,14 +17,39 @@ impl Engine {
     /// # Errors
     /// The store's, also where something that was to be stored could not be.
     pub async fn answer_of(&self, tenant: &TenantId, run: RunId) -> Result<Option<Answer>, Fault> {
-        self.system.journal.flush().await.map_err(|error| store_fault(&error))?;
         let store = &self.parts.store;
-        let events = store.run_events(tenant, run).await.map_err(|error| store_fault(&error))?;
+        let events = self.events_of(tenant, run).await?;
         let Some(session) = events.first().map(|event| event.session.clone()) else { return Ok(None) };
         let state = fold(run, &events);
         let cost = store.session_usage(tenant, &session).await.map_err(|error| store_fault(&error))?;
         let (total, overhead) = times(&events);
         Ok(Some(Answer::new(&state, &session, cost.cost_nano_usd, total, overhead)))
+    }
+
+    /// The events of a tenant's run with all that was told to the journal so far; none where the tenant
+    /// has no such run.
+    ///
+    /// # Errors
+    /// The store's, also where something that was to be stored could not be.
+    pub async fn events_of(&self, tenant: &TenantId, run: RunId) -> Result<Vec<Envelope<Event>>, Fault> {
+        self.system.journal.flush().await.map_err(|error| store_fault(&error))?;
+        self.parts.store.run_events(tenant, run).await.map_err(|error| store_fault(&error))
+    }
+
+    /// Erases a tenant's run that has ended, with its plan, its events and what was put to people in it; what
+    /// its conversation remembers of it stays. False where the tenant has no such run.
+    ///
+    /// # Errors
+    /// `store.run_busy` where it has not ended; the store's.
+    pub async fn erase_run(&self, tenant: &TenantId, run: RunId) -> Result<bool, Fault> {
+        self.system.journal.flush().await.map_err(|error| store_fault(&error))?;
+        self.parts.store.erase_run(tenant, run).await.map_err(|error| store_fault(&error))
+    }
+
+    /// How long what is put to people waits for them, before it counts as refused; `None` for ever.
+    pub fn approvals_expire(&self) -> Option<Duration> {
+        let seconds = self.parts.current.load().config.approval.expires_s;
+        (seconds > 0).then(|| Duration::from_secs(seconds))
     }
 }
 

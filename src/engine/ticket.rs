@@ -58,6 +58,8 @@ pub struct Ticket {
     pub(super) watch: Watch,
     /// Whether `watch` has been there from the beginning.
     pub(super) from_start: bool,
+    /// The last event before the request: of a run that it decided about, what came before is not its own.
+    pub(super) after: EventId,
     pub(super) source: Source,
     pub(super) answer: oneshot::Receiver<Result<Answer, Fault>>,
 }
@@ -69,7 +71,13 @@ impl Ticket {
         self.watch.next().await
     }
 
-    /// What clients see of the run, from its first event on; it goes on when the ticket is used up by
+    /// The last event before the request. It is the first one's place (`0.0`), unless the request was a word
+    /// that decided about a run which waited.
+    pub fn after(&self) -> EventId {
+        self.after
+    }
+
+    /// What clients see of the run, from the request on; it goes on when the ticket is used up by
     /// [`Ticket::answer`]. Taken right away, it needs nothing of the store; [`Ticket::next`] then gives
     /// what happens from here on.
     pub fn stream(&mut self) -> PublicStream {
@@ -78,7 +86,7 @@ impl Ticket {
         if std::mem::take(&mut self.from_start) {
             PublicStream::fresh(self.source.clone(), watch)
         } else {
-            PublicStream::resumed(self.source.clone(), Some(watch), EventId::default())
+            PublicStream::resumed(self.source.clone(), Some(watch), self.after)
         }
     }
 

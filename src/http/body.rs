@@ -22,6 +22,28 @@ pub(crate) async fn json<T: DeserializeOwned>(
     payload: Payload,
     options: &Server,
 ) -> Result<T, Problem> {
+    is_json(request)?;
+    parse(&taken(payload, options).await?, options.max_json_depth)
+}
+
+/// The same where there may be no body, which is the default.
+///
+/// # Errors
+/// As [`json`].
+pub(crate) async fn optional<T: DeserializeOwned + Default>(
+    request: &HttpRequest,
+    payload: Payload,
+    options: &Server,
+) -> Result<T, Problem> {
+    let bytes = taken(payload, options).await?;
+    if bytes.is_empty() {
+        return Ok(T::default());
+    }
+    is_json(request)?;
+    parse(&bytes, options.max_json_depth)
+}
+
+fn is_json(request: &HttpRequest) -> Result<(), Problem> {
     let media =
         request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
     let essence = media.split(';').next().unwrap_or_default().trim();
@@ -29,13 +51,16 @@ pub(crate) async fn json<T: DeserializeOwned>(
         let detail = "the body must be JSON: send `Content-Type: application/json`";
         return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "request.media_type", detail));
     }
+    Ok(())
+}
+
+/// The bytes of a body, bounded in time and size.
+async fn taken(payload: Payload, options: &Server) -> Result<BytesMut, Problem> {
     let wait = Duration::from_millis(options.body_timeout_ms);
-    let bytes =
-        tokio::time::timeout(wait, collect(payload, options.max_body_bytes)).await.map_err(|_| {
-            let detail = format!("the body did not come within {} ms", options.body_timeout_ms);
-            Problem::new(StatusCode::REQUEST_TIMEOUT, "request.slow", detail)
-        })??;
-    parse(&bytes, options.max_json_depth)
+    tokio::time::timeout(wait, collect(payload, options.max_body_bytes)).await.map_err(|_| {
+        let detail = format!("the body did not come within {} ms", options.body_timeout_ms);
+        Problem::new(StatusCode::REQUEST_TIMEOUT, "request.slow", detail)
+    })?
 }
 
 async fn collect(mut payload: Payload, max: usize) -> Result<BytesMut, Problem> {

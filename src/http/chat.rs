@@ -16,6 +16,7 @@ use super::v1::Delivery;
 use super::who::Who;
 use crate::Submitted;
 use crate::llm::cache::Mode;
+use crate::public::EventId;
 use crate::run::{Fault, RunId, RunStatus, SessionId, TenantId};
 use crate::store::RunRow;
 use crate::{Answer, ChatRequest};
@@ -179,6 +180,8 @@ pub(crate) fn idempotency(request: &HttpRequest) -> Result<Option<String>, Probl
 pub(crate) struct Accepted {
     pub(crate) run: RunId,
     pub(crate) session: SessionId,
+    /// The last event of the run before the request: what comes behind it is the request's.
+    pub(crate) after: EventId,
     /// Whether an equal request had been accepted before.
     pub(crate) again: bool,
     /// The answer, when there is one.
@@ -223,13 +226,13 @@ async fn submit(
     let mut accepted = match app.engine.submit_once(request).await? {
         Submitted::New(ticket) => {
             let (tell, answer) = oneshot::channel();
-            let (run, session) = (ticket.run, ticket.session.clone());
+            let (run, session, after) = (ticket.run, ticket.session.clone(), ticket.after());
             actix_web::rt::spawn(async move {
                 // Whoever asked may have gone.
                 let _ = tell.send(ticket.answer().await);
                 drop(permit);
             });
-            Accepted { run, session, again: false, answer, delivery: None }
+            Accepted { run, session, after, again: false, answer, delivery: None }
         }
         Submitted::Before { run, .. } => again(&app, tenant, run, permit).await?,
     };
@@ -286,7 +289,7 @@ async fn again(
         let _ = tell.send(answer);
         drop(permit);
     });
-    Ok(Accepted { run, session: row.session, again: true, answer, delivery: None })
+    Ok(Accepted { run, session: row.session, after: EventId::default(), again: true, answer, delivery: None })
 }
 
 /// A run as it is stored, and whether it is under way or has ended.
@@ -332,6 +335,15 @@ pub(crate) fn failure(answer: &Answer) -> Option<Problem> {
     Some(problem)
 }
 
+/// The words of an answer for a client that is told nothing else: also of a run that was stopped.
+pub(crate) async fn words(app: &App, tenant: &TenantId, answer: &Answer) -> Result<String, Fault> {
+    if answer.status != RunStatus::Cancelled || !answer.answer.is_empty() {
+        return Ok(answer.answer.clone());
+    }
+    let state = app.engine.state_of(tenant, answer.run_id).await?;
+    Ok(state.map(|state| crate::answer::words_of_stopped(&state)).unwrap_or_default())
+}
+
 /// Asks the assistant.
 #[utoipa::path(post, path = "/api/chat", tag = "chat", request_body = ChatBody,
     params(("Idempotency-Key" = Option<String>, Header, description = "sending it twice is sending it once")),
@@ -354,7 +366,7 @@ pub(crate) async fn chat(
     if streamed {
         let events = app
             .engine
-            .stream(&tenant, accepted.run, None)
+            .stream(&tenant, accepted.run, Some(accepted.after))
             .await
             .map_err(|fault| told(fault, accepted.run))?;
         return Ok(sse::reply(accepted.run, &accepted.session, events, app.options.ping_ms));

@@ -4,14 +4,17 @@
 //! no request depends on its connection.
 
 mod app;
+mod approvals;
 mod body;
 mod chat;
+mod commands;
 mod gate;
 mod line;
 mod messages;
 mod openapi;
 mod operations;
 mod planning;
+mod plans;
 mod problem;
 mod runs;
 mod scenes;
@@ -20,6 +23,7 @@ mod sessions;
 mod sse;
 mod usage;
 mod v1;
+mod view;
 mod who;
 
 use actix_web::http::{Method, StatusCode};
@@ -45,6 +49,27 @@ fn table() -> Vec<Address> {
         ("/api/runs/{run_id}", get(web::get().to(runs::one))),
         ("/api/runs/{run_id}/events", get(web::get().to(runs::events))),
         ("/api/runs/{run_id}/cancel", post(web::post().to(runs::cancel))),
+        ("/api/runs/{run_id}/resume", post(web::post().to(runs::resume))),
+        (
+            "/api/plans",
+            vec![(Method::GET, web::get().to(plans::list)), (Method::POST, web::post().to(plans::create))],
+        ),
+        (
+            "/api/plans/{task_id}",
+            vec![(Method::GET, web::get().to(plans::one)), (Method::DELETE, web::delete().to(plans::erase))],
+        ),
+        ("/api/plans/{task_id}/approve", post(web::post().to(plans::approve))),
+        ("/api/plans/{task_id}/modify", post(web::post().to(plans::modify))),
+        ("/api/plans/{task_id}/cancel", post(web::post().to(plans::cancel))),
+        ("/api/plans/{task_id}/resume", post(web::post().to(plans::resume))),
+        ("/api/approvals", get(web::get().to(approvals::list))),
+        (
+            "/api/approvals/{approval_id}",
+            vec![
+                (Method::GET, web::get().to(approvals::one)),
+                (Method::POST, web::post().to(approvals::decide)),
+            ],
+        ),
         ("/api/sessions", get(web::get().to(sessions::list))),
         (
             "/api/sessions/{session_id}",
@@ -114,11 +139,16 @@ fn refusal(request: &HttpRequest, problem: Problem) -> actix_web::Error {
 
 /// How many rows a page is to have.
 fn page_size(limit: Option<u32>) -> Result<u32, Problem> {
+    bounded_page(limit, crate::store::MAX_PAGE)
+}
+
+/// The same where a page has at most `most` rows.
+fn bounded_page(limit: Option<u32>, most: u32) -> Result<u32, Problem> {
     match limit {
         None => Ok(50),
-        Some(limit @ 1..=crate::store::MAX_PAGE) => Ok(limit),
+        Some(limit) if (1..=most).contains(&limit) => Ok(limit),
         Some(limit) => {
-            let detail = format!("`limit` = {limit}: 1 to {} rows are given", crate::store::MAX_PAGE);
+            let detail = format!("`limit` = {limit}: 1 to {most} rows are given");
             Err(Problem::unprocessable("request.query", detail))
         }
     }

@@ -4,7 +4,7 @@ use actix_web::HttpResponse;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa::{Modify, OpenApi};
 
-use super::{chat, operations, planning, runs, scenes, sessions, usage, v1};
+use super::{approvals, chat, operations, planning, plans, runs, scenes, sessions, usage, v1};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -18,6 +18,18 @@ use super::{chat, operations, planning, runs, scenes, sessions, usage, v1};
         runs::one,
         runs::events,
         runs::cancel,
+        runs::resume,
+        plans::create,
+        plans::list,
+        plans::one,
+        plans::erase,
+        plans::approve,
+        plans::modify,
+        plans::cancel,
+        plans::resume,
+        approvals::list,
+        approvals::one,
+        approvals::decide,
         sessions::list,
         sessions::one,
         sessions::erase,

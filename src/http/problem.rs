@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
+use crate::planner::Refused;
 use crate::run::Fault;
 
 /// The media type of problem documents.
@@ -41,6 +42,9 @@ pub struct Problem {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub document: Option<Box<Value>>,
+    /// What is different from what the client had seen, a line each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub difference: Vec<String>,
     /// Seconds after which to try again; also the header `Retry-After`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<u64>,
@@ -59,6 +63,7 @@ impl Problem {
             code: code.into(),
             run_id: None,
             document: None,
+            difference: Vec::new(),
             retry_after,
         }
     }
@@ -87,14 +92,38 @@ impl Problem {
 pub fn status_of(code: &str) -> StatusCode {
     match code {
         "request.too_long" => StatusCode::PAYLOAD_TOO_LARGE,
-        "request.idempotency_conflict" => StatusCode::UNPROCESSABLE_ENTITY,
-        "store.session_busy" => StatusCode::CONFLICT,
-        "session.queue_full" | "budget.exceeded" | "limits.exceeded" | "llm.rate_limited" | "llm.quota" => {
-            StatusCode::TOO_MANY_REQUESTS
-        }
+        "request.idempotency_conflict"
+        | "approval.arguments"
+        | "approval.choice"
+        | "approval.note_too_long"
+        | "plan.invalid"
+        | "plan.no_feedback"
+        | "plan.not_modified"
+        | "plan.unchanged" => StatusCode::UNPROCESSABLE_ENTITY,
+        "approval.own_request" => StatusCode::FORBIDDEN,
+        "store.session_busy"
+        | "approval.ambiguous"
+        | "approval.changed"
+        | "approval.decided"
+        | "approval.lapsed"
+        | "plan.active"
+        | "plan.illegal_transition"
+        | "plan.not_changeable"
+        | "plan.not_made"
+        | "run.ended"
+        | "run.not_now"
+        | "run.not_resumable" => StatusCode::CONFLICT,
+        "run.not_found" => StatusCode::NOT_FOUND,
+        "run.too_many_commands"
+        | "session.queue_full"
+        | "budget.exceeded"
+        | "limits.exceeded"
+        | "llm.rate_limited"
+        | "llm.quota" => StatusCode::TOO_MANY_REQUESTS,
         "engine.busy"
         | "engine.stopped"
         | "engine.sessions_full"
+        | "run.not_reached"
         | "store.busy"
         | "store.stopped"
         | "store.locked"
@@ -115,6 +144,12 @@ impl From<Fault> for Problem {
         let mut problem = Self::new(status_of(&fault.code), &fault.code, fault.message);
         problem.retry_after = fault.retry_after_ms.map(|ms| ms.div_ceil(1000).max(1)).or(problem.retry_after);
         problem
+    }
+}
+
+impl From<Refused> for Problem {
+    fn from(refused: Refused) -> Self {
+        Self { difference: refused.difference, ..refused.fault.into() }
     }
 }
 

@@ -6,10 +6,12 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::app::App;
+use super::commands::order;
 use super::problem::Problem;
 use super::sse;
 use super::who::Who;
 use crate::Answer;
+use crate::planner::{Command, Wish};
 use crate::public::EventId;
 use crate::run::{RunId, RunStatus, SessionId};
 use crate::store::{Page, RunFilter, RunRow};
@@ -105,7 +107,7 @@ pub(crate) async fn list(
     Ok(HttpResponse::Ok().json(RunList { runs: rows.into_iter().map(RunView::from).collect() }))
 }
 
-/// A run's answer document, also of one that has not ended.
+/// A run's answer document, also of one that has not ended, with what a person has to decide.
 #[utoipa::path(get, path = "/api/runs/{run_id}", operation_id = "get_run", tag = "runs", params(("run_id" = String, Path, format = "uuid")),
     responses((status = 200, body = Answer), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn one(
@@ -118,7 +120,8 @@ pub(crate) async fn one(
     Ok(HttpResponse::Ok().json(answer.ok_or_else(|| Problem::unknown("run", &path))?))
 }
 
-/// A run's events, from its beginning or from behind `Last-Event-ID`, until it ends.
+/// A run's events, from its beginning or from behind `Last-Event-ID`, until it ends or waits for a
+/// person: what comes after that is told to whoever comes back with the last id.
 #[utoipa::path(get, path = "/api/runs/{run_id}/events", operation_id = "run_events", tag = "runs",
     params(("run_id" = String, Path, format = "uuid"), ("Last-Event-ID" = Option<String>, Header)),
     responses((status = 200, body = sse::ServerEvent, content_type = "text/event-stream"),
@@ -159,4 +162,25 @@ pub(crate) async fn cancel(
     let stopping = app.engine.cancel(&who.tenant, run, &who.user).await?;
     let view = CancelView { run_id: run, status: row.status, stopping };
     Ok(if stopping { HttpResponse::Accepted().json(view) } else { HttpResponse::Ok().json(view) })
+}
+
+/// Carries a run on that failed or was done in part: what was done is not done again.
+#[utoipa::path(post, path = "/api/runs/{run_id}/resume", operation_id = "resume_run", tag = "runs", params(("run_id" = String, Path, format = "uuid")),
+    responses((status = 202, description = "it is carried on", body = Answer),
+        (status = "default", body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn resume(
+    app: web::Data<App>,
+    who: Who,
+    path: web::Path<String>,
+) -> Result<HttpResponse, Problem> {
+    carry_on(&app, &who, id(&path)?).await
+}
+
+/// Has a run carried on, and tells how it stands.
+pub(crate) async fn carry_on(app: &web::Data<App>, who: &Who, run: RunId) -> Result<HttpResponse, Problem> {
+    let command = Command { by: who.user.clone(), note: None, wish: Wish::Reopen };
+    order(app, &who.tenant, run, command).await?;
+    let answer = app.engine.answer_of(&who.tenant, run).await?;
+    let answer = answer.ok_or_else(|| Problem::unknown("run", &run.to_string()))?;
+    Ok(HttpResponse::Accepted().insert_header(("x-run-id", run.to_string())).json(answer))
 }

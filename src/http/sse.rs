@@ -26,7 +26,7 @@ pub(crate) struct ServerEvent {
     pub(crate) data: String,
 }
 
-/// A reply that tells these events until the run ends.
+/// A reply that tells these events until the run ends or waits for a person.
 pub(crate) fn reply(run: RunId, session: &SessionId, events: PublicStream, ping_ms: u64) -> HttpResponse {
     let lines = alive(events.map(line), Duration::from_millis(ping_ms), Bytes::from_static(b": ping\n\n"));
     HttpResponse::Ok()

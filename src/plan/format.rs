@@ -3,7 +3,12 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use serde_json::Value;
+
 use super::{Plan, PlanStatus, StepStatus, TaskId};
+
+/// The calls of a plan that are known: by step, each with its tool and its arguments.
+pub type KnownCalls = BTreeMap<u32, Vec<(String, Value)>>;
 
 /// The plan as text: a heading, its id and status, then a section a step.
 pub fn text(
@@ -12,6 +17,18 @@ pub fn text(
     task: TaskId,
     status: PlanStatus,
     steps: &BTreeMap<u32, StepStatus>,
+) -> String {
+    text_with_calls(plan, objective, task, status, steps, &KnownCalls::new())
+}
+
+/// The same, with the arguments of the calls that are known: of each tool the last.
+pub fn text_with_calls(
+    plan: &Plan,
+    objective: &str,
+    task: TaskId,
+    status: PlanStatus,
+    steps: &BTreeMap<u32, StepStatus>,
+    calls: &KnownCalls,
 ) -> String {
     let mut out = String::new();
     // Writing into a String cannot fail.
@@ -23,9 +40,24 @@ pub fn text(
     }
     for step in &plan.steps {
         let _ = writeln!(out, "\n## Step {}: {}", step.step_number, one_line(&step.scene_name));
-        let _ = writeln!(out, "Purpose: {}", one_line(&step.purpose));
-        for tool in &step.expected_tools {
+        let known = calls.get(&step.step_number).map(Vec::as_slice).unwrap_or_default();
+        if step.expected_tools.is_empty() {
+            let _ = writeln!(out, "Input: {}", one_line(&step.purpose));
+        }
+        let mut tools: Vec<&String> = Vec::new();
+        for tool in step.expected_tools.iter().chain(known.iter().map(|(tool, _)| tool)) {
+            if !tools.contains(&tool) {
+                tools.push(tool);
+            }
+        }
+        for tool in tools {
             let _ = writeln!(out, "Tool: {}", one_line(tool));
+            if step.expected_tools.first() == Some(tool) {
+                let _ = writeln!(out, "Input: {}", one_line(&step.purpose));
+            }
+            if let Some((_, arguments)) = known.iter().rev().find(|(name, _)| name == tool) {
+                let _ = writeln!(out, "Parameters: {}", json(arguments));
+            }
         }
         let after: Vec<String> = step.depends_on_step.iter().map(|d| d.to_string()).collect();
         if !after.is_empty() {
@@ -60,14 +92,31 @@ fn name<T: serde::Serialize>(status: &T) -> String {
     }
 }
 
+/// JSON on one line with its keys in order; what could command a terminal or turn the reading direction is
+/// escaped, so that it says the same.
+fn json(value: &Value) -> String {
+    let mut out = String::new();
+    // The keys of an object are kept in order.
+    for c in value.to_string().chars() {
+        if is_harmless(c) {
+            out.push(c);
+        } else {
+            let _ = write!(out, "\\u{:04x}", u32::from(c));
+        }
+    }
+    out
+}
+
+fn is_harmless(c: char) -> bool {
+    !c.is_control()
+        && !matches!(c, '\u{2028}' | '\u{2029}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
 /// The words on one line, without characters that command a terminal or turn the reading direction:
 /// purposes come from models and users.
 fn one_line(text: &str) -> String {
-    let harmless = |c: &char| {
-        !c.is_control()
-            && !matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
-    let words = text.split_whitespace().map(|word| word.chars().filter(harmless).collect::<String>());
+    let words =
+        text.split_whitespace().map(|word| word.chars().filter(|c| is_harmless(*c)).collect::<String>());
     words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
 

@@ -7,7 +7,10 @@
 //! | --- | --- |
 //! | `run_started` | `run_id`, `session_id`, `task_id`, `now` (RFC 9557), `language` (ISO 639-1 or null) |
 //! | `planning` | `run_id`, `version`, `cause` |
-//! | `plan_created`, `replanned` | `run_id`, `task_id`, `version`, `cause`, `maker`, `plan` as in the answer document |
+//! | `plan_created`, `replanned` | `run_id`, `task_id`, `version`, `cause`, `maker`, `by` where a person made it, `plan` as in the answer document |
+//! | `approval_required` | `run_id`, `task_id`, `approval_id`, `about` (`plan`, `call`, `outcome`), `hash`, `why`; of a plan its `version`, else `call`, `tool`, `arguments`, `effect`, `step_number`, `scene_name` |
+//! | `plan_approved` | `run_id`, `task_id`, `version`, `by`, `begins` |
+//! | `run_waiting` | `run_id`, `status` (`waiting`), `task_id`, `approvals`: the ids of what a person has to decide first |
 //! | `step_started` | `run_id`, `step_number`, `scene_name`, `purpose` |
 //! | `tool_started` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `effect`, `attempt` |
 //! | `tool_completed` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `outcome`, `result` or `error`, `duration_ms` |
@@ -21,6 +24,9 @@
 //! | `run_completed` | `run_id`, `status` |
 //! | `run_failed` | `run_id`, `status`, `error` |
 //! | `run_cancelled` | `run_id`, `status`, `by` |
+//!
+//! A run that waits for a person ends its stream with `run_waiting`; once somebody has decided, the rest is
+//! told behind it (`Last-Event-ID`). The outcome of a write that a dry run only tells is `dry_run`.
 //!
 //! `call` numbers the tool calls of a run from 1; an `error` has `code` and `message`.
 
@@ -84,9 +90,9 @@ pub struct PublicEvent {
 }
 
 impl PublicEvent {
-    /// Whether the stream ends with it.
+    /// Whether the stream ends with it, unless the run is carried on or somebody decides just then.
     pub fn is_last(&self) -> bool {
-        matches!(self.name, "run_completed" | "run_failed" | "run_cancelled")
+        matches!(self.name, "run_completed" | "run_failed" | "run_cancelled" | "run_waiting")
     }
 }
 

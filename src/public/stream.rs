@@ -19,8 +19,9 @@ use crate::actors::live::Watch;
 use crate::run::{Event, Fault, RunId, TenantId};
 use crate::store::Store;
 
-/// The public events of one run. It ends after the run's last event, or where a run that is not under
-/// way has not ended: its journal was told then. An error is the last item: the journal could not be
+/// The public events of one run. It ends after the run's last event, where a run waits for a person, or
+/// where a run that is not under way has not ended: its journal was told then. What comes later (somebody
+/// has decided, or carries a failed run on) is told to whoever comes back with the last id. An error is the last item: the journal could not be
 /// read. Nothing waits for whoever reads it.
 pub struct PublicStream {
     events: BoxStream<'static, Result<PublicEvent, Fault>>,
@@ -88,6 +89,8 @@ struct Reader {
     early: bool,
     /// The answer is known and told.
     answered: bool,
+    /// The last event said that the run waits for a person.
+    waits: bool,
     /// The last event was told.
     over: bool,
     ready: VecDeque<PublicEvent>,
@@ -121,6 +124,7 @@ impl Reader {
             cursor: Cursor { generation: None, offset: 0 },
             early: false,
             answered: false,
+            waits: false,
             over: false,
             ready: VecDeque::new(),
         }
@@ -144,16 +148,24 @@ impl Reader {
                 self.take(&told);
                 continue;
             }
+            // Nobody drives it on, and whoever does later drives it for others to follow.
+            if self.waits && self.live.as_ref().is_some_and(|live| live.ended) {
+                return None;
+            }
             let live = self.live.as_mut().filter(|live| !live.ended)?;
             tokio::select! {
                 biased;
                 told = live.events.recv() => match told {
                     Ok(told) if told.seq <= self.seq => {}
-                    Ok(told) if told.seq == self.seq + 1 => self.take(&told),
+                    Ok(told) if told.seq == self.seq + 1 => {
+                        self.take(&told);
+                        // What is read of the journal may have been carried on since.
+                        self.over |= told.body.is_terminal();
+                    }
                     Ok(_) | Err(broadcast::error::RecvError::Lagged(_)) => self.behind = true,
                     Err(broadcast::error::RecvError::Closed) => {
                         live.ended = true;
-                        self.behind = true;
+                        self.behind = !self.waits;
                     }
                 },
                 // The feed is held here, so it tells of each change.
@@ -183,12 +195,18 @@ impl Reader {
             Event::Answered { text, .. } => self.complete(text),
             // What was told of an answer that never came.
             _ if ends && !self.answered => self.reset(),
+            // It is answered anew: what came before is not its answer any more.
+            Event::RunReopened { .. } => self.forget(),
             // An event's id says how much of the answer was told, and of the text that it is by now.
             _ if event.is_some() => self.show(),
             _ => {}
         }
-        self.answered |= matches!(told.body, Event::Answered { .. });
-        self.over |= ends;
+        match &told.body {
+            Event::Answered { .. } => self.answered = true,
+            Event::RunReopened { .. } => self.answered = false,
+            _ => {}
+        }
+        self.waits = matches!(told.body, Event::RunWaiting {});
         // Only now: whoever got no further than the words before it still has to get it.
         self.seq = told.seq;
         if let Some(mut event) = event.filter(|_| !known) {
@@ -231,6 +249,12 @@ impl Reader {
             self.cursor.offset = 0;
             self.ready.push_back(PublicEvent { id: self.id(), name: "answer_reset", data: json!({}) });
         }
+    }
+
+    /// Begins the answer anew.
+    fn forget(&mut self) {
+        self.reset();
+        self.cursor = Cursor { generation: None, offset: 0 };
     }
 
     fn delta(&mut self, text: &str) {

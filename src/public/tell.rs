@@ -1,6 +1,6 @@
 //! What an event of the journal is to a client.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
@@ -19,6 +19,12 @@ pub struct Teller {
     steps: BTreeMap<u32, (String, String)>,
     /// Each call with its step.
     calls: BTreeMap<u32, (u32, RequestedCall)>,
+    /// The calls that were begun.
+    begun: BTreeSet<u32>,
+    /// What about plans and calls a person has yet to decide.
+    open: BTreeSet<u32>,
+    /// Those of them that the plan in force waits for.
+    plan: BTreeSet<u32>,
 }
 
 impl Teller {
@@ -41,7 +47,28 @@ impl Teller {
     /// Keeps what later events refer to.
     fn learn(&mut self, event: &Event) {
         match event {
+            Event::Decided { approval, .. } => {
+                self.open.remove(approval);
+            }
+            Event::PlanEdited(_) => self.withdraw(),
+            _ => {}
+        }
+        match event {
             Event::RunQueued(queued) => self.task = Some(queued.task),
+            Event::ToolStarted { call, .. } => {
+                self.begun.insert(*call);
+            }
+            Event::ApprovalRequired { approval, matter: Matter::Plan { .. }, .. } => {
+                self.open.insert(*approval);
+                self.plan.insert(*approval);
+            }
+            Event::ApprovalRequired { approval, matter: Matter::Call { .. }, .. } => {
+                self.open.insert(*approval);
+            }
+            Event::ApprovalLapsed { approval, .. } => {
+                self.open.remove(approval);
+            }
+            Event::ModificationAsked { .. } => self.withdraw(),
             Event::PlanCreated(PlanMade { plan, .. })
             | Event::Replanned(PlanMade { plan, .. })
             | Event::PlanEdited(PlanMade { plan, .. }) => {
@@ -66,6 +93,13 @@ impl Teller {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// The plan is to be another: nobody decides about it any more.
+    fn withdraw(&mut self) {
+        for approval in std::mem::take(&mut self.plan) {
+            self.open.remove(&approval);
         }
     }
 
@@ -116,6 +150,10 @@ impl Teller {
             }
             Event::ToolCompleted { call, outcome, millis } => {
                 let mut data = self.call(*call, told(outcome));
+                // Only a dry run has results of what was never begun.
+                if matches!(outcome, Outcome::Ok { .. }) && !self.begun.contains(call) {
+                    data["outcome"] = json!("dry_run");
+                }
                 data["duration_ms"] = json!(millis);
                 data
             }
@@ -134,6 +172,11 @@ impl Teller {
                 "missing_information": verdict.missing_information, "degraded": degraded,
             }),
             Event::Answered { text, degraded } => json!({"answer": text, "degraded": degraded}),
+            Event::RunWaiting {} => {
+                let id = |approval: &u32| Some(ApprovalId { run: envelope.run?, approval: *approval });
+                let open: Vec<ApprovalId> = self.open.iter().filter_map(id).collect();
+                json!({"status": RunStatus::Waiting, "task_id": self.task, "approvals": open})
+            }
             Event::RunCompleted { status } => json!({"status": status}),
             Event::RunFailed { error } => json!({"status": RunStatus::Failed, "error": error}),
             Event::RunCancelled { by } => json!({"status": RunStatus::Cancelled, "by": by}),
@@ -149,7 +192,6 @@ impl Teller {
             | Event::ModificationAsked { .. }
             | Event::ApprovalLapsed { .. }
             | Event::Released { .. }
-            | Event::RunWaiting {}
             | Event::PlanRefused { .. }
             | Event::RunReopened { .. }
             | Event::Compensating { .. }

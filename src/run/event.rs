@@ -701,6 +701,7 @@ impl Event {
             Event::StepFailed { .. } => "step_failed",
             Event::Continuation { .. } => "continuation",
             Event::Answered { .. } => "answered",
+            Event::RunWaiting {} => "run_waiting",
             Event::RunCompleted { .. } => "run_completed",
             Event::RunFailed { .. } => "run_failed",
             Event::RunCancelled { .. } => "run_cancelled",
@@ -716,7 +717,6 @@ impl Event {
             | Event::ModificationAsked { .. }
             | Event::ApprovalLapsed { .. }
             | Event::Released { .. }
-            | Event::RunWaiting {}
             | Event::PlanRefused { .. }
             | Event::RunReopened { .. }
             | Event::Compensating { .. }
@@ -795,7 +795,6 @@ impl Event {
             Event::ModificationAsked { .. } => "modification_asked",
             Event::ApprovalLapsed { .. } => "approval_lapsed",
             Event::Released { .. } => "released",
-            Event::RunWaiting {} => "run_waiting",
             Event::PlanRefused { .. } => "plan_refused",
             Event::RunReopened { .. } => "run_reopened",
             Event::Compensating { .. } => "compensating",

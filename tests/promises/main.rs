@@ -2,6 +2,9 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test's helpers fail as tests do")]
 
+mod approvals_api;
+mod approvals_lasting;
+mod approvals_said;
 mod canary;
 mod check;
 mod cli;
@@ -19,6 +22,7 @@ mod openapi;
 mod overload;
 mod planner_faults;
 mod planner_worth;
+mod plans_api;
 mod plans_cli;
 mod process;
 mod python;

@@ -113,6 +113,19 @@ async fn replies_are_as_the_document_says() {
     let streamed = |body: Value| with(body, "stream", json!(true));
     let named = with(ask("put at once"), "session_id", json!("s-1"));
     let run = served.post("/api/chat", &named).await.json()["run_id"].as_str().unwrap().to_owned();
+    let wait = with(ask("put at once"), "require_approval", json!(true));
+    let mut waits = Vec::new();
+    for _ in 0..3 {
+        let answer = served.post("/api/chat", &wait).await.json();
+        waits.push(answer["task_id"].as_str().unwrap().to_owned());
+    }
+    let approval = served.get("/api/approvals").await.json()["approvals"][0]["approval_id"].clone();
+    let approval = approval.as_str().unwrap();
+    let ended = served.get(&format!("/api/runs/{run}")).await.json()["task_id"].as_str().unwrap().to_owned();
+    let plan = served.get(&format!("/api/plans/{}", waits[1])).await.json();
+    let mut by_hand = plan["plan"].clone();
+    by_hand["steps"][0]["purpose"] = json!("Put it there");
+    let hash = |hash: &str| json!({"hash": hash});
     let mut seen = BTreeSet::new();
     for (method, path, query, body) in [
         ("POST", "/api/chat", "", Some(ask("look"))),
@@ -134,6 +147,33 @@ async fn replies_are_as_the_document_says() {
         ("GET", "/api/runs/{run_id}/events", "x", None),
         ("POST", "/api/runs/{run_id}/cancel", &run, None),
         ("POST", "/api/runs/{run_id}/cancel", "x", None),
+        ("POST", "/api/runs/{run_id}/resume", &run, None),
+        ("POST", "/api/runs/{run_id}/resume", "x", None),
+        ("POST", "/api/chat", "", Some(wait.clone())),
+        ("POST", "/api/plans", "", Some(json!({"message": "look"}))),
+        ("POST", "/api/plans", "", Some(json!({"message": "hello"}))),
+        ("POST", "/api/plans", "", Some(json!({"message": "look", "plan": {}}))),
+        ("POST", "/api/plans", "", Some(json!({"message": "fail"}))),
+        ("GET", "/api/plans", "?limit=2", None),
+        ("GET", "/api/plans", "?status=lost", None),
+        ("GET", "/api/plans/{task_id}", &waits[0], None),
+        ("GET", "/api/plans/{task_id}", &format!("{}?format=text", waits[0]), None),
+        ("GET", "/api/plans/{task_id}", &format!("{}?format=mermaid", waits[0]), None),
+        ("GET", "/api/plans/{task_id}", "x", None),
+        ("GET", "/api/approvals", "", None),
+        ("GET", "/api/approvals", "?limit=0", None),
+        ("GET", "/api/approvals/{approval_id}", approval, None),
+        ("GET", "/api/approvals/{approval_id}", "x", None),
+        ("POST", "/api/approvals/{approval_id}", approval, Some(json!({"decision": "done"}))),
+        ("POST", "/api/approvals/{approval_id}", approval, Some(json!({"decision": "yes"}))),
+        ("POST", "/api/plans/{task_id}/modify", &waits[1], Some(json!({"plan": by_hand.clone()}))),
+        ("POST", "/api/plans/{task_id}/modify", &waits[1], Some(json!({}))),
+        ("POST", "/api/plans/{task_id}/approve", &waits[1], Some(hash("0"))),
+        ("POST", "/api/plans/{task_id}/approve", &waits[1], Some(json!({}))),
+        ("POST", "/api/plans/{task_id}/resume", &ended, None),
+        ("DELETE", "/api/plans/{task_id}", &waits[2], None),
+        ("POST", "/api/plans/{task_id}/cancel", &waits[2], None),
+        ("DELETE", "/api/plans/{task_id}", &waits[2], None),
         ("GET", "/api/sessions", "", None),
         ("GET", "/api/sessions", "?limit=0", None),
         ("GET", "/api/sessions/{session_id}", "s-1", None),

@@ -289,3 +289,77 @@ fn while_something_that_is_no_server_owns_the_directory_plans_are_only_looked_at
     assert_eq!(desk.run(&["plans", "approve", &task]).status, 0);
     assert_eq!(library.reserved().len(), 1);
 }
+
+#[cfg(unix)]
+#[test]
+fn what_is_decided_while_a_server_owns_the_directory_is_sent_to_it() {
+    let library = Library::asking("plan");
+    let desk = &library.desk;
+    let (task, changed, cancelled) = (library.waits(), library.waits(), library.waits());
+    let mut server = desk.hold(&["serve", "--addr", "127.0.0.1:0"]);
+    server.read_to("proscenium serves at http://");
+    let ran = desk.run(&["plans", "approve", &task, "--user", "lucia"]);
+    assert!(ran.status == 2 && ran.err.contains("error[usage.user]"), "{ran:?}");
+    let ran = desk.run(&["plans", "approve", &task, "--version", "1", "--note", "she may"]);
+    assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
+    tells(
+        &ran,
+        &[
+            "plan 1: approved by keysersoze: she may\n",
+            "step 1 Library: ReserveBook {",
+            "(code R-7)",
+            " model calls, ",
+        ],
+    );
+    assert_eq!(library.reserved().len(), 1);
+    is_refused(&desk.run(&["plans", "approve", &task]), "plan.illegal_transition", "completed");
+
+    let mut plan = library.json(&["plans", "show", &changed]);
+    plan["plan"]["steps"][0]["purpose"] = "Reserve the book \"Emma\" from 3 July for 7 days".into();
+    desk.write("plan.json", &plan.to_string());
+    let ran = desk.run(&["plans", "modify", &changed, "--file", "plan.json"]);
+    assert_eq!((ran.status, ran.err.as_str()), (3, ""), "{ran:?}");
+    tells(&ran, &["plan 2, changed by hand: 1 step (by keysersoze)", "  ~ step 1 Library: purpose \""]);
+    let stale = desk.run(&["plans", "approve", &changed, "--version", "1"]);
+    is_refused(&stale, "approval.changed", "~ step 1 Library: purpose");
+    assert_eq!(stale.err.matches("~ step 1 Library: purpose").count(), 1, "{}", stale.err);
+
+    is_refused(&desk.run(&["plans", "delete", &cancelled]), "plan.active", "cancel");
+    let ran = desk.run(&["plans", "cancel", &cancelled]);
+    assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
+    tells(&ran, &[&format!("Plan {cancelled} is cancelled.")]);
+    assert_eq!(desk.run(&["plans", "delete", &cancelled]).status, 0);
+    is_refused(&desk.run(&["plans", "show", &cancelled]), "plan.unknown", "plans list");
+
+    let id = library.json(&["approvals", "list"])[0]["approval_id"].as_str().unwrap().to_owned();
+    let ran = desk.run(&["approvals", "decide", &id, "no"]);
+    assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
+    tells(&ran, &["plan 2: not approved by keysersoze"]);
+    assert!(library.reserved().is_empty());
+    server.signal("TERM");
+    assert_eq!(server.end().status, 0);
+    assert!(!desk.data().join("server").exists(), "its address goes with it");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_server_with_keys_is_shown_the_key_of_the_environment() {
+    let library = Library::asking("plan");
+    let desk = &library.desk;
+    let task = library.waits();
+    let made = desk.run(&["keys", "create", "--tenant", "local", "--user", "lucia", "--json"]);
+    let made: Value = serde_json::from_str(&made.out).unwrap();
+    let key = made["key"].as_str().unwrap().to_owned();
+    let mut server = desk.hold(&["serve", "--addr", "127.0.0.1:0"]);
+    server.read_to("proscenium serves at http://");
+    is_refused(&desk.run(&["plans", "approve", &task]), "auth.missing", "PROSCENIUM_API_KEY");
+    assert!(library.reserved().is_empty());
+    let ran = desk.hold_with(&["plans", "approve", &task], &[("PROSCENIUM_API_KEY", key.clone())]).end();
+    assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
+    tells(&ran, &["plan 1: approved by lucia\n", "(code R-7)"]);
+    assert_eq!(library.reserved().len(), 1);
+    assert!(!ran.out.contains(&key), "{}", ran.out);
+    // No part of the configuration, whatever its name looks like.
+    let ran = desk.hold_with(&["check"], &[("PROSCENIUM_API_KEY", key.clone())]).end();
+    assert!(ran.status == 0 && !ran.out.contains("PROSCENIUM_API_KEY"), "{ran:?}");
+}

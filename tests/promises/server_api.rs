@@ -181,8 +181,12 @@ async fn a_plan_is_made_and_not_carried_out() {
     assert!(plan["text"].as_str().unwrap().contains("VacationManagement"), "{plan:#}");
     assert!(plan["mermaid"].as_str().unwrap().contains("Weather"), "{plan:#}");
     assert!(served.vacations().await.is_empty());
+    // A dry run is carried out, but for what it would write.
     let dry = served.post("/api/chat", &with(ask(MAIN), "dry_run", true)).await.json();
-    assert_eq!(dry["plan"]["steps"].as_array().unwrap().len(), 2, "{dry:#}");
+    assert_eq!(dry["steps"][0]["tool_calls"][0]["outcome"], "ok", "{dry:#}");
+    let written = dry["steps"][1]["tool_calls"].as_array().unwrap();
+    let request = written.iter().find(|call| call["tool"] == "MakeRequest").unwrap();
+    assert_eq!(request["outcome"], "dry_run", "{dry:#}");
     assert!(served.vacations().await.is_empty());
     let flow = json!({"message": MAIN, "flow": "nowhere"});
     served.post("/api/planning/plan", &flow).await.is_problem(404, "flow.unknown");
@@ -457,7 +461,7 @@ async fn every_bad_body_is_told_with_its_place() {
         (with(ask("look"), "session_id", "a b"), "request.session", "session"),
         (with(ask("look"), "session_id", "x".repeat(129)), "request.session", "session"),
         (with(ask("look"), "use_planning", false), "request.unsupported", "`use_planning`"),
-        (with(ask("look"), "require_approval", true), "request.unsupported", "`require_approval`"),
+        (with(ask("look"), "require_approval", "yes"), "request.body", "`require_approval`"),
         (with(ask("look"), "mode", "free"), "request.unsupported", "`mode`"),
         (with(ask("look"), "level", "genius"), "request.unsupported", "`level`"),
     ] {

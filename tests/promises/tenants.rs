@@ -68,7 +68,10 @@ async fn operations(served: &Served) -> Vec<(String, String)> {
 fn body(path: &str) -> Option<Value> {
     match path {
         "/api/chat" => Some(ask("hello")),
-        "/api/planning/plan" => Some(json!({"message": "hello"})),
+        "/api/planning/plan" | "/api/plans" => Some(json!({"message": "hello"})),
+        "/api/plans/{task_id}/approve" => Some(json!({})),
+        "/api/plans/{task_id}/modify" => Some(json!({"feedback": "hello"})),
+        "/api/approvals/{approval_id}" => Some(json!({"decision": "yes"})),
         "/v1/chat/completions" => {
             let mut body = ask("hello");
             body["model"] = json!("proscenium");
@@ -86,9 +89,16 @@ async fn nobody_reaches_anything_of_another_tenant() {
     let ours = tenants.send(&tenants.ours, "POST", "/api/chat", Some(&chat)).await;
     assert_eq!(ours.status, 200, "{ours:#?}");
     let (run, events) = (ours.header("x-run-id").to_owned(), "the-first");
+    let task = ours.json()["task_id"].as_str().unwrap().to_owned();
+    let mut waits = ask("look");
+    (waits["session_id"], waits["require_approval"]) = (json!("the-second"), json!(true));
+    let waits = tenants.send(&tenants.ours, "POST", "/api/chat", Some(&waits)).await.json();
+    let approval = waits["approvals"][0]["approval_id"].as_str().unwrap().to_owned();
+    const NEVER: &str = "01976c8e-0000-7000-8000-000000000001";
     for (method, path) in operations(&tenants.served).await {
         // With this the first tenant's things are named; what an address takes else there is but one of.
         let address = path.replace("{run_id}", &run).replace("{session_id}", events);
+        let address = address.replace("{task_id}", &task).replace("{approval_id}", &approval);
         let named = address != path;
         let address = address.replace("{name}", "Shelf").replace("{model}", "proscenium");
         assert!(!address.contains('{'), "{address}: say here what it names");
@@ -96,15 +106,12 @@ async fn nobody_reaches_anything_of_another_tenant() {
         if named {
             assert_eq!(theirs.status, 404, "{method} {address}: {theirs:#?}");
             // As if it had never been there.
-            let nowhere =
-                address.replace(&run, "01976c8e-0000-7000-8000-000000000001").replace(events, "never");
-            let nobody = tenants.send(&tenants.theirs, &method, &nowhere, None).await;
+            let never = format!("{NEVER}.1");
+            let names = [(&*approval, &*never), (&*run, NEVER), (&*task, NEVER), (events, "never")];
+            let (name, never) = names.into_iter().find(|(name, _)| address.contains(name)).unwrap();
+            let nowhere = address.replace(name, never);
+            let nobody = tenants.send(&tenants.theirs, &method, &nowhere, body(&path).as_ref()).await;
             let unnamed = |reply: &Reply, name: &str| reply.body.replace(name, "");
-            let (name, never) = if address.contains(&run) {
-                (run.as_str(), "01976c8e-0000-7000-8000-000000000001")
-            } else {
-                (events, "never")
-            };
             assert_eq!(unnamed(&theirs, name), unnamed(&nobody, never), "{method} {address}");
         } else {
             assert!(theirs.status < 400, "{method} {address}: {theirs:#?}");
@@ -120,7 +127,13 @@ async fn nobody_reaches_anything_of_another_tenant() {
         assert!(!theirs.body.contains(&run) && !theirs.body.contains(SECRET), "{theirs:#?}");
     }
     // Paging behind another's run or conversation tells nothing of it.
-    for query in [format!("/api/runs?after={run}"), format!("/api/sessions?after={events}")] {
+    for query in [
+        format!("/api/runs?after={run}"),
+        format!("/api/sessions?after={events}"),
+        format!("/api/plans?after={task}"),
+        format!("/api/approvals?all=true&after={approval}"),
+        "/api/approvals?session_id=the-second".to_owned(),
+    ] {
         let theirs = tenants.send(&tenants.theirs, "GET", &query, None).await;
         assert!(
             !theirs.body.contains(SECRET) && !theirs.body.contains("the-first\""),
@@ -135,6 +148,8 @@ async fn nobody_reaches_anything_of_another_tenant() {
     // All is where it was.
     let kept = tenants.send(&tenants.ours, "GET", &format!("/api/runs/{run}"), None).await;
     assert_eq!((kept.status, &kept.json()["answer"]), (200, &ours.json()["answer"]));
+    let kept = tenants.send(&tenants.ours, "GET", &format!("/api/approvals/{approval}"), None).await;
+    assert_eq!((kept.status, &kept.json()["state"]), (200, &json!("open")), "{kept:#?}");
     let session = tenants.send(&tenants.ours, "GET", &format!("/api/sessions/{events}"), None).await;
     assert_eq!(session.json()["turns"], 1, "{session:#?}");
 }

@@ -2,7 +2,7 @@
 
 use proscenium::CallOutcome;
 use proscenium::plan::StepStatus;
-use proscenium::run::{Attempt, CallStatus, Event, Outcome, RequestedCall, RunState, Subject, Usage};
+use proscenium::run::{Attempt, CallStatus, Effect, Event, Outcome, RequestedCall, RunState, Subject, Usage};
 use serde_json::{Value, json};
 
 use super::house::Told;
@@ -106,7 +106,15 @@ fn folded_call(state: &RunState, number: u32) -> Option<Value> {
         Outcome::Unknown { error } => (CallOutcome::Unknown, "error", json!(error)),
     };
     let skipped = matches!(call.status, CallStatus::Skipped { .. });
-    let outcome = if skipped { CallOutcome::Skipped } else { outcome };
+    let told_only = state.is_dry_run()
+        && call.attempts == 0
+        && call.requested.effect == Effect::Write
+        && outcome == CallOutcome::Ok;
+    let outcome = match outcome {
+        _ if skipped => CallOutcome::Skipped,
+        _ if told_only => CallOutcome::DryRun,
+        outcome => outcome,
+    };
     let RequestedCall { tool, arguments, .. } = &call.requested;
     Some(json!({"tool": tool, "arguments": arguments, "outcome": outcome, key: told}))
 }

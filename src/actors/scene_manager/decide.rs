@@ -11,8 +11,9 @@ use tokio::sync::oneshot;
 use super::{SceneManager, carry};
 use crate::actors::aside::aside;
 use crate::actors::driver::{self, Driver, Shared, store_fault};
-use crate::actors::live::{NotTaken, Order};
+use crate::actors::live::{NotTaken, Order, Watch};
 use crate::answer::Answer;
+use crate::plan::TaskId;
 use crate::planner::{Choice, Command, Refused, Wish};
 use crate::run::{ApprovalId, Fault, Matter, RunId, RunState};
 
@@ -44,6 +45,9 @@ pub(super) struct TakenUp {
 /// A run of the conversation that waits for a person.
 #[derive(Debug, Clone)]
 pub(super) struct Parked {
+    task: TaskId,
+    /// The number of its last event.
+    seq: u64,
     /// What is open.
     pub(super) open: Vec<ApprovalId>,
 }
@@ -52,14 +56,21 @@ impl Parked {
     pub(super) fn of(state: &RunState) -> Self {
         let asks = |matter: Matter| !matches!(matter, Matter::Outcome { .. });
         let open = state.approvals.iter().filter(|(_, put)| put.is_open() && asks(put.matter));
-        Self { open: open.map(|(approval, _)| ApprovalId { run: state.run, approval: *approval }).collect() }
+        Self {
+            task: state.queued.as_ref().map_or(TaskId(state.run.0), |queued| queued.task),
+            seq: state.seq,
+            open: open.map(|(approval, _)| ApprovalId { run: state.run, approval: *approval }).collect(),
+        }
     }
 }
 
 /// Words that only say yes or no to what waits.
 pub(super) struct Said {
-    pub(super) approval: ApprovalId,
-    pub(super) yes: bool,
+    approval: ApprovalId,
+    yes: bool,
+    task: TaskId,
+    /// The number of the last event before it is decided.
+    before: u64,
 }
 
 pub(super) fn refused(code: &str, message: impl Into<String>) -> Refused {
@@ -76,16 +87,20 @@ impl SceneManager {
             return Ok(None);
         }
         let Some(yes) = crate::planner::consent::said(message) else { return Ok(None) };
-        let open: Vec<ApprovalId> = self.parked.values().flat_map(|parked| parked.open.clone()).collect();
-        match open.as_slice() {
-            [] => Ok(None),
-            [approval] => Ok(Some(Said { approval: *approval, yes })),
+        let of = |parked: &Parked| {
+            let (task, before) = (parked.task, parked.seq);
+            let said = move |approval: &ApprovalId| Said { approval: *approval, yes, task, before };
+            parked.open.iter().map(said).collect::<Vec<_>>()
+        };
+        let mut open: Vec<Said> = self.parked.values().flat_map(of).collect();
+        match open.len() {
+            0 | 1 => Ok(open.pop()),
             many => {
-                let ids: Vec<String> = many.iter().map(ApprovalId::to_string).collect();
+                let ids: Vec<String> = open.iter().map(|said| said.approval.to_string()).collect();
                 let message = format!(
                     "{} decisions wait in this conversation: say which one is meant, with POST /api/approvals/{{id}} \
                      and one of {}",
-                    many.len(),
+                    many,
                     ids.join(", ")
                 );
                 Err(Fault::new("approval.ambiguous", message))
@@ -101,15 +116,18 @@ impl SceneManager {
         let command = Command { by: submit.user, note: Some(submit.message), wish };
         let (reply, decided) = oneshot::channel();
         let (answer, answered) = oneshot::channel();
-        let submitted = submit.reply;
+        let (submitted, task, before) = (submit.reply, said.task, said.before);
         self.take_order(run, Order { command, reply }, Some(answer), ctx);
         let (live, tenant) = (self.options.shared.load().live.clone(), self.tenant.clone());
+        let session = self.session.clone();
         let told = async move {
             let accepted = match decided.await {
-                Ok(Ok(())) => match live.watch(&tenant, run) {
-                    Some(watch) => Ok(super::Accepted { watch, answer: answered }),
-                    None => Err(Fault::new("run.ended", "the run ended at once: its events tell how")),
-                },
+                Ok(Ok(())) => {
+                    // What it brought about may be over by now.
+                    let ended = || Watch::ended(run, session, task);
+                    let watch = live.watch(&tenant, run).unwrap_or_else(ended);
+                    Ok(super::Accepted { watch, before, answer: answered })
+                }
                 Ok(Err(refused)) => Err(refused.fault),
                 Err(_) => Err(Fault::new("run.not_reached", "the run could not be taken up; try again")),
             };

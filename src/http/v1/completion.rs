@@ -89,9 +89,8 @@ impl CompletionUsage {
 }
 
 impl Completion {
-    pub(crate) fn of(answer: &Answer) -> Self {
-        let message =
-            OutputMessage { role: "assistant".to_owned(), content: answer.answer.clone(), refusal: None };
+    pub(crate) fn of(answer: &Answer, content: String) -> Self {
+        let message = OutputMessage { role: "assistant".to_owned(), content, refusal: None };
         let choice = CompletionChoice { index: 0, message, logprobs: None, finish_reason: "stop".to_owned() };
         Self {
             id: id(answer.run_id),

@@ -77,8 +77,8 @@ pub(crate) async fn completions(
     };
     let told = |fault| Error::from(chat::told(fault, accepted.run));
     if streamed {
-        let events = app.engine.stream(&tenant, accepted.run, None).await.map_err(told)?;
-        return Ok(stream::reply(&app.options, accepted, events, with_usage));
+        let events = app.engine.stream(&tenant, accepted.run, Some(accepted.after)).await.map_err(told)?;
+        return Ok(stream::reply(&app, tenant, accepted, events, with_usage));
     }
     let (run, session, again) = (accepted.run, accepted.session.clone(), accepted.again);
     let answer = (&mut accepted.answer).await.unwrap_or_else(|_| Err(chat::lost(run)));
@@ -94,7 +94,8 @@ pub(crate) async fn completions(
     if again {
         response.insert_header(("idempotent-replayed", "true"));
     }
-    Ok(response.json(Completion::of(&answer)))
+    let words = chat::words(&app, &tenant, &answer).await.map_err(|fault| chat::told(fault, run))?;
+    Ok(response.json(Completion::of(&answer, words)))
 }
 
 /// The models there are: this server is one.

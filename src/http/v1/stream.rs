@@ -3,20 +3,24 @@
 use std::time::Duration;
 
 use actix_web::HttpResponse;
-use actix_web::web::Bytes;
+use actix_web::web::{self, Bytes};
 use futures::{Stream, StreamExt, stream};
 use serde_json::{Value, json};
 
+use super::super::app::App;
 use super::super::chat::{self, Accepted};
 use super::super::sse::{self, alive};
 use super::MODEL;
 use super::completion::{self, CompletionUsage};
 use super::error::Error;
-use crate::config::{Progress, Server};
+use crate::config::Progress;
 use crate::public::{PublicEvent, PublicStream};
+use crate::run::{RunStatus, TenantId};
 
 /// What a stream of chunks still has to do.
 struct Chunks {
+    app: web::Data<App>,
+    tenant: TenantId,
     events: PublicStream,
     accepted: Accepted,
     head: Value,
@@ -27,19 +31,22 @@ struct Chunks {
     opened: bool,
 }
 
-/// A reply of chunks until the run ends.
+/// A reply of chunks until the run ends or waits for a person.
 pub(super) fn reply(
-    options: &Server,
+    app: &web::Data<App>,
+    tenant: TenantId,
     accepted: Accepted,
     events: PublicStream,
     with_usage: bool,
 ) -> HttpResponse {
+    let options = &app.options;
     let (run, session) = (accepted.run, accepted.session.to_string());
     let head = json!({
         "id": completion::id(run), "object": "chat.completion.chunk", "created": completion::now(), "model": MODEL,
     });
+    let (app, progress) = (app.clone(), options.progress);
     let chunks =
-        Chunks { events, accepted, head, with_usage, progress: options.progress, said: false, opened: false };
+        Chunks { app, tenant, events, accepted, head, with_usage, progress, said: false, opened: false };
     let lines =
         alive(chunks.lines(), Duration::from_millis(options.ping_ms), Bytes::from_static(b": ping\n\n"));
     HttpResponse::Ok()
@@ -99,12 +106,27 @@ impl Chunks {
         let run = self.accepted.run;
         let ended = (&mut self.accepted.answer).await.unwrap_or_else(|_| Err(chat::lost(run)));
         self.accepted.sent();
-        let (head, with_usage) = (self.head, self.with_usage);
+        let (head, with_usage, said) = (self.head, self.with_usage, self.said);
         let told = ended.map_err(|fault| chat::told(fault, run));
         let answer = told.and_then(|answer| chat::failure(&answer).map_or(Ok(answer), Err));
+        let answer = match answer {
+            // What it waits for, or that it was stopped, is no event: the words are made of how it stands.
+            Ok(answer) if matches!(answer.status, RunStatus::Waiting | RunStatus::Cancelled) => {
+                let words = chat::words(&self.app, &self.tenant, &answer).await;
+                words.map(|words| (answer, words)).map_err(|fault| chat::told(fault, run))
+            }
+            answer => answer.map(|answer| (answer, String::new())),
+        };
         let mut end = match answer {
-            Ok(answer) => {
-                let mut end = line(&head, choice(json!({}), Some("stop")), with_usage.then_some(Value::Null));
+            Ok((answer, words)) => {
+                let null = || with_usage.then_some(Value::Null);
+                let mut end = String::new();
+                if !words.is_empty() {
+                    let gap = if said { "\n\n" } else { "" };
+                    let delta = json!({"content": format!("{gap}{words}")});
+                    end.push_str(&line(&head, choice(delta, None), null()));
+                }
+                end.push_str(&line(&head, choice(json!({}), Some("stop")), null()));
                 if with_usage {
                     // Plain data, which can always be written.
                     let usage = serde_json::to_value(CompletionUsage::of(&answer.usage)).unwrap_or_default();

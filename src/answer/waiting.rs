@@ -1,0 +1,226 @@
+//! The words of a run that waits for a person: what waits, and how it is decided, in the user's language.
+//! And those of one that was stopped, for who is told nothing but words.
+
+use std::fmt::Write;
+
+use super::open;
+use crate::llm::language;
+use crate::run::{ApprovalId, CallState, CallStatus, Effect, Matter, Outcome, RunState, canonical_json};
+
+/// Longest arguments of a call in these words, in characters; the document has them whole.
+const MAX_ARGUMENTS: usize = 4_000;
+
+/// The sentences of one language.
+struct Words {
+    language: &'static str,
+    /// Before the steps of a plan.
+    plan: &'static str,
+    /// Before the writes.
+    calls: &'static str,
+    /// Of a plan that was approved and has yet to begin.
+    held: &'static str,
+    /// Before why a plan could not be changed.
+    unmodified: &'static str,
+    /// How one thing is decided; the id comes behind it.
+    decide: &'static str,
+    /// How several things are decided; the ids come behind it.
+    decide_each: &'static str,
+    /// How a plan begins that was approved; the plan's id comes behind it.
+    begin: &'static str,
+    /// Of a run that was stopped before it did anything.
+    nothing: &'static str,
+    /// Of one that was stopped on its way.
+    stopped: &'static str,
+}
+
+/// The languages of the shipped scenes; the first one serves for all others.
+const TABLE: [Words; 5] = [
+    Words {
+        language: "en",
+        plan: "This plan waits for your approval; nothing has been done of it yet:",
+        calls: "This waits for your approval before it is done:",
+        held: "This plan is approved and waits until somebody says that it begins:",
+        unmodified: "The plan could not be changed as you asked, and is as it was:",
+        decide: "Say yes or no here, or decide the approval",
+        decide_each: "Several things wait. Decide each by its approval:",
+        begin: "To begin, approve it once more and have it carried out:",
+        nothing: "It was stopped; nothing was done.",
+        stopped: "It was stopped; this much had been done:",
+    },
+    Words {
+        language: "it",
+        plan: "Questo piano attende la tua approvazione; non ne è ancora stato fatto nulla:",
+        calls: "Questo attende la tua approvazione prima di essere fatto:",
+        held: "Questo piano è approvato e attende che qualcuno lo faccia partire:",
+        unmodified: "Il piano non ha potuto essere cambiato come hai chiesto ed è rimasto com'era:",
+        decide: "Rispondi sì o no qui, oppure decidi l'approvazione",
+        decide_each: "Più cose attendono. Decidi ciascuna con la sua approvazione:",
+        begin: "Per farlo partire, approvalo ancora una volta chiedendo di eseguirlo:",
+        nothing: "È stato annullato; non è stato fatto nulla.",
+        stopped: "È stato annullato; fin qui era stato fatto:",
+    },
+    Words {
+        language: "de",
+        plan: "Dieser Plan wartet auf Ihre Zustimmung; noch ist nichts davon getan:",
+        calls: "Das wartet auf Ihre Zustimmung, bevor es getan wird:",
+        held: "Dieser Plan ist genehmigt und wartet darauf, dass jemand ihn beginnen lässt:",
+        unmodified: "Der Plan konnte nicht wie gewünscht geändert werden und ist, wie er war:",
+        decide: "Antworten Sie hier mit ja oder nein, oder entscheiden Sie die Genehmigung",
+        decide_each: "Mehreres wartet. Entscheiden Sie jedes mit seiner Genehmigung:",
+        begin: "Damit er beginnt, genehmigen Sie ihn noch einmal und lassen ihn ausführen:",
+        nothing: "Es wurde abgebrochen; nichts wurde getan.",
+        stopped: "Es wurde abgebrochen; so viel war getan:",
+    },
+    Words {
+        language: "fr",
+        plan: "Ce plan attend votre approbation ; rien n'en a encore été fait :",
+        calls: "Ceci attend votre approbation avant d'être fait :",
+        held: "Ce plan est approuvé et attend que quelqu'un le fasse commencer :",
+        unmodified: "Le plan n'a pas pu être changé comme vous l'avez demandé et reste tel quel :",
+        decide: "Répondez oui ou non ici, ou décidez l'approbation",
+        decide_each: "Plusieurs choses attendent. Décidez chacune par son approbation :",
+        begin: "Pour commencer, approuvez-le encore une fois en demandant de l'exécuter :",
+        nothing: "C'est annulé ; rien n'a été fait.",
+        stopped: "C'est annulé ; voici ce qui avait été fait :",
+    },
+    Words {
+        language: "es",
+        plan: "Este plan espera su aprobación; todavía no se ha hecho nada de él:",
+        calls: "Esto espera su aprobación antes de hacerse:",
+        held: "Este plan está aprobado y espera a que alguien lo haga empezar:",
+        unmodified: "El plan no se pudo cambiar como pidió y sigue como estaba:",
+        decide: "Responda sí o no aquí, o decida la aprobación",
+        decide_each: "Varias cosas esperan. Decida cada una con su aprobación:",
+        begin: "Para que empiece, apruébelo una vez más pidiendo que se ejecute:",
+        nothing: "Se ha cancelado; no se ha hecho nada.",
+        stopped: "Se ha cancelado; esto ya se había hecho:",
+    },
+];
+
+/// What the run waits for, and how that is decided.
+pub(super) fn words(state: &RunState) -> String {
+    let words = of(state);
+    let mut out = String::new();
+    // Writing into a String cannot fail.
+    if let Some(fault) = &state.unmodified {
+        let _ = writeln!(out, "{} {}", words.unmodified, one_line(&fault.message));
+    }
+    let waits: Vec<(ApprovalId, Matter)> = open(state)
+        .map(|(id, approval)| (id, approval.matter))
+        .filter(|(_, matter)| !matches!(matter, Matter::Outcome { .. }))
+        .collect();
+    let held = state.is_held();
+    if held || waits.iter().any(|(_, matter)| matches!(matter, Matter::Plan { .. })) {
+        let _ = writeln!(out, "{}", if held { words.held } else { words.plan });
+        steps(&mut out, state);
+    }
+    let calls = || {
+        waits.iter().filter_map(|(_, matter)| match matter {
+            Matter::Call { call } => state.calls.get(call),
+            _ => None,
+        })
+    };
+    if calls().next().is_some() {
+        let _ = writeln!(out, "{}", words.calls);
+    }
+    for call in calls() {
+        let arguments = cut(canonical_json(&call.requested.arguments));
+        let _ =
+            writeln!(out, "- {} ({}): {arguments}", one_line(&call.requested.tool), one_line(&call.scene));
+    }
+    let task = state.queued.as_ref().map(|queued| queued.task.to_string()).unwrap_or_default();
+    let _ = match waits.as_slice() {
+        [] => write!(out, "{} {task}", words.begin),
+        [(id, _)] => write!(out, "{} {id}.", words.decide),
+        several => {
+            let ids: Vec<String> = several.iter().map(|(id, _)| id.to_string()).collect();
+            write!(out, "{} {}", words.decide_each, ids.join(", "))
+        }
+    };
+    out
+}
+
+/// What is said of a run that was stopped: what it had done by then.
+pub(super) fn stopped(state: &RunState) -> String {
+    let words = of(state);
+    let done = |call: &&CallState| {
+        call.requested.effect == Effect::Write
+            && call.attempts > 0
+            && matches!(
+                &call.status,
+                CallStatus::Done { outcome: Outcome::Ok { .. } | Outcome::Unknown { .. } }
+            )
+    };
+    let mut done = state.calls.values().filter(done).peekable();
+    if done.peek().is_none() {
+        return words.nothing.to_owned();
+    }
+    let mut out = words.stopped.to_owned();
+    for call in done {
+        let (tool, scene) = (one_line(&call.requested.tool), one_line(&call.scene));
+        let unknown = matches!(&call.status, CallStatus::Done { outcome: Outcome::Unknown { .. } });
+        let mark = if unknown { " (?)" } else { "" };
+        let arguments = cut(canonical_json(&call.requested.arguments));
+        // Writing into a String cannot fail.
+        let _ = write!(out, "\n- {tool} ({scene}): {arguments}{mark}");
+    }
+    out
+}
+
+/// The steps of the plan in force, a line each.
+fn steps(out: &mut String, state: &RunState) {
+    let Some(made) = state.plan() else { return };
+    for step in &made.plan.steps {
+        let tools: Vec<String> = step.expected_tools.iter().map(|tool| one_line(tool)).collect();
+        let tools = if tools.is_empty() { String::new() } else { format!(" [{}]", tools.join(", ")) };
+        let (number, scene, purpose) =
+            (step.step_number, one_line(&step.scene_name), one_line(&step.purpose));
+        // Writing into a String cannot fail.
+        let _ = writeln!(out, "{number}. {scene}: {purpose}{tools}");
+    }
+}
+
+fn of(state: &RunState) -> &'static Words {
+    let told = state.started.as_ref().and_then(|started| started.language.as_deref());
+    let language = told.or_else(|| language::detect(state.request()));
+    let own = TABLE.iter().find(|words| Some(words.language) == language);
+    let [default, ..] = &TABLE;
+    own.unwrap_or(default)
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn cut(text: String) -> String {
+    match text.char_indices().nth(MAX_ARGUMENTS) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_language_says_everything_and_none_stands_twice() {
+        for (number, words) in TABLE.iter().enumerate() {
+            let all = [
+                words.plan,
+                words.calls,
+                words.held,
+                words.unmodified,
+                words.decide,
+                words.decide_each,
+                words.nothing,
+                words.stopped,
+            ];
+            assert!(all.iter().all(|said| said.len() > 20), "{}", words.language);
+            for other in &TABLE[number + 1..] {
+                assert_ne!(words.language, other.language);
+                assert!(all.iter().all(|said| ![other.plan, other.calls, other.decide].contains(said)));
+            }
+        }
+    }
+}

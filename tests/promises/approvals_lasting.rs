@@ -1,0 +1,168 @@
+//! What waits for a person, and what a person has said, outlive a server that is killed.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::process::{Desk, Held};
+use crate::server_api::ask;
+use crate::support::{Office, Reply};
+
+/// Servers of one data directory, one after the other.
+struct Hall {
+    desk: Desk,
+    office: Office,
+    client: reqwest::Client,
+}
+
+struct Server<'h> {
+    held: Held,
+    address: String,
+    client: &'h reqwest::Client,
+}
+
+impl Hall {
+    fn open() -> Self {
+        let (desk, office) = (Desk::bare(), Office::open());
+        office.furnish(&desk.path().join("scenes"), "Books a room.");
+        desk.write(
+            "house.toml",
+            &format!(
+                "[scenes]\nbuiltin = false\nallow_private_addresses = true\n[planning]\nfallback_enabled = false\n\
+                 [[llm.models]]\nname = \"scripted\"\nbase_url = \"{}\"\nforcing = \"named\"\n",
+                office.llm.base_url()
+            ),
+        );
+        let client = reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).build().unwrap();
+        Self { desk, office, client }
+    }
+
+    fn start(&self, env: &[(&str, String)]) -> Server<'_> {
+        let line = ["serve", "--addr", "127.0.0.1:0", "--config", "house.toml", "--scenes", "scenes"];
+        let mut held = self.desk.hold_with(&line, env);
+        held.read_to("serves at ");
+        let line = held.said().lines().last().unwrap().to_owned();
+        let address = line.rsplit("serves at ").next().unwrap().trim().to_owned();
+        Server { held, address, client: &self.client }
+    }
+}
+
+impl Server<'_> {
+    /// `None` where it died before it answered.
+    async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Option<Reply> {
+        let request = self.client.request(method, format!("{}{path}", self.address));
+        let request = match body {
+            Some(body) => request.json(body),
+            None => request,
+        };
+        Some(Reply::of(request.send().await.ok()?).await)
+    }
+
+    async fn get(&self, path: &str) -> Value {
+        self.send(Method::GET, path, None).await.unwrap().json()
+    }
+
+    async fn post(&self, path: &str, body: &Value) -> Reply {
+        self.send(Method::POST, path, Some(body)).await.unwrap()
+    }
+
+    /// The run's document when it has ended or waits.
+    async fn at_rest(&self, run: &str) -> Value {
+        self.send(Method::GET, &format!("/api/runs/{run}/events"), None).await.unwrap();
+        self.get(&format!("/api/runs/{run}")).await
+    }
+
+    /// Decides the only thing that waits.
+    async fn decide(&self) -> Option<Reply> {
+        let open = self.get("/api/approvals").await;
+        let [approval] = open["approvals"].as_array().unwrap().as_slice() else { panic!("{open:#}") };
+        let path = format!("/api/approvals/{}", approval["approval_id"].as_str().unwrap());
+        self.send(Method::POST, &path, Some(&json!({"decision": "yes"}))).await
+    }
+}
+
+#[tokio::test]
+async fn a_plan_that_waits_is_there_after_a_kill_and_is_carried_out_once() {
+    let hall = Hall::open();
+    let server = hall.start(&[]);
+    let reply = server.post("/api/plans", &json!({"message": "book", "session_id": "s-1"})).await;
+    assert_eq!(reply.status, 201, "{reply:#?}");
+    let plan = reply.json();
+    server.held.kill();
+
+    let server = hall.start(&[]);
+    let open = server.get("/api/approvals").await;
+    assert_eq!(open["approvals"][0]["approval_id"], plan["approvals"][0], "{open:#}");
+    assert_eq!(open["approvals"][0]["hash"], plan["hash"]);
+    assert!(hall.office.reached().is_empty());
+    let task = plan["task_id"].as_str().unwrap();
+    let seen = json!({"version": 1, "hash": plan["hash"], "execute": false});
+    let held = server.post(&format!("/api/plans/{task}/approve"), &seen).await;
+    assert_eq!((held.status, &held.json()["status"]), (200, &json!("approved")), "{held:#?}");
+    server.held.kill();
+
+    // The decision lasts, too: it is neither asked again nor begun by itself.
+    let server = hall.start(&[]);
+    assert_eq!(server.get("/api/approvals").await["approvals"], json!([]));
+    let plan_now = server.get(&format!("/api/plans/{task}")).await;
+    assert_eq!((&plan_now["status"], &plan_now["run_status"]), (&json!("approved"), &json!("waiting")));
+    assert!(hall.office.reached().is_empty());
+    assert_eq!(server.post(&format!("/api/plans/{task}/approve"), &json!({})).await.status, 200);
+    let done = server.at_rest(plan["run_id"].as_str().unwrap()).await;
+    assert_eq!(done["status"], "completed", "{done:#}");
+    assert_eq!(hall.office.reached(), ["POST /Book"]);
+}
+
+#[tokio::test]
+async fn a_yes_in_words_decides_what_an_earlier_server_asked() {
+    let hall = Hall::open();
+    let mut body = ask("book");
+    (body["session_id"], body["require_approval"]) = (json!("s-1"), json!(true));
+    let server = hall.start(&[]);
+    let first = server.post("/api/chat", &body).await.json();
+    assert_eq!(first["status"], "waiting", "{first:#}");
+    server.held.kill();
+    let server = hall.start(&[]);
+    body = ask("yes");
+    body["session_id"] = json!("s-1");
+    let done = server.post("/api/chat", &body).await.json();
+    assert_eq!((&done["status"], &done["run_id"]), (&json!("completed"), &first["run_id"]), "{done:#}");
+    assert_eq!(hall.office.reached(), ["POST /Book"]);
+}
+
+#[tokio::test]
+async fn a_write_is_done_once_wherever_a_server_is_killed_around_its_approval() {
+    for place in [
+        "before:approval_required",
+        "after:approval_required",
+        "before:run_waiting",
+        "after:run_waiting",
+        "before:decided",
+        "after:decided",
+    ] {
+        let hall = Hall::open();
+        let server = hall.start(&[("CRASH_POINT_AT", place.to_owned())]);
+        let mut body = ask("pay");
+        body["session_id"] = json!("s-1");
+        let asked = server.send(Method::POST, "/api/chat", Some(&body)).await;
+        if asked.is_some() {
+            let decided = server.decide().await;
+            assert!(decided.is_none() && place.ends_with("decided"), "{place}: {decided:#?}");
+        }
+        assert!(hall.office.reached().is_empty(), "{place}");
+        server.held.kill();
+
+        let server = hall.start(&[]);
+        let runs = server.get("/api/runs").await;
+        let [run] = runs["runs"].as_array().unwrap().as_slice() else { panic!("{place}: {runs:#}") };
+        let run = run["run_id"].as_str().unwrap();
+        let mut now = server.at_rest(run).await;
+        if place != "after:decided" {
+            assert_eq!(now["status"], "waiting", "{place}: {now:#}");
+            assert!(hall.office.reached().is_empty(), "{place}");
+            assert_eq!(server.decide().await.unwrap().status, 200, "{place}");
+            now = server.at_rest(run).await;
+        }
+        assert_eq!(now["status"], "completed", "{place}: {now:#}");
+        assert_eq!(hall.office.reached(), ["POST /Pay"], "{place}");
+    }
+}

@@ -1,0 +1,182 @@
+//! Runs that wait, as streams tell them and as people decide them in words.
+
+use serde_json::{Value, json};
+
+use crate::plans_api::{at, rested};
+use crate::server_api::ask;
+use crate::support::{Office, Reply, Served, Sse};
+
+fn names(events: &[Sse]) -> Vec<&str> {
+    events.iter().map(|event| event.name.as_str()).collect()
+}
+
+/// A message to the model `proscenium` in a conversation.
+async fn say(served: &Served, session: &str, words: &str, stream: bool) -> Reply {
+    let mut body = ask(words);
+    body["model"] = json!("proscenium");
+    body["stream"] = json!(stream);
+    let request = served.request("POST", "/v1/chat/completions").header("x-session-id", session);
+    Reply::of(request.json(&body).send().await.unwrap()).await
+}
+
+/// The words of a completion, streamed or not, with why it ends.
+fn words(reply: &Reply) -> (String, String) {
+    assert_eq!(reply.status, 200, "{reply:#?}");
+    if !reply.header("content-type").starts_with("text/event-stream") {
+        let choice = &reply.json()["choices"][0];
+        let text = choice["message"]["content"].as_str().unwrap().to_owned();
+        return (text, choice["finish_reason"].as_str().unwrap().to_owned());
+    }
+    let (mut text, mut finish) = (String::new(), String::new());
+    for event in reply.events() {
+        let choice = &event.data["choices"][0];
+        text.push_str(choice["delta"]["content"].as_str().unwrap_or_default());
+        finish.push_str(choice["finish_reason"].as_str().unwrap_or_default());
+    }
+    (text, finish)
+}
+
+#[tokio::test]
+async fn a_stream_ends_where_its_run_waits_and_goes_on_behind_it_without_gap_or_repeat() {
+    let office = Office::open();
+    let served = Served::start(office.setup()).await;
+    let mut body = ask("book");
+    body["stream"] = json!(true);
+    body["require_approval"] = json!(true);
+    let reply = served.post("/api/chat", &body).await;
+    let (run, before) = (reply.header("x-run-id").to_owned(), reply.events());
+    let waits = before.last().unwrap();
+    assert_eq!(
+        (waits.name.as_str(), &waits.data["status"]),
+        ("run_waiting", &json!("waiting")),
+        "{before:#?}"
+    );
+    let asked = before.iter().find(|event| event.name == "approval_required").unwrap();
+    assert_eq!(waits.data["approvals"], json!([asked.data["approval_id"]]));
+    assert_eq!((&asked.data["about"], &asked.data["version"]), (&json!("plan"), &json!(1)));
+    let plan = served.get(&format!("/api/plans/{}", asked.data["task_id"].as_str().unwrap())).await.json();
+    assert_eq!(asked.data["hash"], plan["hash"]);
+
+    let follow = async |after: &str| {
+        let request =
+            served.request("GET", &format!("/api/runs/{run}/events")).header("last-event-id", after);
+        Reply::of(request.send().await.unwrap()).await.events()
+    };
+    // Nothing more has happened, and what has is told again to whoever asks.
+    assert!(follow(&waits.id).await.is_empty());
+    assert_eq!(served.get(&format!("/api/runs/{run}/events")).await.events(), before);
+
+    assert_eq!(served.post(&at(&plan, "/approve"), &json!({})).await.status, 200);
+    let rest = follow(&waits.id).await;
+    assert_eq!(names(&rest).first(), Some(&"plan_approved"), "{rest:#?}");
+    assert_eq!(rest.last().unwrap().data["status"], "completed", "{rest:#?}");
+    assert_eq!(office.reached(), ["POST /Book"]);
+    // Words may come in other pieces to who comes later.
+    let bare = |events: Vec<Sse>| -> Vec<(String, String)> {
+        let told = events.into_iter().filter(|event| !event.name.starts_with("answer_"));
+        told.map(|event| (event.id.split('.').next().unwrap().to_owned(), event.name)).collect()
+    };
+    let whole = served.get(&format!("/api/runs/{run}/events")).await.events();
+    assert_eq!(bare(before.into_iter().chain(rest).collect()), bare(whole));
+}
+
+#[tokio::test]
+async fn a_yes_in_words_decides_in_its_own_conversation_only() {
+    let office = Office::open();
+    let served = Served::start(office.setup().set("approval.plans", "writes")).await;
+    for stream in [false, true] {
+        let session = format!("s-{stream}");
+        let first = say(&served, &session, "book", stream).await;
+        let (asked, finish) = words(&first);
+        assert_eq!(finish, "stop");
+        for told in ["Desk", "[Book]", "yes or no", first.header("x-run-id")] {
+            assert!(asked.contains(told), "{told} in {asked}");
+        }
+        // Another conversation's yes is only a word.
+        let (other, _) = words(&say(&served, "another", "yes", stream).await);
+        assert_eq!(other, "Yes to what?");
+        assert!(office.reached().is_empty());
+
+        let second = say(&served, &session, "Yes, please!", stream).await;
+        let (told, finish) = words(&second);
+        assert_eq!(second.header("x-run-id"), first.header("x-run-id"));
+        assert_eq!(finish, "stop");
+        let run = served.get(&format!("/api/runs/{}", first.header("x-run-id"))).await.json();
+        assert_eq!(run["status"], "completed", "{run:#}");
+        // What was said before the yes is not said again.
+        assert_eq!(told, run["answer"].as_str().unwrap());
+        assert_eq!(office.reached(), ["POST /Book"]);
+    }
+}
+
+#[tokio::test]
+async fn a_no_in_words_ends_it_and_says_so() {
+    let office = Office::open();
+    let served = Served::start(office.setup().set("approval.plans", "writes")).await;
+    for (session, stream) in [("s-1", false), ("s-2", true)] {
+        let first = say(&served, session, "book", stream).await;
+        let (told, finish) = words(&say(&served, session, "no", stream).await);
+        assert!(!told.trim().is_empty() && finish == "stop", "{told:?} {finish:?}");
+        let run = served.get(&format!("/api/runs/{}", first.header("x-run-id"))).await.json();
+        assert_eq!(run["status"], "cancelled", "{run:#}");
+    }
+    assert!(office.reached().is_empty());
+}
+
+#[tokio::test]
+async fn a_stream_that_begins_with_a_yes_tells_what_happens_from_then_on() {
+    let office = Office::open();
+    let served = Served::start(office.setup()).await;
+    let mut body = ask("book");
+    (body["session_id"], body["require_approval"]) = (json!("s-1"), json!(true));
+    let first = served.post("/api/chat", &body).await.json();
+    assert_eq!(first["status"], "waiting", "{first:#}");
+    let mut body = ask("ok, go ahead");
+    (body["session_id"], body["stream"]) = (json!("s-1"), json!(true));
+    let events = served.post("/api/chat", &body).await.events();
+    let names = names(&events);
+    assert_eq!((names[0], *names.last().unwrap()), ("plan_approved", "run_completed"), "{names:?}");
+    assert_eq!(events[0].data["run_id"], first["run_id"]);
+    assert_eq!(office.reached(), ["POST /Book"]);
+}
+
+#[tokio::test]
+async fn which_of_several_things_is_meant_is_not_guessed() {
+    let office = Office::open();
+    let served = Served::start(office.setup()).await;
+    let mut body = ask("pay");
+    body["session_id"] = json!("s-1");
+    let first = served.post("/api/chat", &body).await.json();
+    let second = served.post("/api/chat", &body).await.json();
+    let mut yes = ask("yes");
+    yes["session_id"] = json!("s-1");
+    let problem = served.post("/api/chat", &yes).await.is_problem(409, "approval.ambiguous");
+    for answer in [&first, &second] {
+        let id = answer["approvals"][0]["approval_id"].as_str().unwrap();
+        assert!(problem["detail"].as_str().unwrap().contains(id), "{problem:#}");
+    }
+    let error = say(&served, "s-1", "yes", true).await;
+    error.is_error(409, "approval.ambiguous");
+    assert_eq!(error.header("x-should-retry"), "false");
+    assert!(office.reached().is_empty());
+}
+
+#[tokio::test]
+async fn what_waits_is_said_in_the_users_language() {
+    let office = Office::open();
+    let served = Served::start(office.setup()).await;
+    let mut body = ask("prenota la sala per favore");
+    (body["session_id"], body["require_approval"]) = (json!("s-1"), json!(true));
+    let answer = served.post("/api/chat", &body).await.json();
+    let told = answer["answer"].as_str().unwrap();
+    assert!(told.starts_with("Questo piano attende la tua approvazione"), "{told}");
+    assert!(told.contains("1. Desk: Desk per l'utente [Book]"), "{told}");
+    assert!(told.contains(answer["approvals"][0]["approval_id"].as_str().unwrap()), "{told}");
+    let plan = json!({"task_id": answer["task_id"], "run_id": answer["run_id"]});
+    served.post(&at(&plan, "/approve"), &json!({"execute": false})).await;
+    rested(&served, &plan).await;
+    let held = served.get(&format!("/api/runs/{}", answer["run_id"].as_str().unwrap())).await.json();
+    assert!(held["answer"].as_str().unwrap().starts_with("Questo piano è approvato"), "{held:#}");
+    assert_eq!(held.get("approvals"), None::<&Value>, "{held:#}");
+    assert!(office.reached().is_empty());
+}

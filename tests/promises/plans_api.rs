@@ -1,0 +1,434 @@
+//! Plans under people's control, over the server's port: judged by what reached a server outside.
+
+use std::sync::atomic::Ordering;
+
+use futures::future::join_all;
+use serde_json::{Value, json};
+
+use crate::server_api::ask;
+use crate::support::{Office, Reply, Served, Shelf};
+
+/// A plan for these words that waits for approval.
+pub async fn planned(served: &Served, words: &str) -> Value {
+    let reply = served.post("/api/plans", &json!({"message": words})).await;
+    assert_eq!(reply.status, 201, "{reply:#?}");
+    let plan = reply.json();
+    assert_eq!(reply.header("location"), format!("/api/plans/{}", plan["task_id"].as_str().unwrap()));
+    assert_eq!((&plan["status"], &plan["run_status"]), (&json!("pending_approval"), &json!("waiting")));
+    plan
+}
+
+/// The address of a plan, with more behind it.
+pub fn at(plan: &Value, more: &str) -> String {
+    format!("/api/plans/{}{more}", plan["task_id"].as_str().unwrap())
+}
+
+/// Follows a plan's run until it ends or waits, and gives the plan as it is then.
+pub async fn rested(served: &Served, plan: &Value) -> Value {
+    let run = plan["run_id"].as_str().unwrap();
+    served.get(&format!("/api/runs/{run}/events")).await.events();
+    served.get(&at(plan, "")).await.json()
+}
+
+async fn approve(served: &Served, plan: &Value, body: Value) -> Reply {
+    served.post(&at(plan, "/approve"), &body).await
+}
+
+async fn delete(served: &Served, path: &str) -> Reply {
+    Reply::of(served.request("DELETE", path).send().await.unwrap()).await
+}
+
+#[tokio::test]
+async fn a_plan_waits_for_approval_and_is_then_carried_out_once() {
+    let office = Office::open();
+    let served = Served::start(office.setup()).await;
+    let plan = planned(&served, "book").await;
+    assert_eq!(plan["version"], 1);
+    assert_eq!(plan["objective"], "book");
+    assert_eq!(plan["approvals"].as_array().unwrap().len(), 1, "{plan:#}");
+    assert!(plan["why_approval"][0].as_str().unwrap().contains("request"), "{plan:#}");
+    assert!(office.reached().is_empty(), "nothing was done before the yes");
+    assert_eq!(served.get(&at(&plan, "")).await.json(), plan);
+
+    let seen = json!({"version": 1, "hash": plan["hash"], "note": "go"});
+    let reply = approve(&served, &plan, seen).await;
+    assert_eq!(reply.status, 200, "{reply:#?}");
+    let done = rested(&served, &plan).await;
+    assert_eq!(
+        (&done["status"], &done["run_status"]),
+        (&json!("completed"), &json!("completed")),
+        "{done:#}"
+    );
+    assert_eq!(done["steps"][0]["tool_calls"][0]["outcome"], "ok");
+    assert!(!done["answer"].as_str().unwrap().is_empty());
+    assert_eq!(office.reached(), ["POST /Book"]);
+    // What is done is not approved once more.
+    approve(&served, &plan, json!({})).await.is_problem(409, "plan.illegal_transition");
+    assert!(office.reached().is_empty());
+}
+
+#[tokio::test]
+async fn of_fifty_approvals_at_once_one_counts() {
+    let office = Office::open();
+    let served = Served::start(office.setup()).await;
+    let plan = planned(&served, "book").await;
+    let all = join_all((0..50).map(|_| approve(&served, &plan, json!({"version": 1})))).await;
+    let taken = all.iter().filter(|reply| reply.status == 200).count();
+    let refused: Vec<&Reply> = all.iter().filter(|reply| reply.status == 409).collect();
+    assert_eq!((taken, refused.len()), (1, 49), "{all:#?}");
+    for reply in refused {
+        let code = reply.json()["code"].clone();
+        assert!(code == "approval.decided" || code == "plan.illegal_transition", "{reply:#?}");
+    }
+    assert_eq!(rested(&served, &plan).await["status"], "completed");
+    assert_eq!(office.reached(), ["POST /Book"]);
+}
+
+#[tokio::test]
+async fn what_was_not_seen_is_not_approved() {
+    let office = Office::open();
+    let served = Served::start(office.setup()).await;
+    let plan = planned(&served, "book").await;
+    approve(&served, &plan, json!({"hash": "0".repeat(64)})).await.is_problem(409, "approval.changed");
+    approve(&served, &plan, json!({"version": 7})).await.is_problem(409, "approval.changed");
+
+    let changed = served.post(&at(&plan, "/modify"), &json!({"feedback": "look first", "version": 1})).await;
+    assert_eq!(changed.status, 200, "{changed:#?}");
+    let problem = approve(&served, &plan, json!({"version": 1, "hash": plan["hash"]})).await;
+    let problem = problem.is_problem(409, "approval.changed");
+    let difference = problem["difference"].to_string();
+    assert!(difference.contains("+See") && difference.contains("purpose"), "{problem:#}");
+    assert!(office.reached().is_empty());
+
+    let changed = changed.json();
+    assert_ne!(changed["hash"], plan["hash"]);
+    let seen = json!({"version": 2, "hash": changed["hash"]});
+    assert_eq!(approve(&served, &plan, seen).await.status, 200);
+    assert_eq!(rested(&served, &plan).await["status"], "completed");
+    assert_eq!(office.reached(), ["POST /Book"]);
+}
+
+#[tokio::test]
+async fn a_plan_is_changed_in_words_and_by_hand_and_keeps_its_versions() {
+    let office = Office::open();
+    let served = Served::start(office.setup()).await;
+    let plan = planned(&served, "book").await;
+    let modify = async |body: Value| served.post(&at(&plan, "/modify"), &body).await;
+
+    // What the planner cannot make anything of changes nothing.
+    let problem = modify(json!({"feedback": "make it nicer"})).await.is_problem(422, "plan.not_modified");
+    assert_eq!(problem["run_id"], plan["run_id"]);
+    let same = served.get(&at(&plan, "")).await.json();
+    assert_eq!((&same["version"], &same["plan"]), (&plan["version"], &plan["plan"]));
+    assert_eq!(same["status"], "pending_approval", "{same:#}");
+
+    let second = modify(json!({"feedback": "look first", "version": 1})).await.json();
+    assert_eq!(
+        (&second["version"], &second["status"]),
+        (&json!(2), &json!("pending_approval")),
+        "{second:#}"
+    );
+    let version = &second["versions"][1];
+    assert_eq!((&version["cause"], &version["by"]), (&json!("feedback"), &json!("keysersoze")), "{second:#}");
+    assert!(version["diff"].to_string().contains("+See"), "{version:#}");
+
+    let mut by_hand = second["plan"].clone();
+    by_hand["steps"][0]["purpose"] = json!("Book it for Monday");
+    let third = modify(json!({"plan": by_hand, "version": 2, "why": "Monday it is"})).await;
+    assert_eq!(third.status, 200, "{third:#?}");
+    let third = third.json();
+    let version = &third["versions"][2];
+    assert_eq!((&version["cause"], &version["maker"]), (&json!("edit"), &json!("person")), "{version:#}");
+    assert_eq!(version["why"], "Monday it is");
+    assert!(version["diff"].to_string().contains("Book it for Monday"), "{version:#}");
+    assert_eq!(third["versions"][0]["plan"], plan["plan"]);
+    assert_eq!(third["versions"][0]["diff"], json!([]));
+
+    modify(json!({"plan": by_hand, "version": 3})).await.is_problem(422, "plan.unchanged");
+    modify(json!({"plan": by_hand, "version": 1})).await.is_problem(409, "approval.changed");
+    let mut nowhere = by_hand.clone();
+    nowhere["steps"][0]["scene_name"] = json!("Attic");
+    modify(json!({"plan": nowhere})).await.is_problem(422, "plan.invalid");
+    modify(json!({"feedback": "  "})).await.is_problem(422, "plan.no_feedback");
+    modify(json!({"feedback": "x".repeat(8001)})).await.is_problem(422, "plan.no_feedback");
+    for neither in [json!({}), json!({"feedback": "look first", "plan": by_hand})] {
+        modify(neither).await.is_problem(422, "request.body");
+    }
+    assert!(office.reached().is_empty());
+    assert_eq!(approve(&served, &plan, json!({"version": 3})).await.status, 200);
+    let done = rested(&served, &plan).await;
+    assert_eq!(done["status"], "completed", "{done:#}");
+    assert_eq!(office.reached(), ["POST /Book"]);
+    modify(json!({"feedback": "look first"})).await.is_problem(409, "plan.illegal_transition");
+}
+
+#[tokio::test]
+async fn a_plan_that_is_only_approved_begins_when_it_is_approved_once_more() {
+    let office = Office::open();
+    let served = Served::start(office.setup()).await;
+    let plan = planned(&served, "book").await;
+    let held = approve(&served, &plan, json!({"execute": false})).await;
+    assert_eq!((held.status, &held.json()["status"]), (200, &json!("approved")), "{held:#?}");
+    let rests = rested(&served, &plan).await;
+    assert_eq!((&rests["status"], &rests["run_status"]), (&json!("approved"), &json!("waiting")));
+    approve(&served, &plan, json!({"execute": false})).await.is_problem(409, "approval.decided");
+
+    // A change takes the approval back.
+    let changed = served.post(&at(&plan, "/modify"), &json!({"feedback": "look first"})).await.json();
+    assert_eq!(
+        (&changed["status"], &changed["version"]),
+        (&json!("pending_approval"), &json!(2)),
+        "{changed:#}"
+    );
+    assert!(office.reached().is_empty());
+    assert_eq!(approve(&served, &plan, json!({"execute": false})).await.json()["status"], "approved");
+    rested(&served, &plan).await;
+    assert!(office.reached().is_empty());
+    assert_eq!(approve(&served, &plan, json!({"version": 2})).await.status, 200);
+    assert_eq!(rested(&served, &plan).await["status"], "completed");
+    assert_eq!(office.reached(), ["POST /Book"]);
+}
+
+#[tokio::test]
+async fn a_plan_that_waits_is_cancelled_and_nothing_of_it_is_done() {
+    let office = Office::open();
+    let served = Served::start(office.setup()).await;
+    let plan = planned(&served, "book").await;
+    let reply = served.post(&at(&plan, "/cancel"), &json!({"why": "not today"})).await;
+    assert_eq!((reply.status, &reply.json()["status"]), (200, &json!("cancelled")), "{reply:#?}");
+    let approvals = served.get("/api/approvals").await.json();
+    assert_eq!(approvals["approvals"], json!([]));
+    served.post(&at(&plan, "/cancel"), &json!({})).await.is_problem(409, "run.ended");
+    approve(&served, &plan, json!({})).await.is_problem(409, "plan.illegal_transition");
+
+    // The same at the run's own address, and without a body.
+    let plan = planned(&served, "book").await;
+    let run = plan["run_id"].as_str().unwrap();
+    let reply = served.post(&format!("/api/runs/{run}/cancel"), &json!({})).await;
+    assert_eq!((reply.status, &reply.json()["stopping"]), (202, &json!(true)), "{reply:#?}");
+    assert_eq!(rested(&served, &plan).await["status"], "cancelled");
+    let plan = planned(&served, "book").await;
+    let bare = served.request("POST", &at(&plan, "/cancel")).send().await.unwrap();
+    assert_eq!(Reply::of(bare).await.json()["status"], "cancelled");
+    assert!(office.reached().is_empty());
+}
+
+#[tokio::test]
+async fn a_plan_that_is_cancelled_on_its_way_tells_what_was_done() {
+    let shelf = Shelf::new();
+    let served = Served::start(shelf.setup()).await;
+    let plan = planned(&served, "put").await;
+    assert_eq!(approve(&served, &plan, json!({})).await.status, 200);
+    shelf.begun.passed().await;
+    let (address, body) = (at(&plan, "/cancel"), json!({}));
+    let cancel = served.post(&address, &body);
+    let follow = async {
+        let run = plan["run_id"].as_str().unwrap();
+        // The write that has begun ends; only then the plan does.
+        while !served.events(run.parse().unwrap()).await.iter().any(|e| e.body.name() == "cancel_requested") {
+            tokio::task::yield_now().await;
+        }
+        shelf.done.open();
+    };
+    let (reply, ()) = tokio::join!(cancel, follow);
+    let told = reply.json();
+    assert_eq!((reply.status, &told["status"]), (200, &json!("cancelled")), "{told:#}");
+    let call = &told["steps"][0]["tool_calls"][0];
+    assert_eq!((&call["tool"], &call["outcome"]), (&json!("Put"), &json!("ok")), "{told:#}");
+    assert_eq!(shelf.puts(), 1);
+}
+
+#[tokio::test]
+async fn a_cancelled_plan_undoes_what_it_wrote_where_that_is_configured() {
+    let office = Office::open();
+    let served = Served::start(office.setup().set("execution.compensate", true)).await;
+    let plan = planned(&served, "book and pay").await;
+    approve(&served, &plan, json!({})).await;
+    // It waits for the payment; the room is booked.
+    let waits = rested(&served, &plan).await;
+    assert_eq!(
+        (&waits["status"], &waits["run_status"]),
+        (&json!("executing"), &json!("waiting")),
+        "{waits:#}"
+    );
+    assert_eq!(office.reached(), ["POST /Book"]);
+    let told = served.post(&at(&plan, "/cancel"), &json!({})).await.json();
+    assert_eq!(told["status"], "cancelled", "{told:#}");
+    let calls = told["steps"][0]["tool_calls"].as_array().unwrap();
+    let tools: Vec<&Value> = calls.iter().map(|call| &call["tool"]).collect();
+    assert_eq!(tools, ["Book", "Unbook"], "{told:#}");
+    assert_eq!(office.reached(), ["POST /Unbook"]);
+}
+
+#[tokio::test]
+async fn a_plan_is_shown_in_words_and_as_a_flowchart() {
+    let office = Office::open();
+    let served = Served::start(office.setup()).await;
+    let plan = planned(&served, "see and book").await;
+    let text = served.get(&at(&plan, "?format=text")).await;
+    assert_eq!((text.status, text.header("content-type")), (200, "text/plain; charset=utf-8"));
+    let head = format!(
+        "# Execution Plan: see and book\nTask ID: {}\nStatus: pending_approval\n",
+        plan["task_id"].as_str().unwrap()
+    );
+    assert!(text.body.starts_with(&head), "{}", text.body);
+    assert!(
+        text.body.contains("\n## Step 2: Desk\nTool: Book\nInput: Desk per l'utente\nAfter: 1\n"),
+        "{}",
+        text.body
+    );
+    assert!(!text.body.contains("Parameters:"), "{}", text.body);
+    let asked = served.request("GET", &at(&plan, "")).header("accept", "text/plain, */*");
+    assert_eq!(Reply::of(asked.send().await.unwrap()).await.body, text.body);
+    let chart = served.get(&at(&plan, "?format=mermaid")).await;
+    assert!(chart.body.starts_with("flowchart TD\n") && chart.body.contains("s1 --> s2"), "{}", chart.body);
+    served.get(&at(&plan, "?format=pdf")).await.is_problem(422, "request.query");
+
+    approve(&served, &plan, json!({})).await;
+    rested(&served, &plan).await;
+    let text = served.get(&at(&plan, "?format=text")).await.body;
+    let step =
+        "Tool: Book\nInput: Desk per l'utente\nParameters: {\"room\":\"r1\"}\nAfter: 1\nStatus: completed\n";
+    assert!(text.contains(step), "{text}");
+}
+
+#[tokio::test]
+async fn plans_are_listed_by_page_and_by_what_they_are_and_erased_once_they_ended() {
+    let office = Office::open();
+    let served = Served::start(office.setup()).await;
+    let mut plans = Vec::new();
+    for number in 0..5 {
+        let body = json!({"message": "book", "session_id": format!("s-{}", number % 2)});
+        plans.push(served.post("/api/plans", &body).await.json());
+    }
+    served.post(&at(&plans[0], "/cancel"), &json!({})).await;
+    let ids = |list: &Value| -> Vec<Value> {
+        list["plans"].as_array().unwrap().iter().map(|plan| plan["task_id"].clone()).collect()
+    };
+    let all: Vec<Value> = plans.iter().rev().map(|plan| plan["task_id"].clone()).collect();
+    let list = async |query: &str| served.get(&format!("/api/plans{query}")).await.json();
+    assert_eq!(ids(&list("").await), all);
+    let first = list("?limit=2").await;
+    assert_eq!((ids(&first), &first["next"]), (all[..2].to_vec(), &all[1]));
+    let second = list(&format!("?limit=3&after={}", all[1].as_str().unwrap())).await;
+    assert_eq!(ids(&second), all[2..]);
+    assert_eq!(ids(&list("?status=cancelled").await), [all[4].clone()]);
+    assert_eq!(ids(&list("?status=pending_approval&session_id=s-0").await), [all[0].clone(), all[2].clone()]);
+    let middle = plans[2]["created_at"].as_str().unwrap();
+    assert_eq!(ids(&list(&format!("?since={middle}")).await), all[..3]);
+    assert_eq!(ids(&list(&format!("?until={middle}")).await), all[3..]);
+    for query in ["?limit=0", "?limit=501", "?status=lost", "?since=soon", "?what=else"] {
+        served.get(&format!("/api/plans{query}")).await.is_problem(422, "request.query");
+    }
+
+    delete(&served, &at(&plans[1], "")).await.is_problem(409, "plan.active");
+    let gone = delete(&served, &at(&plans[0], "")).await;
+    assert_eq!((gone.status, gone.body.as_str()), (204, ""));
+    served.get(&at(&plans[0], "")).await.is_problem(404, "plan.unknown");
+    let run = plans[0]["run_id"].as_str().unwrap();
+    served.get(&format!("/api/runs/{run}")).await.is_problem(404, "run.unknown");
+    delete(&served, &at(&plans[0], "")).await.is_problem(404, "plan.unknown");
+    assert_eq!(ids(&list("").await), all[..4]);
+}
+
+#[tokio::test]
+async fn a_plan_that_is_sent_is_carried_out_as_it_was_sent() {
+    let office = Office::open();
+    let served = Served::start(office.setup()).await;
+    let step =
+        json!({"step_number": 1, "scene_name": "Desk", "purpose": "Book r1", "expected_tools": ["Book"]});
+    let sent = json!({"needs_execution": true, "reasoning": "by hand", "steps": [step]});
+    let body = json!({"message": "book", "plan": sent});
+    let named = async || {
+        let request = served.request("POST", "/api/plans").header("idempotency-key", "k-1").json(&body);
+        Reply::of(request.send().await.unwrap()).await
+    };
+    let (first, again) = (named().await, named().await);
+    assert_eq!((first.status, again.status), (201, 201), "{again:#?}");
+    assert_eq!((first.header("idempotent-replayed"), again.header("idempotent-replayed")), ("", "true"));
+    let plan = first.json();
+    assert_eq!(again.json()["task_id"], plan["task_id"]);
+    assert_eq!(
+        (&plan["versions"][0]["maker"], &plan["versions"][0]["by"]),
+        (&json!("person"), &json!("keysersoze"))
+    );
+    assert_eq!(office.llm.count(), 0, "nobody was asked for a plan");
+    approve(&served, &plan, json!({})).await;
+    assert_eq!(rested(&served, &plan).await["status"], "completed");
+    assert_eq!(office.reached(), ["POST /Book"]);
+
+    let mut wrong = sent.clone();
+    wrong["steps"][0]["expected_tools"] = json!(["Burn"]);
+    let problem = served.post("/api/plans", &json!({"message": "book", "plan": wrong})).await;
+    let problem = problem.is_problem(422, "plan.invalid");
+    assert!(problem["detail"].as_str().unwrap().contains("Burn"), "{problem:#}");
+}
+
+#[tokio::test]
+async fn a_dry_run_reads_and_tells_what_it_would_write() {
+    let office = Office::open();
+    let served = Served::start(office.setup()).await;
+    let mut body = ask("see and book");
+    body["dry_run"] = json!(true);
+    let told = served.post("/api/chat", &body).await.json();
+    assert_eq!(told["status"], "completed", "{told:#}");
+    assert_eq!(office.reached(), ["GET /See"], "reads happen, writes do not");
+    let call = &told["steps"][1]["tool_calls"][0];
+    assert_eq!((&call["tool"], &call["outcome"]), (&json!("Book"), &json!("dry_run")), "{told:#}");
+    assert_eq!(call["arguments"], json!({"room": "r1"}));
+    assert_eq!(told["steps"][0]["tool_calls"][0]["outcome"], "ok");
+    // A stream and the list of plans say the same.
+    body["stream"] = json!(true);
+    let events = served.post("/api/chat", &body).await.events();
+    let written = events.iter().find(|e| e.name == "tool_completed" && e.data["tool"] == "Book").unwrap();
+    assert_eq!(written.data["outcome"], "dry_run");
+    assert_eq!(office.reached(), ["GET /See"]);
+    let plan = served.post("/api/plans", &json!({"message": "book", "dry_run": true})).await;
+    assert_eq!((plan.status, &plan.json()["status"]), (201, &json!("completed")), "{plan:#?}");
+    // Not even where each write would have to be approved.
+    body = ask("pay");
+    body["dry_run"] = json!(true);
+    assert_eq!(
+        served.post("/api/chat", &body).await.json()["steps"][0]["tool_calls"][0]["outcome"],
+        "dry_run"
+    );
+    assert!(office.reached().is_empty());
+}
+
+#[tokio::test]
+async fn what_was_done_is_not_done_again_when_a_run_is_carried_on() {
+    let office = Office::open();
+    let served = Served::start(office.setup().set("approval.calls", "never")).await;
+    office.broken.store(true, Ordering::SeqCst);
+    let partial = served.post("/api/chat", &ask("book and pay")).await.json();
+    assert_eq!(partial["status"], "partial", "{partial:#}");
+    assert_eq!(partial["steps"][0]["tool_calls"][0]["outcome"], "ok");
+    assert_eq!(office.reached(), ["POST /Book"]);
+    let run = partial["run_id"].as_str().unwrap();
+    let before = served.get(&format!("/api/runs/{run}/events")).await.events();
+
+    office.broken.store(false, Ordering::SeqCst);
+    let resumed = served.post(&format!("/api/runs/{run}/resume"), &json!({})).await;
+    assert_eq!(resumed.status, 202, "{resumed:#?}");
+    assert_eq!(resumed.json()["run_id"], run);
+    let follow = served.request("GET", &format!("/api/runs/{run}/events"));
+    let follow = follow.header("last-event-id", &before.last().unwrap().id);
+    let rest = Reply::of(follow.send().await.unwrap()).await.events();
+    assert_eq!(rest.last().unwrap().data["status"], "completed", "{rest:#?}");
+    // The answer of before is taken back; what comes is the new one.
+    let text = rest.iter().fold(None, |text: Option<String>, event| match event.name.as_str() {
+        "answer_reset" => Some(String::new()),
+        "answer_delta" => text.map(|text| text + event.data["text"].as_str().unwrap()),
+        _ => text,
+    });
+    let done = served.get(&format!("/api/runs/{run}")).await.json();
+    assert_eq!(
+        (&done["status"], text.as_deref()),
+        (&json!("completed"), done["answer"].as_str()),
+        "{done:#}"
+    );
+    assert_eq!(office.reached(), ["POST /Pay"], "the room is not booked twice");
+    let task = done["task_id"].as_str().unwrap();
+    served.post(&format!("/api/plans/{task}/resume"), &json!({})).await.is_problem(409, "run.not_resumable");
+    served.post("/api/runs/x/resume", &json!({})).await.is_problem(404, "run.unknown");
+}

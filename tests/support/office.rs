@@ -1,0 +1,129 @@
+//! An office whose tools are requests to a company's server outside, and a model that says what the words
+//! of a request stand for: how tests see what people's decisions bring about.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::mind::Mind;
+use super::{Backend, Scripted, ScriptedLlm, Setup, forced_tool, section};
+
+const MIND: &str = r#"
+"book": {steps: [{scene: Desk, rounds: [[{Book: {room: r1}}]]}]}
+"prenota la sala per favore": {steps: [{scene: Desk, rounds: [[{Book: {room: r1}}]]}]}
+"see": {steps: [{scene: Desk, rounds: [[{See: {room: r1}}]]}]}
+"see and book": {steps: [
+  {scene: Desk, rounds: [[{See: {room: r1}}]]},
+  {scene: Desk, after: [1], rounds: [[{Book: {room: r1}}]]}]}
+"pay": {steps: [{scene: Vault, rounds: [[{Pay: {amount: 5}}]]}]}
+"pay and see": {steps: [
+  {scene: Vault, rounds: [[{Pay: {amount: 5}}]]},
+  {scene: Desk, rounds: [[{See: {room: r1}}]]}]}
+"book and pay": {steps: [
+  {scene: Desk, rounds: [[{Book: {room: r1}}]]},
+  {scene: Vault, after: [1], rounds: [[{Pay: {amount: 5}}]]}]}
+"hello": {says: "Good day."}
+"yes": {says: "Yes to what?"}
+"#;
+
+/// | request | what happens |
+/// | --- | --- |
+/// | `see` | a read |
+/// | `book` | a write, which `Unbook` undoes |
+/// | `see and book` | both, one after the other |
+/// | `pay` | a write that a person has to approve with its arguments |
+/// | `pay and see` | that, and a read beside it |
+/// | `book and pay` | a write, then one that has to be approved; while it is `broken`, the second step's model fails |
+/// | `hello`, `yes` | no scene |
+///
+/// The feedback `look first` has a plan look before; any other cannot be understood.
+pub struct Office {
+    pub backend: Backend,
+    pub llm: ScriptedLlm,
+    pub broken: Arc<AtomicBool>,
+    scenes: TempDir,
+}
+
+impl Office {
+    pub fn open() -> Self {
+        let backend = Backend::start(|reached| json!({"done": reached.place}));
+        let broken = Arc::new(AtomicBool::new(false));
+        let (mind, out) = (Mind::read(MIND), broken.clone());
+        let llm = ScriptedLlm::start(move |request, _| {
+            let is_plan = forced_tool(request) == Some("CreateExecutionPlan");
+            match section(request, "feedback").as_deref().filter(|_| is_plan) {
+                Some("look first") => {
+                    let mut plan: Value = serde_json::from_str(&section(request, "plan").unwrap()).unwrap();
+                    plan["steps"][0]["expected_tools"] = json!(["See", "Book"]);
+                    plan["steps"][0]["purpose"] = json!("Look at the room, then book it");
+                    Scripted::forced(request, plan)
+                }
+                Some(_) => Scripted::status(500),
+                None if out.load(Ordering::SeqCst)
+                    && section(request, "scene").as_deref() == Some("Vault") =>
+                {
+                    Scripted::status(500)
+                }
+                None => mind.reply(request),
+            }
+        });
+        let office = Self { backend, llm, broken, scenes: tempfile::tempdir().unwrap() };
+        office.furnish(office.scenes.path(), "Books a room.");
+        office
+    }
+
+    /// Writes the scenes into a directory; `book` is what models and people are told of booking.
+    pub fn furnish(&self, dir: &Path, book: &str) {
+        let address = self.backend.address();
+        let tool = |name: &str, about: &str, effect: &str, argument: &str, kind: &str, more: &str| {
+            let method = if effect == "read" { "GET" } else { "POST" };
+            format!(
+                "[[tools]]\nname = \"{name}\"\ndescription = \"{about}\"\neffect = \"{effect}\"\n{more}\n\
+                 parameters = {{ type = \"object\", required = [\"{argument}\"], properties = {{ {argument} = {{ type = \"{kind}\", description = \"Which\" }} }} }}\n\
+                 http = {{ method = \"{method}\", url = \"{address}/{name}?{argument}={{{argument}}}\" }}\n"
+            )
+        };
+        let head = |name: &str, about: &str| {
+            format!("name = \"{name}\"\ndescription = \"{about}\"\ninstructions = \"Call the tools.\"\n")
+        };
+        let undo = "undo = { tool = \"Unbook\", arguments = { room = \"/arguments/room\" } }";
+        let desk = [
+            head("Desk", "Rooms of the office."),
+            "examples = [{ say = \"Show room r1\", tool = \"See\" }]\n".to_owned(),
+            tool("See", "Shows a room.", "read", "room", "string", ""),
+            tool("Book", book, "write", "room", "string", undo),
+            tool("Unbook", "Gives a room back.", "write", "room", "string", ""),
+        ];
+        let vault = [
+            head("Vault", "Payments of the office."),
+            "examples = [{ say = \"Pay 5\", tool = \"Pay\" }]\n".to_owned(),
+            tool("Pay", "Pays an amount.", "write", "amount", "integer", "approval = \"call\""),
+        ];
+        for (name, parts) in [("desk", desk.as_slice()), ("vault", vault.as_slice())] {
+            fs::create_dir_all(dir.join(name)).unwrap();
+            fs::write(dir.join(name).join("scene.toml"), parts.concat()).unwrap();
+        }
+    }
+
+    /// Where its scenes are.
+    pub fn scenes(&self) -> &Path {
+        self.scenes.path()
+    }
+
+    pub fn setup(&self) -> Setup {
+        Setup::scripted(&self.llm)
+            .alone()
+            .scenes(self.scenes.path())
+            .set("scenes.allow_private_addresses", true)
+            .set("llm.max_attempts", 1)
+    }
+
+    /// What reached the server outside since this was asked last, such as `POST /Book`.
+    pub fn reached(&self) -> Vec<String> {
+        self.backend.taken().into_iter().map(|reached| reached.place).collect()
+    }
+}
