@@ -17,7 +17,8 @@ pub struct Cli {
 }
 
 const EXIT_STATUS: &str = "\
-Exit status: 0 completed, 1 failed, 2 bad usage or configuration, 3 needs input from you.
+Exit status: 0 completed, 1 failed, 2 bad usage or configuration, 3 needs input from you, or waits for
+a person's approval.
 With no key and no address configured (OPENAI_API_KEY, OPENAI_BASE_URL, OPENAI_MODEL, or
 [[llm.models]] in a configuration file) the embedded offline model serves.";
 
@@ -48,6 +49,10 @@ pub enum Command {
     Check(Check),
     /// Shows what was run
     Runs(Runs),
+    /// Shows plans, and approves, changes, cancels, carries on and deletes them
+    Plans(super::plans_args::Plans),
+    /// Shows what waits for a person, and decides it
+    Approvals(super::plans_args::Approvals),
     /// Replays a stored run offline and tells whether today's code decides the same
     Replay(Replay),
     /// Makes, lists and revokes the keys that a server asks for
@@ -69,6 +74,12 @@ pub struct Chat {
     /// Who asks, in place of auth.default_user
     #[arg(long, value_name = "NAME")]
     pub user: Option<String>,
+    /// Ask for approval of the plan before it is carried out, whatever the configuration says
+    #[arg(long)]
+    pub require_approval: bool,
+    /// Write nothing: tell what would have been written
+    #[arg(long)]
+    pub dry_run: bool,
 }
 
 /// `serve`
@@ -191,7 +202,8 @@ fn tenant(given: &str) -> Result<proscenium::run::TenantId, proscenium::run::Inv
     proscenium::run::TenantId::new(given)
 }
 
-fn user(given: &str) -> Result<String, String> {
+/// A user's name.
+pub fn user(given: &str) -> Result<String, String> {
     match given.trim() {
         "" => Err("a user has a name".to_owned()),
         _ => label(given),
@@ -221,6 +233,9 @@ mod tests {
     use clap::CommandFactory;
 
     use super::*;
+
+    const ID: &str = "01976c8e-0000-7000-8000-000000000001";
+    const ONE: &str = "01976c8e-0000-7000-8000-000000000001.1";
 
     #[test]
     fn the_command_line_holds_together() {
@@ -253,6 +268,19 @@ mod tests {
             &["proscenium", "replay", "run.jsonl", "--export", "--diff"],
             &["proscenium", "serve", "--addr"],
             &["proscenium", "keys"],
+            &["proscenium", "plans", "list", "--status", "done"],
+            &["proscenium", "plans", "list", "--limit", "0"],
+            &["proscenium", "plans", "show"],
+            &["proscenium", "plans", "show", "not-an-id"],
+            &["proscenium", "plans", "show", ID, "--json", "--mermaid"],
+            &["proscenium", "plans", "approve", ID, "--version", "0"],
+            &["proscenium", "plans", "modify", ID],
+            &["proscenium", "plans", "modify", ID, "fewer", "--file", "plan.json"],
+            &["proscenium", "plans", "cancel"],
+            &["proscenium", "approvals", "show", ID],
+            &["proscenium", "approvals", "decide", ONE],
+            &["proscenium", "approvals", "decide", ONE, "maybe"],
+            &["proscenium", "approvals", "decide", ONE, "yes", "--arguments", "[1]"],
             &["proscenium", "keys", "create"],
             &["proscenium", "keys", "create", "--tenant", "a b"],
             &["proscenium", "keys", "create", "--tenant", "t", "--user", " "],

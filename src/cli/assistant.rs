@@ -3,14 +3,15 @@
 use async_trait::async_trait;
 use proscenium::Answer;
 use proscenium::plan::{Plan, TaskId};
-use proscenium::run::{Envelope, Event, SessionId, Usage};
+use proscenium::planner::Wish;
+use proscenium::run::{Envelope, Event, RunId, RunState, SessionId, Usage};
 use serde::{Deserialize, Serialize};
 
 use super::failure::Failure;
 
 /// An engine that is ready.
 #[async_trait(?Send)]
-pub trait Assistant {
+pub trait Assistant: Office {
     /// Accepts a message of a conversation; a new conversation where `session` is absent.
     async fn ask(&self, message: &str, session: Option<SessionId>) -> Result<Box<dyn Ticket>, Failure>;
     /// Makes a plan without carrying it out.
@@ -19,12 +20,49 @@ pub trait Assistant {
     async fn stop(self: Box<Self>) -> Result<(), Failure>;
 }
 
-/// A message that was accepted.
+/// Where what people decide about runs is carried out.
+#[async_trait(?Send)]
+pub trait Office {
+    /// A run as its journal has it just now.
+    async fn state(&self, run: RunId) -> Result<RunState, Failure>;
+    /// Has an order carried out, and follows what the run does from there until it ends or waits again.
+    async fn order(&self, of: Target, order: Order) -> Result<Box<dyn Ticket>, Failure>;
+}
+
+/// The run that an order is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Target {
+    /// The run.
+    pub run: RunId,
+    /// The public id of its plan.
+    pub task: TaskId,
+}
+
+/// What somebody wants done with a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Order {
+    /// What.
+    pub wish: Wish,
+    /// Why, in their own words.
+    pub note: Option<String>,
+}
+
+impl From<Wish> for Order {
+    fn from(wish: Wish) -> Self {
+        Self { wish, note: None }
+    }
+}
+
+/// A run that is followed.
 #[async_trait(?Send)]
 pub trait Ticket {
     /// The conversation.
     fn session(&self) -> SessionId;
-    /// The next event of its run; `None` when it has ended.
+    /// What happened in its run before what is told, where it was not told here.
+    fn before(&mut self) -> Vec<Envelope<Event>> {
+        Vec::new()
+    }
+    /// The next event of its run; `None` when it has ended or waits for a person.
     async fn next(&mut self) -> Option<Envelope<Event>>;
     /// Asks the run to stop at its next safe point; `by` says whose wish it is.
     async fn cancel(&self, by: &str);

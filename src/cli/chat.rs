@@ -1,41 +1,17 @@
 //! `chat`: one message, an interactive prompt, or each line of a pipe.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 
-use indicatif::ProgressDrawTarget;
-use proscenium::run::SessionId;
+use proscenium::run::{RunStatus, SessionId};
+use proscenium::{Answer, CallOutcome};
 
 use super::assistant::Assistant;
 use super::failure::{Exit, Failure};
+use super::follow::{LEFT, Show, follow, left};
 use super::output::{self, Output};
-use super::progress::Progress;
 use super::signals::Signals;
 use super::turns::{Turn, Turns};
-
-/// How a run is shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Show {
-    /// Signs and spinners, for a terminal.
-    Live,
-    /// Plain lines.
-    Plain,
-    /// Only the answer document, over several lines.
-    Json,
-    /// Only the answer document, on one line.
-    JsonLine,
-}
-
-impl Show {
-    /// What fits standard output.
-    pub fn fitting(json: bool, one_message: bool) -> Self {
-        match (json, one_message) {
-            (true, true) => Show::Json,
-            (true, false) => Show::JsonLine,
-            (false, _) if std::io::stdout().is_terminal() => Show::Live,
-            (false, _) => Show::Plain,
-        }
-    }
-}
+use super::waits;
 
 /// Where requests are taken and answers given.
 pub struct Desk<'a, W, E> {
@@ -52,7 +28,8 @@ pub struct Desk<'a, W, E> {
 }
 
 impl<W: Write, E: Write> Desk<'_, W, E> {
-    /// Asks one message and shows what becomes of it. Gives the status and the conversation.
+    /// Asks one message and shows what becomes of it; where a person sits at `turns`, what waits for a yes
+    /// is asked there. Gives the status and the conversation.
     ///
     /// # Errors
     /// `chat.left` where somebody wanted to stop twice, and what the assistant says.
@@ -60,47 +37,42 @@ impl<W: Write, E: Write> Desk<'_, W, E> {
         &mut self,
         message: &str,
         session: Option<SessionId>,
+        turns: &mut dyn Turns,
     ) -> Result<(Exit, SessionId), Failure> {
-        let mut ticket = self.assistant.ask(message, session).await?;
+        let ticket = self.assistant.ask(message, session).await?;
         let session = ticket.session();
-        let mut progress = match self.show {
-            Show::Live => Some(Progress::live(&mut *self.out, ProgressDrawTarget::stdout())),
-            Show::Plain => Some(Progress::plain(&mut *self.out)),
-            Show::Json | Show::JsonLine => None,
+        let answer = follow(ticket, self.signals, self.show, &mut *self.out, &mut *self.errors).await?;
+        self.answered(&answer)?;
+        let answer = if self.show.tells() && turns.is_interactive() {
+            self.decide(answer, turns).await?
+        } else {
+            answer
         };
-        let mut stopping = false;
-        loop {
-            // A run that has just ended is not to be stopped any more.
-            let envelope = tokio::select! {
-                biased;
-                envelope = ticket.next() => envelope,
-                name = self.signals.next() => {
-                    if stopping {
-                        return Err(left());
-                    }
-                    stopping = true;
-                    ticket.cancel(name).await;
-                    writeln!(self.errors, "{AGAIN}")?;
-                    continue;
-                }
-            };
-            match (envelope, &mut progress) {
-                (Some(envelope), Some(progress)) => progress.show(&envelope)?,
-                (Some(_), None) => {}
-                (None, _) => break,
-            }
-        }
-        if let Some(progress) = progress {
-            progress.finish();
-        }
-        let answer = ticket.answer().await?;
-        match self.show {
-            Show::Live | Show::Plain => output::answer(self.out, &answer)?,
-            Show::Json | Show::JsonLine => {
-                output::document(self.out, &answer, self.show == Show::JsonLine)?;
-            }
+        if self.show.tells() {
+            self.waits(&answer).await?;
         }
         Ok((Exit::of(answer.status), session))
+    }
+
+    /// Shows what a run came to.
+    pub(super) fn answered(&mut self, answer: &Answer) -> Result<(), Failure> {
+        match self.show {
+            Show::Live | Show::Plain => output::answer(self.out, answer)?,
+            Show::Json | Show::JsonLine => {
+                output::document(self.out, answer, self.show == Show::JsonLine)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells what of a run waits for a person, and how it is decided.
+    async fn waits(&mut self, answer: &Answer) -> Result<(), Failure> {
+        let mut calls = answer.steps.iter().flat_map(|step| &step.tool_calls);
+        if answer.status == RunStatus::Waiting || calls.any(|call| call.outcome == CallOutcome::Unknown) {
+            let state = self.assistant.state(answer.run_id).await?;
+            waits::tell(self.out, &state)?;
+        }
+        Ok(())
     }
 
     /// Asks turn after turn until they end. From a pipe, the status is that of the last turn, or
@@ -138,12 +110,12 @@ impl<W: Write, E: Write> Desk<'_, W, E> {
                 }
                 Turn::Message(message) => message,
             };
-            match self.once(&message, session.clone()).await {
+            match self.once(&message, session.clone(), turns).await {
                 Ok((exit, conversation)) => {
                     session = Some(conversation);
                     failed |= exit == Exit::Failed;
                     last = exit;
-                    if matches!(self.show, Show::Live | Show::Plain) {
+                    if self.show.tells() {
                         writeln!(self.out)?;
                     }
                 }
@@ -161,15 +133,6 @@ impl<W: Write, E: Write> Desk<'_, W, E> {
             (false, false) => last,
         })
     }
-}
-
-const LEFT: &str = "chat.left";
-
-const AGAIN: &str = "Stopping at the next safe point; once more leaves at once.";
-
-fn left() -> Failure {
-    Failure::new(LEFT, "left before the end; what was done is in the journal")
-        .help("`proscenium runs list` shows how far it got")
 }
 
 const HELP: &str = "\

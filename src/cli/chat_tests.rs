@@ -3,10 +3,11 @@ use std::collections::VecDeque;
 
 use async_trait::async_trait;
 use proscenium::Answer;
-use proscenium::run::{Envelope, Event, RunStatus};
+use proscenium::run::{Envelope, Event, RunId, RunState, RunStatus};
 use tokio::sync::mpsc;
 
-use super::super::assistant::{Draft, Ticket};
+use super::super::assistant::{Draft, Office, Order, Target, Ticket};
+use super::super::follow::AGAIN;
 use super::super::recorded;
 use super::super::turns::Lines;
 use super::*;
@@ -58,6 +59,17 @@ impl Assistant for Scripted {
 }
 
 #[async_trait(?Send)]
+impl Office for Scripted {
+    async fn state(&self, run: RunId) -> Result<RunState, Failure> {
+        Ok(proscenium::fold(run, &recorded::needs_input()))
+    }
+
+    async fn order(&self, _: Target, _: Order) -> Result<Box<dyn Ticket>, Failure> {
+        Err(Failure::new("none", "no script"))
+    }
+}
+
+#[async_trait(?Send)]
 impl Ticket for Played {
     fn session(&self) -> SessionId {
         recorded::session()
@@ -90,6 +102,10 @@ impl Turns for Said {
 
     async fn next(&mut self) -> Result<Turn, Failure> {
         Ok(self.0.pop_front().unwrap_or(Turn::End))
+    }
+
+    async fn ask(&mut self, _: &str, _: &str) -> Result<Option<String>, Failure> {
+        Ok(None)
     }
 }
 
@@ -141,7 +157,7 @@ async fn ask(
     }
     let mut desk =
         Desk { assistant: &assistant, signals: &mut signals, show, out: &mut out, errors: &mut errors };
-    let ended = desk.once("Three days off", None).await;
+    let ended = desk.once("Three days off", None, &mut said(&[], false)).await;
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     (ended, text(out.into_inner()), text(errors))
 }
@@ -164,7 +180,7 @@ async fn the_first_signal_stops_the_run_and_the_second_leaves_at_once() {
         out: &mut out,
         errors: &mut errors,
     };
-    assert_eq!(desk.once("Three days off", None).await.unwrap_err().code, LEFT);
+    assert_eq!(desk.once("Three days off", None, &mut said(&[], false)).await.unwrap_err().code, LEFT);
 }
 
 /// Never ends.
@@ -182,6 +198,17 @@ impl Assistant for Stubborn {
 
     async fn stop(self: Box<Self>) -> Result<(), Failure> {
         Ok(())
+    }
+}
+
+#[async_trait(?Send)]
+impl Office for Stubborn {
+    async fn state(&self, _: RunId) -> Result<RunState, Failure> {
+        std::future::pending().await
+    }
+
+    async fn order(&self, _: Target, _: Order) -> Result<Box<dyn Ticket>, Failure> {
+        Ok(Box::new(Stubborn))
     }
 }
 

@@ -1,14 +1,16 @@
 //! The engine behind the commands.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use proscenium::config::Loaded;
 use proscenium::llm::{Gateway, Probe, Worked, offline::Offline};
-use proscenium::run::{Envelope, Event, Fault, SessionId};
-use proscenium::{Answer, Builder, ChatRequest, Engine, StartError, scene};
+use proscenium::planner::{Command, Refused, consent};
+use proscenium::run::{Envelope, Event, Fault, RunId, RunState, SessionId, TenantId};
+use proscenium::{Answer, Builder, ChatRequest, Engine, StartError, Watch, scene};
 
-use super::assistant::{self, Assistant, Draft};
+use super::assistant::{self, Assistant, Draft, Office, Order, Target};
 use super::check::{self, Finding, Found, Level};
 use super::failure::Failure;
 use crate::shipped;
@@ -18,9 +20,18 @@ fn builder(loaded: &Loaded) -> Builder {
     Engine::builder(loaded.config.clone()).native_tools(shipped::tools()).builtin_scenes(&shipped::FOLDERS)
 }
 
+/// What holds for every request of a terminal.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Asking {
+    /// A person has to approve the plan.
+    pub require_approval: bool,
+    /// Nothing is written.
+    pub dry_run: bool,
+}
+
 /// Starts an engine for a terminal.
-pub async fn start(loaded: Loaded) -> Result<Box<dyn Assistant>, Failure> {
-    Ok(Box::new(Ready(engine(loaded).await?)))
+pub async fn start(loaded: Loaded, asking: Asking) -> Result<Box<dyn Assistant>, Failure> {
+    Ok(Box::new(Ready { engine: Arc::new(engine(loaded).await?), asking }))
 }
 
 /// Starts an engine.
@@ -121,7 +132,51 @@ fn failure(fault: Fault) -> Failure {
     Failure::new(&fault.code, fault.message)
 }
 
-struct Ready(Engine);
+/// What was wanted was not done; the message has what its sender had not seen.
+fn refused(refused: Refused) -> Failure {
+    let failure = failure(refused.fault);
+    match failure.code.as_str() {
+        "approval.changed" => failure.help("look at it again, and say which version you approve"),
+        "approval.own_request" => failure.help("somebody else says so with --user NAME"),
+        _ => failure,
+    }
+}
+
+struct Ready {
+    engine: Arc<Engine>,
+    asking: Asking,
+}
+
+impl Ready {
+    fn tenant(&self) -> TenantId {
+        self.engine.default_principal().0
+    }
+
+    /// A run that was taken up again, told from behind the event of the number `told`, or else from what was
+    /// last decided.
+    async fn taken_up(
+        &self,
+        run: RunId,
+        watch: Option<Watch>,
+        told: Option<u64>,
+    ) -> Result<Ordered, Failure> {
+        // What was told to the journal by now is then in the store.
+        self.state(run).await?;
+        let tenant = self.tenant();
+        let stored = self.engine.store().run_events(&tenant, run).await;
+        let mut stored = stored.map_err(|error| Failure::new(error.code(), error.to_string()))?;
+        let session = stored.first().map(|event| event.session.clone());
+        let session = session.ok_or_else(|| super::past::unknown(run))?;
+        let told = told.unwrap_or_else(|| {
+            // Its last wait may be over already, and another may have begun.
+            let decided = stored.iter().rposition(|event| matches!(event.body, Event::Decided { .. }));
+            decided.map_or(0, |at| stored[at].seq.saturating_sub(1))
+        });
+        let news = stored.split_off(stored.partition_point(|event| event.seq <= told));
+        let engine = self.engine.clone();
+        Ok(Ordered { engine, tenant, run, session, told, before: stored, stored: news.into(), watch })
+    }
+}
 
 #[async_trait(?Send)]
 impl Assistant for Ready {
@@ -130,17 +185,23 @@ impl Assistant for Ready {
         message: &str,
         session: Option<SessionId>,
     ) -> Result<Box<dyn assistant::Ticket>, Failure> {
-        let ticket = self.0.submit(self.0.request(message, session)).await.map_err(failure)?;
+        let Asking { require_approval, dry_run } = self.asking;
+        let request = ChatRequest { require_approval, dry_run, ..self.engine.request(message, session) };
+        let ticket = self.engine.submit(request).await.map_err(failure)?;
+        if consent::said(message).is_some() {
+            // It may have decided what waited: the run is then an earlier one, taken up again.
+            let watch = Some(ticket.watch());
+            return Ok(Box::new(self.taken_up(ticket.run, watch, None).await?));
+        }
         Ok(Box::new(Waiting(ticket)))
     }
 
     async fn draft(&self, message: &str) -> Result<Draft, Failure> {
-        let request = ChatRequest { plan_only: true, ..self.0.request(message, None) };
-        let answer = self.0.chat(request).await.map_err(failure)?;
+        let request = ChatRequest { plan_only: true, ..self.engine.request(message, None) };
+        let answer = self.engine.chat(request).await.map_err(failure)?;
         match (answer.plan, answer.error) {
             (Some(plan), _) => {
-                let state =
-                    self.0.run(&self.0.request("", None).tenant, answer.run_id).await.map_err(failure)?;
+                let state = self.engine.run(&self.tenant(), answer.run_id).await.map_err(failure)?;
                 Ok(Draft { task_id: answer.task_id, plan, usage: state.usage })
             }
             (None, Some(error)) => Err(failure(error)),
@@ -149,7 +210,74 @@ impl Assistant for Ready {
     }
 
     async fn stop(self: Box<Self>) -> Result<(), Failure> {
-        self.0.stop().await.map_err(|error| Failure::new(error.code(), error.to_string()))
+        self.engine.shut_down().await.map_err(|error| Failure::new(error.code(), error.to_string()))
+    }
+}
+
+#[async_trait(?Send)]
+impl Office for Ready {
+    async fn state(&self, run: RunId) -> Result<RunState, Failure> {
+        let state = self.engine.state_of(&self.tenant(), run).await.map_err(failure)?;
+        state.ok_or_else(|| super::past::unknown(run))
+    }
+
+    async fn order(&self, of: Target, order: Order) -> Result<Box<dyn assistant::Ticket>, Failure> {
+        let (tenant, by) = self.engine.default_principal();
+        let told = self.state(of.run).await?.seq;
+        let command = Command { by, note: order.note, wish: order.wish };
+        self.engine.command(&tenant, of.run, command).await.map_err(refused)?;
+        // Followed before the journal is read, so that nothing falls in between.
+        let watch = self.engine.watch(&tenant, of.run);
+        Ok(Box::new(self.taken_up(of.run, watch, Some(told)).await?))
+    }
+}
+
+/// A run that does what somebody wanted.
+struct Ordered {
+    engine: Arc<Engine>,
+    tenant: TenantId,
+    run: RunId,
+    session: SessionId,
+    /// The number of the last event that was told.
+    told: u64,
+    before: Vec<Envelope<Event>>,
+    stored: VecDeque<Envelope<Event>>,
+    /// Where it is under way.
+    watch: Option<Watch>,
+}
+
+#[async_trait(?Send)]
+impl assistant::Ticket for Ordered {
+    fn session(&self) -> SessionId {
+        self.session.clone()
+    }
+
+    fn before(&mut self) -> Vec<Envelope<Event>> {
+        std::mem::take(&mut self.before)
+    }
+
+    async fn next(&mut self) -> Option<Envelope<Event>> {
+        loop {
+            let event = match self.stored.pop_front() {
+                Some(stored) => stored,
+                None => self.watch.as_mut()?.next().await?.as_ref().clone(),
+            };
+            if event.seq > self.told {
+                self.told = event.seq;
+                return Some(event);
+            }
+        }
+    }
+
+    async fn cancel(&self, by: &str) {
+        // A run that has ended has nothing to stop.
+        if let Some(watch) = &self.watch {
+            watch.cancel(by);
+        }
+    }
+
+    async fn answer(self: Box<Self>) -> Result<Answer, Failure> {
+        self.engine.wait(&self.tenant, self.run).await.map_err(failure)
     }
 }
 

@@ -1,20 +1,28 @@
 //! The command line. Standard output carries the plan, the steps and the answer, or with `--json`
 //! one document and nothing else; errors and logs go to standard error.
 
+mod address;
+mod approvals;
 mod args;
 mod assistant;
 mod changes;
 mod chat;
 mod check;
+mod decide;
+mod document;
 mod engine;
 mod failure;
+mod follow;
 mod keys;
 mod narrate;
 mod output;
 mod past;
+mod plans;
+mod plans_args;
 mod progress;
 #[cfg(test)]
 mod recorded;
+mod remote;
 mod replay;
 mod serve;
 mod show;
@@ -22,6 +30,7 @@ mod signals;
 mod table;
 mod text;
 mod turns;
+mod waits;
 
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
@@ -31,9 +40,10 @@ use proscenium::config::{Config, Faults, Flags, Loaded, LogFormat};
 use proscenium::plan::{self, PlanStatus};
 
 use args::{Cli, Command, RunsCommand};
-use chat::{Desk, Show};
+use chat::Desk;
 use check::{Finding, Level};
 use failure::{Exit, Failure};
+use follow::Show;
 use output::Output;
 use signals::Signals;
 use turns::{Lines, Prompt, Turns};
@@ -87,6 +97,8 @@ async fn run<W: Write, E: Write>(
         Command::Serve(_) => serve::serve(cli, loaded, out, errors).await,
         Command::Plan(plan) => self::plan(plan, loaded, out).await,
         Command::Runs(runs) => self::runs(runs, loaded, out).await,
+        Command::Plans(plans) => self::plans::run(plans, loaded, out, errors).await,
+        Command::Approvals(approvals) => self::approvals::run(approvals, loaded, out, errors).await,
         Command::Replay(replay) => self::replay::run(replay, &loaded, out).await,
         Command::Keys(keys) => self::keys::run(keys.what, &loaded, out).await,
         // Answered above.
@@ -97,6 +109,8 @@ async fn run<W: Write, E: Write>(
 fn read(cli: &Cli) -> (Loaded, Faults) {
     let user = match &cli.command {
         Command::Chat(chat) => chat.user.clone(),
+        Command::Plans(plans) => plans.user.clone(),
+        Command::Approvals(approvals) => approvals.user.clone(),
         _ => None,
     };
     let addr = match &cli.command {
@@ -107,6 +121,8 @@ fn read(cli: &Cli) -> (Loaded, Faults) {
         Flags { scenes: cli.global.scenes.clone(), data_dir: cli.global.data_dir.clone(), user, addr };
     // A variable that is not text is none of ours.
     let env = std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)));
+    // A key for a server is no part of the configuration.
+    let env = env.filter(|(name, _)| name != remote::KEY);
     Config::read(cli.global.config.as_deref(), env, flags)
 }
 
@@ -142,10 +158,17 @@ async fn chat<W: Write, E: Write>(
     let data_dir = loaded.config.store.data_dir.clone();
     let mut signals = Signals::listen()
         .map_err(|error| Failure::new("chat.signals", format!("Ctrl-C cannot be listened to: {error}")))?;
-    let assistant = engine::start(loaded).await?;
+    let asking = engine::Asking { require_approval: chat.require_approval, dry_run: chat.dry_run };
+    let assistant = engine::start(loaded, asking).await?;
     let mut desk = Desk { assistant: assistant.as_ref(), signals: &mut signals, show, out, errors };
     let exit = match &chat.message {
-        Some(message) => desk.once(message, chat.session).await.map(|(exit, _)| exit),
+        Some(message) => {
+            // What waits is asked where a person sits on both sides.
+            let asked = !chat.json && io::stdin().is_terminal() && io::stdout().is_terminal();
+            let mut turns: Box<dyn Turns> =
+                if asked { Box::new(Prompt::new(&data_dir)?) } else { Box::new(Lines::of_stdin()) };
+            desk.once(message, chat.session, turns.as_mut()).await.map(|(exit, _)| exit)
+        }
         None => {
             let mut turns: Box<dyn Turns> =
                 if typed { Box::new(Prompt::new(&data_dir)?) } else { Box::new(Lines::of_stdin()) };
@@ -158,7 +181,7 @@ async fn chat<W: Write, E: Write>(
 }
 
 async fn plan<W: Write>(plan: args::Plan, loaded: Loaded, out: &mut Output<W>) -> Result<Exit, Failure> {
-    let assistant = engine::start(loaded).await?;
+    let assistant = engine::start(loaded, engine::Asking::default()).await?;
     let draft = assistant.draft(&plan.message).await;
     assistant.stop().await?;
     let draft = draft?;

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use proscenium::plan::{Plan, StepStatus};
+use proscenium::plan::{Plan, StepStatus, diff};
 use proscenium::run::{
     Cause, Decision, Event, Maker, Matter, Outcome, PlanMade, Question, RequestedCall, Verdict,
 };
 use serde_json::Value;
 
 use super::text::{count, duration, json, one_line, short};
+use super::waits::said;
 
 /// Most columns of arguments and of a result within a line.
 const ARGUMENTS: usize = 120;
@@ -61,6 +62,8 @@ pub struct Narrator {
     steps: BTreeMap<u32, (String, String)>,
     calls: BTreeMap<u32, Asked>,
     questions: BTreeMap<u32, String>,
+    /// The plan in force.
+    plan: Option<Plan>,
 }
 
 impl Narrator {
@@ -105,24 +108,15 @@ impl Narrator {
                 {
                     asked.arguments = arguments.clone();
                 }
-                let what = match matter {
-                    Matter::Plan { version } => format!("plan {version}"),
-                    Matter::Call { call } | Matter::Outcome { call } => self.called(*call),
-                };
-                let said = match decision {
-                    Decision::Yes { hold: true } => "approved, to begin later",
-                    Decision::Yes { hold: false } => "approved",
-                    Decision::Edited { .. } => "approved with other arguments",
-                    Decision::No => "not approved",
-                    Decision::Done => "it was done",
-                    Decision::NotDone => "it was not done",
-                    Decision::Again => "to be tried again",
-                };
+                let what = self.matter(*matter);
                 let why = note.as_deref().map(behind).unwrap_or_default();
-                line(Mark::Note, format!("{what}: {said} by {}{why}", one_line(by)))
+                // Nobody has said anything; the note tells that.
+                let by = if by == "expiry" { String::new() } else { format!(" by {}", one_line(by)) };
+                line(Mark::Note, format!("{what}: {}{by}{why}", said(decision)))
             }
-            Event::ApprovalLapsed { why, .. } => {
-                line(Mark::Note, format!("an approval counts no more: {}", short(&why.join("; "), WORDS)))
+            Event::ApprovalLapsed { matter, why, .. } => {
+                let why = short(&why.join("; "), WORDS);
+                line(Mark::Note, format!("{}: its approval counts no more: {why}", self.matter(*matter)))
             }
             Event::Released { by } => line(Mark::Note, format!("the plan begins, says {}", one_line(by))),
             Event::PlanRefused { problems, .. } => {
@@ -147,7 +141,8 @@ impl Narrator {
                         refused: false,
                     },
                 );
-                line(Mark::Note, format!("{undone}: is undone"))
+                let (tool, arguments) = (one_line(&requested.tool), json(&requested.arguments, ARGUMENTS));
+                line(Mark::Note, format!("{undone}: is undone by {tool} {arguments}"))
             }
             Event::StepStarted { step } => line(Mark::Begun, format!("{}: started", self.step(*step))),
             Event::SceneReplied { step, next: Some(tool), .. } => {
@@ -225,6 +220,14 @@ impl Narrator {
         self.calls.get(&call)
     }
 
+    /// `plan 1`, or a call.
+    fn matter(&self, matter: Matter) -> String {
+        match matter {
+            Matter::Plan { version } => format!("plan {version}"),
+            Matter::Call { call } | Matter::Outcome { call } => self.called(call),
+        }
+    }
+
     /// `step 1 Weather: WeatherForecast_Get {"city":"Milan"}`
     fn called(&self, call: u32) -> String {
         match self.calls.get(&call) {
@@ -239,7 +242,7 @@ impl Narrator {
     }
 
     fn plan(&mut self, made: &PlanMade) -> Vec<Line> {
-        let PlanMade { version, cause, maker, plan, .. } = made;
+        let PlanMade { version, cause, maker, plan, by: person, why, .. } = made;
         let which = match (version, cause) {
             (1, _) => "plan".to_owned(),
             (n, Cause::Continuation) => format!("plan {n}, for what is missing"),
@@ -247,21 +250,28 @@ impl Narrator {
             (n, Cause::Edit) => format!("plan {n}, changed by hand"),
             (n, Cause::Request) => format!("plan {n}"),
         };
-        let by = match maker {
-            Maker::Deterministic | Maker::Person => "",
-            Maker::Fallback => " (degraded: by the embedded rules, since no model gave one)",
+        let by = match (maker, person) {
+            (Maker::Person, Some(person)) => format!(" (by {})", one_line(person)),
+            (Maker::Deterministic | Maker::Person, _) => String::new(),
+            (Maker::Fallback, _) => " (degraded: by the embedded rules, since no model gave one)".to_owned(),
         };
         let steps = if plan.steps.is_empty() {
             "no scene is needed".to_owned()
         } else {
             count(plan.steps.len(), "step")
         };
-        let head = format!("{which}: {steps}{by}{}", behind(&plan.reasoning));
+        let reason = why.as_deref().unwrap_or(&plan.reasoning);
+        let head = format!("{which}: {steps}{by}{}", behind(reason));
         let mut lines = vec![Line { mark: Mark::Plan, text: head }];
         for step in &plan.steps {
             self.steps.insert(step.step_number, (step.scene_name.clone(), one_line(&step.purpose)));
         }
         lines.extend(steps_of(plan).into_iter().map(|text| Line { mark: Mark::Plan, text }));
+        if let (Some(before), Cause::Feedback | Cause::Edit) = (&self.plan, cause) {
+            let changes = diff(before, plan).into_iter().map(|line| format!("  {}", short(&line, WORDS)));
+            lines.extend(changes.map(|text| Line { mark: Mark::Note, text }));
+        }
+        self.plan = Some(plan.clone());
         lines
     }
 

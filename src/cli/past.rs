@@ -1,13 +1,17 @@
 //! What was run, read from the store without owning it: also while another process works with it.
 
 use proscenium::config::Loaded;
-use proscenium::run::{Envelope, Event, RunId, RunState, TenantId};
-use proscenium::store::{Page, RunFilter, Store};
+use proscenium::plan::{PlanStatus, TaskId};
+use proscenium::run::{ApprovalId, Envelope, Event, RunId, RunState, SessionId, TenantId};
+use proscenium::store::{
+    ApprovalFilter, ApprovalRow, Code, Error, MAX_PAGE, Page, PlanFilter, PlanRow, RunFilter, Store,
+};
 
 use super::failure::Failure;
 use super::table::RunRow;
 
 /// The runs of the configured tenant.
+#[derive(Debug, Clone)]
 pub struct Past {
     store: Store,
     tenant: TenantId,
@@ -15,9 +19,7 @@ pub struct Past {
 
 /// Opens the store for reading.
 pub async fn open(loaded: &Loaded) -> Result<Past, Failure> {
-    let store = Store::open_reading(&loaded.config.store.data_dir)
-        .await
-        .map_err(|error| Failure::new(error.code(), error.to_string()))?;
+    let store = Store::open_reading(&loaded.config.store.data_dir).await.map_err(failure)?;
     Ok(Past { store, tenant: loaded.config.auth.default_tenant.clone() })
 }
 
@@ -25,11 +27,7 @@ impl Past {
     /// The last runs, the newest first.
     pub async fn runs(&self, limit: u32) -> Result<Vec<RunRow>, Failure> {
         let page = Page { limit, after: None };
-        let rows = self
-            .store
-            .runs(&self.tenant, &RunFilter::default(), &page)
-            .await
-            .map_err(|error| Failure::new(error.code(), error.to_string()))?;
+        let rows = self.store.runs(&self.tenant, &RunFilter::default(), &page).await.map_err(failure)?;
         let mut runs = Vec::with_capacity(rows.len());
         for row in rows {
             let usage = self.state(row.run).await?.1.usage;
@@ -57,26 +55,87 @@ impl Past {
 
     /// The journal of a run, in order and not empty, whatever today's rules say to it.
     pub async fn journal(&self, run: RunId) -> Result<Vec<Envelope<Event>>, Failure> {
-        let journal = self
-            .store
-            .run_events(&self.tenant, run)
-            .await
-            .map_err(|error| Failure::new(error.code(), error.to_string()))?;
+        let journal = self.store.run_events(&self.tenant, run).await.map_err(failure)?;
         if journal.is_empty() { Err(unknown(run)) } else { Ok(journal) }
     }
 
+    /// The last plans, the newest first.
+    pub async fn plans(&self, status: Option<PlanStatus>, limit: u32) -> Result<Vec<PlanRow>, Failure> {
+        let filter = PlanFilter { status, ..PlanFilter::default() };
+        let mut rows: Vec<PlanRow> = Vec::new();
+        while rows.len() < limit as usize {
+            let left = limit - rows.len() as u32;
+            let page = Page { limit: left.min(MAX_PAGE), after: rows.last().map(|row| row.task) };
+            let more = self.store.plans(&self.tenant, &filter, &page).await.map_err(failure)?;
+            let last = more.len() < page.limit as usize;
+            rows.extend(more);
+            if last {
+                break;
+            }
+        }
+        Ok(rows)
+    }
+
+    /// What the conversation of a run cost, in nano-USD.
+    pub async fn session_cost(&self, session: &SessionId) -> Result<u64, Failure> {
+        let usage = self.store.session_usage(&self.tenant, session).await.map_err(failure)?;
+        Ok(usage.cost_nano_usd)
+    }
+
+    /// One plan's row.
+    pub async fn plan(&self, task: TaskId) -> Result<PlanRow, Failure> {
+        let row = self.store.plan(&self.tenant, task).await.map_err(failure)?;
+        row.ok_or_else(|| unknown_plan(task))
+    }
+
+    /// What was put to people, the oldest first; only what is open unless `all`.
+    pub async fn approvals(&self, all: bool, limit: u32) -> Result<Vec<ApprovalRow>, Failure> {
+        let filter = ApprovalFilter { open_only: !all, ..ApprovalFilter::default() };
+        let mut rows: Vec<ApprovalRow> = Vec::new();
+        while rows.len() < limit as usize {
+            let left = limit - rows.len() as u32;
+            let page = Page { limit: left.min(MAX_PAGE), after: rows.last().map(|row| row.id) };
+            let more = self.store.approvals(&self.tenant, &filter, &page).await.map_err(failure)?;
+            let last = more.len() < page.limit as usize;
+            rows.extend(more);
+            if last {
+                break;
+            }
+        }
+        Ok(rows)
+    }
+
+    /// One row of what was put to people.
+    pub async fn approval(&self, id: ApprovalId) -> Result<ApprovalRow, Failure> {
+        let row = self.store.approval(&self.tenant, id).await.map_err(failure)?;
+        row.ok_or_else(|| {
+            Failure::new("approval.unknown", format!("there is no approval {id}"))
+                .help("`proscenium approvals list` shows what waits")
+        })
+    }
+
     async fn state(&self, run: RunId) -> Result<(Vec<Envelope<Event>>, RunState), Failure> {
-        let journal = self
-            .store
-            .run_events(&self.tenant, run)
-            .await
-            .map_err(|error| Failure::new(error.code(), error.to_string()))?;
+        let journal = self.store.run_events(&self.tenant, run).await.map_err(failure)?;
         let state = proscenium::fold(run, &journal);
         Ok((journal, state))
     }
 }
 
-fn unknown(run: RunId) -> Failure {
+fn failure(error: Error) -> Failure {
+    let failure = Failure::new(error.code(), error.to_string());
+    match error.kind() {
+        Code::Absent => failure.help("`proscenium chat \"…\"` makes the first run"),
+        _ => failure,
+    }
+}
+
+fn unknown_plan(task: TaskId) -> Failure {
+    Failure::new("plan.unknown", format!("there is no plan {task}"))
+        .help("`proscenium plans list` shows the plans there are")
+}
+
+/// There is no such run.
+pub fn unknown(run: RunId) -> Failure {
     Failure::new("run.unknown", format!("there is no run {run}"))
         .help("`proscenium runs list` shows the runs there are")
 }

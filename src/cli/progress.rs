@@ -32,6 +32,11 @@ impl<W: Write> Progress<W> {
         Self { out, narrator: Narrator::default(), spinners: Some(Spinners::new(target)) }
     }
 
+    /// Learns what happened, and tells nothing of it.
+    pub fn knows(&mut self, envelope: &Envelope<Event>) {
+        self.narrator.tell(&envelope.body);
+    }
+
     /// Tells what `envelope` is worth telling.
     pub fn show(&mut self, envelope: &Envelope<Event>) -> io::Result<()> {
         let lines = self.narrator.tell(&envelope.body);
@@ -106,7 +111,15 @@ impl Spinners {
                     Subject::Scene { step } => self.say(*step, narrator, narrator.purpose(*step)),
                 }
             }
-            Event::PlanCreated(_) | Event::Replanned(_) => self.run.set_message("at work"),
+            Event::PlanCreated(_) | Event::Replanned(_) | Event::PlanEdited(_) => {
+                self.run.set_message("at work");
+            }
+            Event::ModificationAsked { .. } => self.run.set_message("planning"),
+            Event::Decided { .. } | Event::Released { .. } | Event::RunReopened { .. } => {
+                self.run.set_message("at work");
+            }
+            Event::Compensating { .. } => self.run.set_message("undoing what was written"),
+            Event::RunWaiting {} => self.run.set_message("waiting for a person"),
             Event::StepStarted { step } => {
                 let bar = spinner(&self.all, String::new());
                 if let Some(old) = self.steps.insert(*step, bar) {

@@ -2,9 +2,9 @@
 
 use proscenium::plan::{DependsOn, Plan, Problem, Step, StepStatus, TaskId};
 use proscenium::run::{
-    Cause, Context, Effect, Envelope, Event, Fault, Maker, Outcome, PlanMade, Question, Repeat, Reply,
-    RequestedCall, RunId, RunQueued, RunStarted, RunStatus, SCHEMA, SessionId, Settings, Subject, TenantId,
-    Usage, Verdict,
+    Cause, Context, Decision, Effect, Envelope, Event, Fault, Maker, Matter, Needed, Outcome, PlanMade,
+    Question, Repeat, Reply, RequestedCall, RunId, RunQueued, RunStarted, RunStatus, SCHEMA, SessionId,
+    Settings, Subject, TenantId, Undo, Usage, Verdict,
 };
 use proscenium::{Answer, AnswerUsage, Metadata, Timings};
 use serde_json::{Value, json};
@@ -337,6 +337,129 @@ pub fn degraded_plan() -> Vec<Envelope<Event>> {
     journal(events)
 }
 
+/// That a person has to say yes.
+fn needed(hash: &str, why: &str) -> Needed {
+    Needed { hash: hash.to_owned(), why: vec![why.to_owned()], ..Needed::default() }
+}
+
+fn put(approval: u32, matter: Matter, needed: Needed) -> [Event; 2] {
+    [Event::ApprovalRequired { approval, matter, needed }, Event::RunWaiting {}]
+}
+
+pub fn decided(approval: u32, matter: Matter, decision: Decision, note: Option<&str>) -> Event {
+    Event::Decided { approval, matter, decision, by: "lucia".to_owned(), note: note.map(str::to_owned) }
+}
+
+const WRITES: &str = "step 1: MakeRequest of VacationManagement writes";
+
+fn vacation(purpose: &str) -> PlanMade {
+    let steps = vec![step(1, "VacationManagement", purpose, &["MakeRequest"], &[])];
+    made(1, Maker::Deterministic, "Vacation", steps)
+}
+
+/// A plan that waits for a yes.
+pub fn plan_waits() -> Vec<Envelope<Event>> {
+    let mut events = queued("Ask for three days off");
+    let needed = needed("hash-1", WRITES);
+    let made = PlanMade { approval: Some(needed.clone()), ..vacation("Ask for three days off") };
+    events.push(Event::PlanCreated(made));
+    events.extend(put(1, Matter::Plan { version: 1 }, needed));
+    journal(events)
+}
+
+/// What follows on a yes to a call: it is made, and the run completes.
+pub fn carried_out(step: u32, call: u32) -> Vec<Event> {
+    let mut events = vec![
+        Event::ToolStarted { call, attempt: 1 },
+        done(call, json!({"request_id": 7})),
+        completed(step, "Request 7 was made."),
+        verdict(1, Verdict { can_answer_now: true, ..Verdict::default() }),
+    ];
+    events.extend(end("Request 7 was made.", RunStatus::Completed));
+    events
+}
+
+fn three_days() -> Value {
+    json!({"from": "2026-06-15", "to": "2026-06-17"})
+}
+
+/// A call that waits for a yes.
+pub fn call_waits() -> Vec<Envelope<Event>> {
+    let mut events = queued("Ask for three days off");
+    events.extend([Event::PlanCreated(vacation("Ask for three days off")), Event::StepStarted { step: 1 }]);
+    let needed = needed("hash-2", "MakeRequest of VacationManagement writes");
+    for mut event in calls(1, 1, 1, "MakeRequest", three_days(), Effect::Write) {
+        if let Event::SceneReplied { calls, .. } = &mut event {
+            calls.iter_mut().for_each(|call| call.approval = Some(needed.clone()));
+        }
+        events.push(event);
+    }
+    events.extend(put(1, Matter::Call { call: 1 }, needed));
+    journal(events)
+}
+
+/// A plan that a person changed, and another approved.
+pub fn changed_and_approved() -> Vec<Envelope<Event>> {
+    let mut events: Vec<Event> = plan_waits().into_iter().map(|envelope| envelope.body).collect();
+    let needed = needed("hash-3", WRITES);
+    events.push(Event::PlanEdited(PlanMade {
+        version: 2,
+        cause: Cause::Edit,
+        maker: Maker::Person,
+        approval: Some(needed.clone()),
+        by: Some("lucia".to_owned()),
+        why: Some("two are enough".to_owned()),
+        ..vacation("Ask for two days off")
+    }));
+    let matter = Matter::Plan { version: 2 };
+    events.extend(put(2, matter, needed));
+    events.push(decided(2, matter, Decision::Yes { hold: false }, Some("less is fine")));
+    events.push(Event::StepStarted { step: 1 });
+    events.extend(calls(1, 1, 1, "MakeRequest", three_days(), Effect::Write));
+    events.extend(carried_out(1, 1));
+    journal(events)
+}
+
+/// A write that was done, and undone when the run was cancelled.
+pub fn undone() -> Vec<Envelope<Event>> {
+    let mut events = queued("Ask for three days off");
+    events.extend([Event::PlanCreated(vacation("Ask for three days off")), Event::StepStarted { step: 1 }]);
+    let undo = Undo {
+        tool: "CancelRequest".to_owned(),
+        arguments: [("request_id".to_owned(), json!("/result/request_id"))].into(),
+        repeat: Repeat::Never,
+        identity: Vec::new(),
+    };
+    for mut event in calls(1, 1, 1, "MakeRequest", three_days(), Effect::Write) {
+        if let Event::SceneReplied { calls, .. } = &mut event {
+            calls.iter_mut().for_each(|call| call.undo = Some(undo.clone()));
+        }
+        events.push(event);
+    }
+    let requested = RequestedCall {
+        call: 2,
+        provider_id: String::new(),
+        tool: "CancelRequest".to_owned(),
+        arguments: json!({"request_id": 7}),
+        key: "CancelRequest 7".to_owned(),
+        effect: Effect::Write,
+        repeat: Repeat::Never,
+        problem: None,
+        approval: None,
+        undo: None,
+    };
+    events.extend([
+        Event::ToolStarted { call: 1, attempt: 1 },
+        done(1, json!({"request_id": 7})),
+        Event::CancelRequested { by: "lucia".to_owned(), deadline: false },
+        Event::Compensating { undoes: 1, requested },
+        Event::ToolStarted { call: 2, attempt: 1 },
+        done(2, json!({"request_id": 7})),
+        Event::RunCancelled { by: "lucia".to_owned() },
+    ]);
+    journal(events)
+}
+
 /// A document with the given end.
 pub fn answer(status: RunStatus, words: &str) -> Answer {
     Answer {
@@ -366,8 +489,13 @@ pub fn answer(status: RunStatus, words: &str) -> Answer {
 
 #[test]
 fn the_recorded_runs_are_runs() {
-    for journal in [two_scenes(), failed_step(), needs_input(), degraded_plan()] {
+    for journal in
+        [two_scenes(), failed_step(), needs_input(), degraded_plan(), changed_and_approved(), undone()]
+    {
         let state = proscenium::fold(run_id(), &journal);
         assert!(state.status.is_terminal());
+    }
+    for journal in [plan_waits(), call_waits()] {
+        assert_eq!(proscenium::fold(run_id(), &journal).status, RunStatus::Waiting);
     }
 }

@@ -8,10 +8,10 @@ use proscenium::config::Loaded;
 use proscenium::http::Server;
 
 use super::args::Cli;
-use super::engine;
 use super::failure::{Exit, Failure};
 use super::output::Output;
 use super::signals::{Reloads, Signals};
+use super::{address, engine};
 
 /// Serves until SIGTERM or Ctrl-C; what was accepted by then is waited for.
 pub async fn serve<W: Write, E: Write>(
@@ -46,6 +46,14 @@ pub async fn serve<W: Write, E: Write>(
         writeln!(errors, "carrying on {unfinished} {runs} that had not ended")?;
         errors.flush()?;
     }
+    let left = match address::leave(&loaded.config.store.data_dir, server.addr()) {
+        Ok(left) => left,
+        Err(failure) => {
+            server.stop().await;
+            stop(engine).await?;
+            return Err(failure);
+        }
+    };
     writeln!(out, "proscenium serves at http://{}", server.addr())?;
     out.flush()?;
     let name = loop {
@@ -60,6 +68,8 @@ pub async fn serve<W: Write, E: Write>(
         drained = server.stop() => drained,
         _ = signals.next() => false,
     };
+    // Before the data directory has another owner.
+    drop(left);
     stop(engine).await?;
     if drained {
         return Ok(Exit::Completed);

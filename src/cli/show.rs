@@ -4,10 +4,15 @@ use std::io::{self, Write};
 
 use jiff::tz::TimeZone;
 use proscenium::plan::{self, PlanStatus, StepStatus};
-use proscenium::run::{CallState, CallStatus, Envelope, Event, Fault, Outcome, PlanMade, RunState};
+use proscenium::run::{
+    Approval, ApprovalId, CallState, CallStatus, Cause, Decision, Envelope, Event, Fault, Outcome, PlanMade,
+    RunState,
+};
 
+use super::narrate::steps_of;
 use super::output::tokens;
 use super::text::{clean, count, dollars, duration, json, name, one_line, short};
+use super::{table, waits};
 
 /// What is shown of a run.
 #[derive(Debug, Clone, Copy, Default)]
@@ -31,6 +36,7 @@ pub fn run(
     } else {
         head(out, journal, state, zone)?;
         plans(out, state)?;
+        approvals(out, journal, state, zone, None)?;
         calls(out, journal, state)?;
         if let Some(error) = &state.error {
             writeln!(out, "\nFailed [{}]: {}", error.code, one_line(&error.message))?;
@@ -79,14 +85,108 @@ fn head(
     }
 }
 
+/// One plan: the version in force as text, the versions before it, what was put to people and what was done.
+pub fn plan(
+    out: &mut impl Write,
+    journal: &[Envelope<Event>],
+    state: &RunState,
+    zone: &TimeZone,
+) -> io::Result<()> {
+    writeln!(out, "Run: {}, {}", state.run, name(&state.status))?;
+    if state.plans.is_empty() {
+        writeln!(out, "There is no plan yet.")?;
+    }
+    plans(out, state)?;
+    approvals(out, journal, state, zone, None)?;
+    calls(out, journal, state)?;
+    if let Some(error) = &state.error {
+        writeln!(out, "\nFailed [{}]: {}", error.code, one_line(&error.message))?;
+    }
+    out.flush()
+}
+
 fn plans(out: &mut impl Write, state: &RunState) -> io::Result<()> {
     let Some(queued) = &state.queued else { return Ok(()) };
-    for made in &state.plans {
+    for (at, made) in state.plans.iter().enumerate() {
+        changed(out, at.checked_sub(1).and_then(|before| state.plans.get(before)), made)?;
+        // Its steps' numbers are those of the version that took its place.
+        if state.plans.get(at + 1).is_some_and(|next| is_change(next.cause)) {
+            writeln!(out, "\nVersion {}, which was changed before it began:", made.version)?;
+            steps_of(&made.plan).iter().try_for_each(|step| writeln!(out, "{step}"))?;
+            continue;
+        }
         let status = plan_status(state, made);
         let text = plan::text(&made.plan, &queued.request, queued.task, status, &state.step_statuses());
         write!(out, "\n{}", clean(&text))?;
     }
     Ok(())
+}
+
+fn is_change(cause: Cause) -> bool {
+    matches!(cause, Cause::Feedback | Cause::Edit)
+}
+
+/// What a person changed in a plan, and why.
+fn changed(out: &mut impl Write, before: Option<&PlanMade>, made: &PlanMade) -> io::Result<()> {
+    let (Some(before), true) = (before, is_change(made.cause)) else { return Ok(()) };
+    let by = made.by.as_deref().map(|by| format!(" by {}", one_line(by))).unwrap_or_default();
+    let how = if made.cause == Cause::Feedback { "changed as was wanted" } else { "changed by hand" };
+    let why = made.why.as_deref().map(|why| format!(": {}", short(why, 300))).unwrap_or_default();
+    writeln!(out, "\nVersion {}, {how}{by}{why}", made.version)?;
+    for line in plan::diff(&before.plan, &made.plan) {
+        writeln!(out, "  {}", one_line(&line))?;
+    }
+    Ok(())
+}
+
+/// What was put to people, and what they decided; only the one of that ordinal where it is said.
+pub fn approvals(
+    out: &mut impl Write,
+    journal: &[Envelope<Event>],
+    state: &RunState,
+    zone: &TimeZone,
+    only: Option<u32>,
+) -> io::Result<()> {
+    let told = || state.approvals.iter().filter(|(number, _)| only.is_none_or(|only| only == **number));
+    if told().next().is_none() {
+        return Ok(());
+    }
+    writeln!(out, "\n{}:", count(told().count(), "approval"))?;
+    for (number, put) in told() {
+        let id = ApprovalId { run: state.run, approval: *number };
+        writeln!(out, "  {id} {}", waits::line(state, put.matter))?;
+        for why in &put.needed.why {
+            writeln!(out, "     why: {}", short(why, 300))?;
+        }
+        writeln!(out, "     {}", decided(journal, *number, put, zone))?;
+        if let Some((Decision::Edited { arguments, .. }, _)) = &put.decided {
+            writeln!(out, "     with {}", one_line(&arguments.to_string()))?;
+        }
+    }
+    Ok(())
+}
+
+fn decided(journal: &[Envelope<Event>], number: u32, put: &Approval, zone: &TimeZone) -> String {
+    let Some((decision, by)) = &put.decided else {
+        return if put.lapsed {
+            "not asked any more: what it was about has changed or ended"
+        } else {
+            "open"
+        }
+        .to_owned();
+    };
+    let told = journal.iter().find_map(|event| match &event.body {
+        Event::Decided { approval, note, .. } if *approval == number => Some((event.at, note)),
+        _ => None,
+    });
+    let at = told.map(|(at, _)| format!(", {}", table::time(at, zone))).unwrap_or_default();
+    let note = told.and_then(|(_, note)| note.as_deref());
+    let note = note.map(|note| format!(": {}", short(note, 300))).unwrap_or_default();
+    let counts = if put.lapsed { "; it counts no more" } else { "" };
+    match by.as_str() {
+        "expiry" => format!("{}: nobody decided in time{at}{counts}", waits::said(decision)),
+        by => format!("{} by {}{at}{note}{counts}", waits::said(decision), one_line(by)),
+    }
 }
 
 /// The state says where the plan in force stands; a version before it has ended.
@@ -118,6 +218,13 @@ fn calls(out: &mut impl Write, journal: &[Envelope<Event>], state: &RunState) ->
             json(&call.requested.arguments, 400),
             went(call, millis)
         )?;
+        if let Some(undone) = call.undoes {
+            writeln!(out, "     undoes call {undone}")?;
+        }
+        if let Some(by) = call.undone_by {
+            let done = matches!(state.outcome(by), Some(Outcome::Ok { .. }));
+            writeln!(out, "     {} call {by}", if done { "undone by" } else { "to be undone by" })?;
+        }
     }
     Ok(())
 }
@@ -283,6 +390,46 @@ mod tests {
         assert_eq!(lines.len(), journal.len());
         assert!(lines[0].starts_with("     1  09:00:00.000  run_queued {"), "{}", lines[0]);
         assert!(lines[journal.len() - 1].contains("run_completed {\"status\":\"needs_input\"}"));
+    }
+
+    #[test]
+    fn what_people_decided_and_changed_is_shown() {
+        let text = shown(&recorded::changed_and_approved(), Parts::default());
+        let (_, approvals) = text.split_once("approvals:\n").unwrap();
+        insta::assert_snapshot!(approvals.split_once("\n\n").unwrap().0, @r#"
+          01976c8e-0000-7000-8000-000000000001.1 plan 1
+             why: step 1: MakeRequest of VacationManagement writes
+             not asked any more: what it was about has changed or ended
+          01976c8e-0000-7000-8000-000000000001.2 plan 2
+             why: step 1: MakeRequest of VacationManagement writes
+             approved by lucia, 2026-05-04 09:00:02: less is fine
+        "#);
+        for told in [
+            "\nVersion 1, which was changed before it began:\n  1. VacationManagement: Ask for three days off",
+            "\nVersion 2, changed by hand by lucia: two are enough\n  ~ step 1 VacationManagement: purpose",
+        ] {
+            assert!(text.contains(told), "no {told:?} in {text}");
+        }
+        let mut out = Vec::new();
+        let journal = recorded::changed_and_approved();
+        let state = proscenium::fold(recorded::run_id(), &journal);
+        plan(&mut out, &journal, &state, &TimeZone::UTC).unwrap();
+        let plan = String::from_utf8(out).unwrap();
+        assert!(plan.starts_with("Run: 01976c8e-0000-7000-8000-000000000001, completed\n"), "{plan}");
+    }
+
+    #[test]
+    fn undone_calls_are_told_with_what_undid_them() {
+        let text = shown(&recorded::undone(), Parts::default());
+        let (_, calls) = text.split_once("2 tool calls:\n").unwrap();
+        insta::assert_snapshot!(calls.split_once("\n\n").unwrap().0, @r#"
+          1. step 1 VacationManagement: MakeRequest {"from":"2026-06-15","to":"2026-06-17"}
+             ok {"request_id":7} (12 ms)
+             undone by call 2
+          2. step 1 VacationManagement: CancelRequest {"request_id":7}
+             ok {"request_id":7} (12 ms)
+             undoes call 1
+        "#);
     }
 
     #[test]

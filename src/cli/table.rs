@@ -1,4 +1,4 @@
-//! `runs list`: aligned columns.
+//! Lists in aligned columns.
 
 use std::io::{self, Write};
 
@@ -38,7 +38,7 @@ pub fn runs(out: &mut impl Write, rows: &[RunRow], zone: &TimeZone, width: Optio
     let body = rows.iter().map(|row| {
         [
             row.run.to_string(),
-            row.at.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M:%S").to_string(),
+            time(row.at, zone),
             name(&row.status),
             row.llm_calls.to_string(),
             dollars(row.cost_nano_usd as f64 / 1e9),
@@ -46,8 +46,20 @@ pub fn runs(out: &mut impl Write, rows: &[RunRow], zone: &TimeZone, width: Optio
             one_line(&row.request),
         ]
     });
-    let lines: Vec<[String; 7]> = std::iter::once(head).chain(body).collect();
-    let widths: Vec<usize> = (0..7)
+    aligned(out, head, body, &[3, 4], width)
+}
+
+/// Writes columns below their heads; `right` are those of numbers. The last one is cut where there is a
+/// `width`.
+pub fn aligned<const N: usize>(
+    out: &mut impl Write,
+    head: [String; N],
+    body: impl Iterator<Item = [String; N]>,
+    right: &[usize],
+    width: Option<usize>,
+) -> io::Result<()> {
+    let lines: Vec<[String; N]> = std::iter::once(head).chain(body).collect();
+    let widths: Vec<usize> = (0..N)
         .map(|column| lines.iter().map(|line| console::measure_text_width(&line[column])).max().unwrap_or(0))
         .collect();
     for line in &lines {
@@ -55,9 +67,9 @@ pub fn runs(out: &mut impl Write, rows: &[RunRow], zone: &TimeZone, width: Optio
         for (column, (cell, width)) in line.iter().zip(&widths).enumerate() {
             let pad = " ".repeat(width.saturating_sub(console::measure_text_width(cell)));
             match column {
+                last if last == N - 1 => text.push_str(cell),
                 // Numbers stand at the right.
-                3 | 4 => text.push_str(&format!("{pad}{cell}  ")),
-                6 => text.push_str(cell),
+                number if right.contains(&number) => text.push_str(&format!("{pad}{cell}  ")),
                 _ => text.push_str(&format!("{cell}{pad}  ")),
             }
         }
@@ -67,6 +79,16 @@ pub fn runs(out: &mut impl Write, rows: &[RunRow], zone: &TimeZone, width: Optio
         }
     }
     out.flush()
+}
+
+/// The columns of the terminal that standard output is; a pipe has none.
+pub fn width() -> Option<usize> {
+    console::Term::stdout().size_checked().map(|(_, columns)| usize::from(columns))
+}
+
+/// A time in a list.
+pub fn time(at: Timestamp, zone: &TimeZone) -> String {
+    at.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
 
 /// Cut by columns; unlike [`short`], spaces stay as they are.

@@ -29,6 +29,22 @@ pub fn json(value: &serde_json::Value, width: usize) -> String {
     short(&value.to_string(), width)
 }
 
+/// JSON over several lines, with nothing in it that cannot be seen: what a person says yes to is shown as it
+/// is, so what steers a terminal, turns the reading order or has no width is written as an escape.
+pub fn exact(value: &serde_json::Value) -> String {
+    let mut out = String::new();
+    for c in format!("{value:#}").chars() {
+        let unseen = matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+            || (c.is_control() && c != '\n');
+        match unseen {
+            // All of these are in the basic plane.
+            true => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            false => out.push(c),
+        }
+    }
+    out
+}
+
 /// `1 step`, `2 steps`.
 pub fn count(number: usize, one: &str) -> String {
     if number == 1 { format!("1 {one}") } else { format!("{number} {one}s") }
@@ -90,6 +106,14 @@ mod tests {
         assert_eq!(short("abcdef", 6), "abcdef");
         assert_eq!(short("abcdefg", 6), "abcde…");
         assert_eq!(short("日本語です", 5), "日本…");
+    }
+
+    #[test]
+    fn what_a_person_says_yes_to_hides_nothing() {
+        let value = serde_json::json!({"to": "a\u{202e}b\u{200b}\u{9b}c\u{1b}"});
+        let shown = exact(&value);
+        assert_eq!(shown, "{\n  \"to\": \"a\\u202eb\\u200b\\u009bc\\u001b\"\n}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap(), value);
     }
 
     #[test]

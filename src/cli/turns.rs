@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use async_trait::async_trait;
 use rustyline::DefaultEditor;
+use rustyline::config::Configurer;
 use rustyline::error::ReadlineError;
 use tokio::sync::oneshot;
 
@@ -38,6 +39,9 @@ pub trait Turns {
     fn is_interactive(&self) -> bool;
     /// The next turn.
     async fn next(&mut self) -> Result<Turn, Failure>;
+    /// Asks the person who sits there; `initial` stands in the line already, to be changed. `None` where
+    /// nobody answers.
+    async fn ask(&mut self, question: &str, initial: &str) -> Result<Option<String>, Failure>;
 }
 
 /// Each line that is not empty is a request; commands are for people.
@@ -76,6 +80,10 @@ impl<R: Read + Send + 'static> Turns for Lines<R> {
         .await?;
         self.reader = Some(reader);
         Ok(line?.map_or(Turn::End, Turn::Message))
+    }
+
+    async fn ask(&mut self, _: &str, _: &str) -> Result<Option<String>, Failure> {
+        Ok(None)
     }
 }
 
@@ -173,6 +181,25 @@ impl Turns for Prompt {
                 Err(ReadlineError::Eof) => return Ok(Turn::End),
                 Err(error) => return Err(unusable(error)),
             }
+        }
+    }
+
+    async fn ask(&mut self, question: &str, initial: &str) -> Result<Option<String>, Failure> {
+        let Some(mut editor) = self.editor.take() else { return Ok(None) };
+        let (question, initial) = (question.to_owned(), initial.to_owned());
+        let (mut editor, read) = aside(move || {
+            // What is said to a question is no request to be said again.
+            editor.set_auto_add_history(false);
+            let read = editor.readline_with_initial(&question, (&initial, ""));
+            (editor, read)
+        })
+        .await?;
+        editor.set_auto_add_history(true);
+        self.editor = Some(editor);
+        match read {
+            Ok(line) => Ok(Some(line)),
+            Err(ReadlineError::Interrupted | ReadlineError::Eof) => Ok(None),
+            Err(error) => Err(unusable(error)),
         }
     }
 }

@@ -25,6 +25,7 @@ mod overload;
 mod planner_faults;
 mod planner_worth;
 mod plans_api;
+mod plans_cli;
 mod process;
 mod python;
 mod readme;

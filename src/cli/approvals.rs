@@ -1,0 +1,122 @@
+//! `approvals`: what waits for a person, and what people decide.
+
+use std::io::Write;
+
+use jiff::tz::TimeZone;
+use proscenium::config::Loaded;
+use proscenium::planner::Wish;
+use proscenium::run::ApprovalId;
+use serde_json::Value;
+
+use super::assistant::{Order, Target};
+use super::failure::{Exit, Failure};
+use super::output::{self, Output};
+use super::past::{self, Past};
+use super::plans::Change;
+use super::plans_args::{Approvals, ApprovalsCommand};
+use super::text::one_line;
+use super::{document, show, table, waits};
+
+/// Does it.
+pub async fn run<W: Write, E: Write>(
+    approvals: Approvals,
+    loaded: Loaded,
+    out: &mut Output<W>,
+    errors: &mut Output<E>,
+) -> Result<Exit, Failure> {
+    let zone = loaded.config.execution.zone().unwrap_or(TimeZone::UTC);
+    let past = past::open(&loaded).await?;
+    match approvals.what.unwrap_or(ApprovalsCommand::List { all: false, limit: 50, json: false }) {
+        ApprovalsCommand::List { all, limit, json } => {
+            list(out, &past, all, limit, json, &zone).await?;
+            Ok(Exit::Completed)
+        }
+        ApprovalsCommand::Show { id, json } => {
+            one(out, &past, id, json, &zone).await?;
+            Ok(Exit::Completed)
+        }
+        ApprovalsCommand::Decide { id, decision, arguments, hash, note, json } => {
+            let Some(choice) = decision.choice(arguments) else {
+                return Err(Failure::usage("usage.arguments", "--arguments go with yes only"));
+            };
+            let row = past.approval(id).await?;
+            let change = Change {
+                of: Target { run: id.run, task: row.task },
+                order: Order { wish: Wish::Decide { approval: id.approval, choice, hash }, note },
+                as_user: approvals.user.is_some(),
+                json,
+            };
+            let (_, exit) = change.carry_out(past.clone(), loaded, out, errors).await?;
+            if json {
+                one(out, &past, id, true, &zone).await?;
+            }
+            Ok(exit)
+        }
+    }
+}
+
+async fn list<W: Write>(
+    out: &mut Output<W>,
+    past: &Past,
+    all: bool,
+    limit: u32,
+    json: bool,
+    zone: &TimeZone,
+) -> Result<(), Failure> {
+    let rows = past.approvals(all, limit).await?;
+    let mut told = Vec::with_capacity(rows.len());
+    for row in rows {
+        let (_, state) = past.run(row.id.run).await?;
+        told.push((row, state));
+    }
+    if json {
+        let rows: Vec<Value> = told.iter().map(|(row, state)| document::approval_row(row, state)).collect();
+        output::document(out, &rows, false)?;
+        return Ok(());
+    }
+    if told.is_empty() {
+        let what = if all { "Nothing was put to anybody yet." } else { "Nothing waits for a person." };
+        writeln!(out, "{what}")?;
+        return Ok(out.flush()?);
+    }
+    let head = ["APPROVAL", "WHEN", "STATE", "ABOUT", "ASKED BY", "WHAT"].map(str::to_owned);
+    let body = told.iter().map(|(row, state)| {
+        let put = state.approvals.get(&row.id.approval);
+        [
+            row.id.to_string(),
+            table::time(row.created, zone),
+            put.map_or("", document::standing).to_owned(),
+            put.map_or("", |put| document::about(put.matter)).to_owned(),
+            one_line(&row.user),
+            put.map(|put| waits::line(state, put.matter)).unwrap_or_default(),
+        ]
+    });
+    Ok(table::aligned(out, head, body, &[], table::width())?)
+}
+
+async fn one<W: Write>(
+    out: &mut Output<W>,
+    past: &Past,
+    id: ApprovalId,
+    json: bool,
+    zone: &TimeZone,
+) -> Result<(), Failure> {
+    let row = past.approval(id).await?;
+    let (journal, state) = past.run(id.run).await?;
+    let Some(put) = state.approvals.get(&id.approval) else {
+        return Err(Failure::new(
+            "approval.unknown",
+            format!("run {} has no approval {}", id.run, id.approval),
+        ));
+    };
+    if json {
+        return Ok(output::document(out, &document::approval(&journal, &state, id, put), false)?);
+    }
+    writeln!(out, "Approval: {id}\nPlan: {}, of: {}", row.task, one_line(state.request()))?;
+    if put.is_open() {
+        waits::tell_one(out, &state, id, put)?;
+    } else {
+        show::approvals(out, &journal, &state, zone, Some(id.approval))?;
+    }
+    Ok(out.flush()?)
+}

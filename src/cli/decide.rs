@@ -1,0 +1,164 @@
+//! The prompt's questions: what waits for a person is shown and decided there.
+
+use std::io::Write;
+
+use proscenium::Answer;
+use proscenium::planner::{Choice, Wish};
+use proscenium::run::{Approval, ApprovalId, Matter, RunState, RunStatus};
+use serde_json::Value;
+
+use super::assistant::Target;
+use super::chat::Desk;
+use super::failure::Failure;
+use super::follow::{LEFT, follow, left};
+use super::text::one_line;
+use super::turns::Turns;
+use super::waits;
+
+const QUESTION: &str = "Approve? [y]es / [n]o / [e]dit / [l]ater ";
+const ARGUMENTS: &str = "arguments> ";
+const CHANGE: &str = "what is to change> ";
+
+/// What is said to one question.
+enum Said {
+    /// To be done.
+    Wish(Wish),
+    /// Not now.
+    Later,
+}
+
+impl<W: Write, E: Write> Desk<'_, W, E> {
+    /// Asks about everything that holds a run up, until nothing does or it is left for later. Gives what
+    /// the run came to.
+    ///
+    /// # Errors
+    /// `chat.left`, and where the terminal cannot be used.
+    pub(super) async fn decide(
+        &mut self,
+        mut answer: Answer,
+        turns: &mut dyn Turns,
+    ) -> Result<Answer, Failure> {
+        let of = Target { run: answer.run_id, task: answer.task_id };
+        // Arguments that were refused, to be mended.
+        let mut refused: Option<String> = None;
+        while answer.status == RunStatus::Waiting {
+            let state = self.assistant.state(of.run).await?;
+            let Some((id, put)) = waits::asked(&state) else { break };
+            let said = match (refused.take(), put.matter) {
+                (Some(text), Matter::Call { .. }) => self.arguments(turns, id, put, text).await?,
+                _ => {
+                    writeln!(self.out)?;
+                    waits::describe(self.out, &state, put)?;
+                    self.out.flush()?;
+                    self.question(turns, &state, id, put).await?
+                }
+            };
+            let Said::Wish(wish) = said else { break };
+            let given = match &wish {
+                Wish::Decide { choice: Choice::Edited(arguments), .. } => Some(arguments.to_string()),
+                _ => None,
+            };
+            let changes = matches!(wish, Wish::Modify { .. });
+            let ticket = match self.assistant.order(of, wish.into()).await {
+                Ok(ticket) => ticket,
+                // What was asked is looked at again: it may be another by now.
+                Err(failure) if failure.code != LEFT => {
+                    failure.write(&mut *self.errors)?;
+                    refused = given.filter(|_| failure.code == "approval.arguments");
+                    continue;
+                }
+                Err(failure) => return Err(failure),
+            };
+            answer = follow(ticket, self.signals, self.show, &mut *self.out, &mut *self.errors).await?;
+            if changes {
+                self.unmodified(of).await?;
+            } else {
+                self.answered(&answer)?;
+            }
+        }
+        Ok(answer)
+    }
+
+    async fn unmodified(&mut self, of: Target) -> Result<(), Failure> {
+        if let Some(fault) = self.assistant.state(of.run).await?.unmodified {
+            writeln!(self.out, "The plan is as it was [{}]: {}", fault.code, one_line(&fault.message))?;
+        }
+        Ok(())
+    }
+
+    async fn question(
+        &mut self,
+        turns: &mut dyn Turns,
+        state: &RunState,
+        id: ApprovalId,
+        put: &Approval,
+    ) -> Result<Said, Failure> {
+        loop {
+            let Some(line) = self.line(turns, QUESTION, "").await? else { return Ok(Said::Later) };
+            match line.trim().to_lowercase().as_str() {
+                "y" | "yes" => return Ok(decided(id, put, Choice::Yes)),
+                "n" | "no" => return Ok(decided(id, put, Choice::No)),
+                "l" | "later" => return Ok(Said::Later),
+                "e" | "edit" => match put.matter {
+                    Matter::Call { call } => {
+                        let call = state.calls.get(&call);
+                        let now = call.map(|call| call.requested.arguments.to_string()).unwrap_or_default();
+                        return self.arguments(turns, id, put, now).await;
+                    }
+                    Matter::Plan { version } => {
+                        let words = self.line(turns, CHANGE, "").await?;
+                        if let Some(words) = words.filter(|words| !words.trim().is_empty()) {
+                            return Ok(Said::Wish(Wish::Modify { words, version: Some(version) }));
+                        }
+                    }
+                    Matter::Outcome { .. } => return Ok(Said::Later),
+                },
+                "" => {}
+                other => writeln!(self.out, "{} is none of y, n, e and l.", one_line(other))?,
+            }
+        }
+    }
+
+    /// Has the arguments of a call changed in a line, until they are JSON.
+    async fn arguments(
+        &mut self,
+        turns: &mut dyn Turns,
+        id: ApprovalId,
+        put: &Approval,
+        mut text: String,
+    ) -> Result<Said, Failure> {
+        while let Some(line) = self.line(turns, ARGUMENTS, &text).await? {
+            match serde_json::from_str::<Value>(&line) {
+                Ok(arguments @ Value::Object(_)) => {
+                    return Ok(decided(id, put, Choice::Edited(arguments)));
+                }
+                Ok(_) => writeln!(self.out, "Arguments are a JSON object: {{\"name\": value}}.")?,
+                Err(error) => writeln!(self.out, "That is no JSON: {error}.")?,
+            }
+            text = line;
+        }
+        Ok(Said::Later)
+    }
+
+    /// What is said, unless somebody wants to leave.
+    async fn line(
+        &mut self,
+        turns: &mut dyn Turns,
+        question: &str,
+        initial: &str,
+    ) -> Result<Option<String>, Failure> {
+        tokio::select! {
+            line = turns.ask(question, initial) => line,
+            _ = self.signals.next() => Err(left()),
+        }
+    }
+}
+
+/// A decision about what was shown, and nothing else.
+fn decided(id: ApprovalId, put: &Approval, choice: Choice) -> Said {
+    Said::Wish(Wish::Decide { approval: id.approval, choice, hash: Some(put.needed.hash.clone()) })
+}
+
+#[cfg(test)]
+#[path = "decide_tests.rs"]
+mod tests;

@@ -1,0 +1,245 @@
+use std::cell::RefCell;
+use std::collections::VecDeque;
+
+use async_trait::async_trait;
+use proscenium::run::{Decision, Envelope, Event, Fault, RunId, SessionId};
+use serde_json::json;
+use tokio::sync::mpsc;
+
+use super::super::assistant::{Assistant, Draft, Office, Order, Ticket};
+use super::super::failure::Exit;
+use super::super::follow::Show;
+use super::super::output::Output;
+use super::super::recorded;
+use super::super::signals::Signals;
+use super::super::turns::Turn;
+use super::*;
+
+/// A run that waits, and what becomes of it with each order.
+struct Waits {
+    journal: RefCell<Vec<Envelope<Event>>>,
+    then: RefCell<VecDeque<Result<Vec<Event>, Failure>>>,
+    orders: RefCell<Vec<Wish>>,
+}
+
+impl Waits {
+    fn new(journal: Vec<Envelope<Event>>, then: Vec<Result<Vec<Event>, Failure>>) -> Self {
+        Self { journal: RefCell::new(journal), then: RefCell::new(then.into()), orders: RefCell::default() }
+    }
+
+    fn follow(&self, from: usize) -> Box<dyn Ticket> {
+        let journal = self.journal.borrow();
+        let (before, news) = journal.split_at(from);
+        let status = proscenium::fold(recorded::run_id(), &journal).status;
+        Box::new(Played { before: before.to_vec(), news: news.to_vec().into(), status })
+    }
+}
+
+struct Played {
+    before: Vec<Envelope<Event>>,
+    news: VecDeque<Envelope<Event>>,
+    status: RunStatus,
+}
+
+#[async_trait(?Send)]
+impl Assistant for Waits {
+    async fn ask(&self, _: &str, _: Option<SessionId>) -> Result<Box<dyn Ticket>, Failure> {
+        Ok(self.follow(0))
+    }
+
+    async fn draft(&self, _: &str) -> Result<Draft, Failure> {
+        Err(Failure::new("none", "no script"))
+    }
+
+    async fn stop(self: Box<Self>) -> Result<(), Failure> {
+        Ok(())
+    }
+}
+
+#[async_trait(?Send)]
+impl Office for Waits {
+    async fn state(&self, run: RunId) -> Result<RunState, Failure> {
+        Ok(proscenium::fold(run, &self.journal.borrow()))
+    }
+
+    async fn order(&self, _: Target, order: Order) -> Result<Box<dyn Ticket>, Failure> {
+        self.orders.borrow_mut().push(order.wish);
+        let events = self.then.borrow_mut().pop_front().unwrap()?;
+        let from = self.journal.borrow().len();
+        let all = self.journal.take().into_iter().map(|envelope| envelope.body).chain(events).collect();
+        self.journal.replace(recorded::journal(all));
+        Ok(self.follow(from))
+    }
+}
+
+#[async_trait(?Send)]
+impl Ticket for Played {
+    fn session(&self) -> SessionId {
+        recorded::session()
+    }
+
+    fn before(&mut self) -> Vec<Envelope<Event>> {
+        std::mem::take(&mut self.before)
+    }
+
+    async fn next(&mut self) -> Option<Envelope<Event>> {
+        self.news.pop_front()
+    }
+
+    async fn cancel(&self, _: &str) {}
+
+    async fn answer(self: Box<Self>) -> Result<Answer, Failure> {
+        Ok(recorded::answer(self.status, "Request 7 was made."))
+    }
+}
+
+/// A person, and what was asked: each question with what stood in the line.
+struct Person {
+    says: VecDeque<&'static str>,
+    asked: Vec<(String, String)>,
+    sits: bool,
+}
+
+#[async_trait(?Send)]
+impl Turns for Person {
+    fn is_interactive(&self) -> bool {
+        self.sits
+    }
+
+    async fn next(&mut self) -> Result<Turn, Failure> {
+        Ok(Turn::End)
+    }
+
+    async fn ask(&mut self, question: &str, initial: &str) -> Result<Option<String>, Failure> {
+        self.asked.push((question.to_owned(), initial.to_owned()));
+        Ok(self.says.pop_front().map(str::to_owned))
+    }
+}
+
+/// What a chat came to, what it asked and said.
+struct Chat {
+    exit: Exit,
+    asked: Vec<(String, String)>,
+    out: String,
+    errors: String,
+}
+
+async fn chat(waits: &Waits, says: &[&'static str], sits: bool, show: Show) -> Chat {
+    let (mut out, mut errors) = (Output::new(Vec::new()), Vec::new());
+    let (_tell, wishes) = mpsc::channel(4);
+    let mut signals = Signals::of(wishes);
+    let mut person = Person { says: says.iter().copied().collect(), asked: Vec::new(), sits };
+    let mut desk = Desk { assistant: waits, signals: &mut signals, show, out: &mut out, errors: &mut errors };
+    let (exit, _) = desk.once("Ask for three days off", None, &mut person).await.unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    Chat { exit, asked: person.asked, out: text(out.into_inner()), errors: text(errors) }
+}
+
+fn decision(hash: &str, choice: Choice) -> Wish {
+    Wish::Decide { approval: 1, choice, hash: Some(hash.to_owned()) }
+}
+
+const PLAN: Matter = Matter::Plan { version: 1 };
+const CALL: Matter = Matter::Call { call: 1 };
+
+fn done() -> Vec<Event> {
+    let yes = Decision::Yes { hold: false };
+    std::iter::once(recorded::decided(1, CALL, yes, None)).chain(recorded::carried_out(1, 1)).collect()
+}
+
+#[tokio::test]
+async fn a_yes_at_the_prompt_decides_what_was_shown_and_shows_what_happens() {
+    let waits = Waits::new(recorded::call_waits(), vec![Ok(done())]);
+    let chat = chat(&waits, &["what?", "y"], true, Show::Plain).await;
+    assert_eq!((chat.exit, chat.errors.as_str()), (Exit::Completed, ""));
+    assert_eq!(*waits.orders.borrow(), [decision("hash-2", Choice::Yes)]);
+    assert_eq!(chat.asked, [(QUESTION.to_owned(), String::new()), (QUESTION.to_owned(), String::new())]);
+    let order = [
+        "step 1 VacationManagement: MakeRequest {\"from\":\"2026-06-15\",\"to\":\"2026-06-17\"}: waits for a person's approval",
+        "Waits for a person's yes: step 1 VacationManagement: MakeRequest with exactly these arguments",
+        "    \"to\": \"2026-06-17\"",
+        "why: MakeRequest of VacationManagement writes",
+        "what? is none of y, n, e and l.",
+        ": approved by lucia",
+        // What happens then is told with the names that were told before.
+        "step 1 VacationManagement: MakeRequest {\"from\":\"2026-06-15\",\"to\":\"2026-06-17\"}: ok",
+        "Request 7 was made.",
+    ];
+    let mut rest = chat.out.as_str();
+    for told in order {
+        let Some((_, behind)) = rest.split_once(told) else { panic!("no {told:?} in {}", chat.out) };
+        rest = behind;
+    }
+    assert!(!rest.contains("To decide:"), "{rest}");
+}
+
+#[tokio::test]
+async fn a_no_is_said_as_well() {
+    let no =
+        vec![recorded::decided(1, PLAN, Decision::No, None), Event::RunCancelled { by: "lucia".to_owned() }];
+    let waits = Waits::new(recorded::plan_waits(), vec![Ok(no)]);
+    let chat = chat(&waits, &["N"], true, Show::Plain).await;
+    assert_eq!(chat.exit, Exit::Failed);
+    assert_eq!(*waits.orders.borrow(), [decision("hash-1", Choice::No)]);
+    assert!(chat.out.contains("run: cancelled by lucia"), "{}", chat.out);
+}
+
+#[tokio::test]
+async fn arguments_are_changed_in_a_line_until_they_fit() {
+    let refusal = Failure::new("approval.arguments", "to: it is no date");
+    let waits = Waits::new(recorded::call_waits(), vec![Err(refusal), Ok(done())]);
+    let (bad, worse) = ("{\"from\":", "{\"from\":\"2026-06-15\",\"to\":\"soon\"}");
+    let good = "{\"from\":\"2026-06-15\",\"to\":\"2026-06-16\"}";
+    let chat = chat(&waits, &["e", bad, "3", worse, good], true, Show::Plain).await;
+    assert_eq!(chat.exit, Exit::Completed);
+    let asked: Vec<(&str, &str)> = chat.asked.iter().map(|(q, i)| (q.as_str(), i.as_str())).collect();
+    let now = "{\"from\":\"2026-06-15\",\"to\":\"2026-06-17\"}";
+    let expected = [(QUESTION, ""), (ARGUMENTS, now), (ARGUMENTS, bad), (ARGUMENTS, "3"), (ARGUMENTS, worse)];
+    assert_eq!(asked, expected);
+    let edited = |to: &str| decision("hash-2", Choice::Edited(json!({"from": "2026-06-15", "to": to})));
+    assert_eq!(*waits.orders.borrow(), [edited("soon"), edited("2026-06-16")]);
+    assert!(chat.out.contains("That is no JSON: ") && chat.out.contains("Arguments are a JSON object"));
+    assert_eq!(chat.errors, "error[approval.arguments]: to: it is no date\n");
+}
+
+#[tokio::test]
+async fn a_plan_is_changed_in_words_and_asked_again() {
+    let asked = Event::ModificationAsked { version: 2, by: "lucia".to_owned(), words: "two days".to_owned() };
+    let error = Fault::new("llm.unusable", "no model knew how");
+    let failed = Event::PlanningFailed { version: 2, error };
+    let again = Event::RunWaiting {};
+    let waits = Waits::new(recorded::plan_waits(), vec![Ok(vec![asked, failed, again])]);
+    let chat = chat(&waits, &["e", "two days", "l"], true, Show::Plain).await;
+    assert_eq!(chat.exit, Exit::NeedsInput);
+    let words = "two days".to_owned();
+    assert_eq!(*waits.orders.borrow(), [Wish::Modify { words, version: Some(1) }]);
+    assert!(chat.out.contains("The plan is as it was [llm.unusable]: no model knew how"), "{}", chat.out);
+}
+
+#[tokio::test]
+async fn what_is_left_for_later_is_told_with_the_commands_that_decide_it() {
+    let waits = Waits::new(recorded::plan_waits(), Vec::new());
+    let chat = chat(&waits, &[], true, Show::Plain).await;
+    assert_eq!((chat.exit, waits.orders.borrow().len()), (Exit::NeedsInput, 0));
+    let (_, told) = chat.out.rsplit_once("\n\n").unwrap();
+    insta::assert_snapshot!(told, @r#"
+    Waits for a person's yes: plan 1, to be carried out as it is
+      1. VacationManagement: Ask for three days off [MakeRequest]
+    why: step 1: MakeRequest of VacationManagement writes
+    To decide:
+      proscenium plans approve 01976c8e-0000-7000-8000-000000000002 --version 1
+      proscenium plans modify 01976c8e-0000-7000-8000-000000000002 --version 1 "what is to change"
+      proscenium plans cancel 01976c8e-0000-7000-8000-000000000002
+    "#);
+}
+
+#[tokio::test]
+async fn nothing_is_asked_where_nobody_sits() {
+    for show in [Show::Plain, Show::Json] {
+        let waits = Waits::new(recorded::call_waits(), Vec::new());
+        let chat = chat(&waits, &["y"], show == Show::Json, show).await;
+        assert_eq!((chat.exit, chat.asked.len()), (Exit::NeedsInput, 0));
+        let told = format!("proscenium approvals decide {}.1 yes\n", recorded::run_id());
+        assert_eq!(chat.out.contains(&told), show == Show::Plain, "{}", chat.out);
+    }
+}

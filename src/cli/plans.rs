@@ -1,0 +1,356 @@
+//! `plans`: what people do with plans. Looking reads the store beside whoever owns it; a change is carried
+//! out here where nobody does, and otherwise by the server that does.
+
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+use jiff::tz::TimeZone;
+use proscenium::config::Loaded;
+use proscenium::plan::{self, Plan, TaskId};
+use proscenium::planner::{Choice, Wish};
+use proscenium::run::{RunState, RunStatus};
+use proscenium::store::{Code, DataDir, PlanRow, Store};
+use serde_json::Value;
+
+use super::assistant::{Office, Order, Target};
+use super::failure::{Exit, Failure};
+use super::follow::{Show, follow};
+use super::output::{self, Output};
+use super::past::{self, Past};
+use super::plans_args::{Plans, PlansCommand};
+use super::remote::Server;
+use super::signals::Signals;
+use super::text::{clean, one_line};
+use super::{address, document, engine, show, table, waits};
+
+/// Longest plan that is read from a file, in bytes.
+const LONGEST: u64 = 1024 * 1024;
+
+/// Does it.
+pub async fn run<W: Write, E: Write>(
+    plans: Plans,
+    loaded: Loaded,
+    out: &mut Output<W>,
+    errors: &mut Output<E>,
+) -> Result<Exit, Failure> {
+    let zone = loaded.config.execution.zone().unwrap_or(TimeZone::UTC);
+    let what = plans.what.unwrap_or(PlansCommand::List { status: None, limit: 20, json: false });
+    let past = past::open(&loaded).await?;
+    let (task, wish, note, json) = match what {
+        PlansCommand::List { status, limit, json } => {
+            let rows = past.plans(status, limit).await?;
+            if json {
+                let rows: Vec<Value> = rows.iter().map(document::plan_row).collect();
+                output::document(out, &rows, false)?;
+            } else {
+                list(out, &rows, &zone, table::width())?;
+            }
+            return Ok(Exit::Completed);
+        }
+        PlansCommand::Show { task, json, mermaid } => {
+            let row = past.plan(task).await?;
+            let (journal, state) = past.run(row.run).await?;
+            if json {
+                let cost = past.session_cost(&row.session).await?;
+                output::document(out, &document::plan(&journal, &state, cost), false)?;
+            } else if mermaid {
+                chart(out, &state)?;
+            } else {
+                show::plan(out, &journal, &state, &zone)?;
+                waits::tell(out, &state)?;
+            }
+            return Ok(Exit::Completed);
+        }
+        PlansCommand::Delete { task, json } => {
+            delete(task, past, plans.user.is_some(), &loaded).await?;
+            if json {
+                output::document(out, &document::deleted(task), false)?;
+            } else {
+                writeln!(out, "Plan {task} is deleted, with its run.")?;
+                out.flush()?;
+            }
+            return Ok(Exit::Completed);
+        }
+        PlansCommand::Approve { task, version, hash, only, note, json } => {
+            (task, Wish::Approve { version, hash, hold: only }, note, json)
+        }
+        PlansCommand::Modify { task, words, file, version, note, json } => {
+            let wish = match (words, file) {
+                (Some(words), _) => Wish::Modify { words, version },
+                (None, Some(file)) => Wish::Edit { plan: read(&file)?, version },
+                (None, None) => return Err(Failure::usage("plan.no_feedback", "say what is to change")),
+            };
+            (task, wish, note, json)
+        }
+        PlansCommand::Cancel { task, note, json } => (task, Wish::Cancel, note, json),
+        PlansCommand::Resume { task, json } => (task, Wish::Reopen, None, json),
+    };
+    let row = past.plan(task).await?;
+    let change = Change {
+        of: Target { run: row.run, task },
+        order: Order { wish, note },
+        as_user: plans.user.is_some(),
+        json,
+    };
+    let (state, exit) = change.carry_out(past.clone(), loaded, out, errors).await?;
+    if json {
+        let (journal, state) = past.run(state.run).await?;
+        let cost = past.session_cost(&row.session).await?;
+        output::document(out, &document::plan(&journal, &state, cost), false)?;
+    }
+    Ok(exit)
+}
+
+/// Something that a person wants done with a run.
+pub struct Change {
+    /// The run.
+    pub of: Target,
+    /// What.
+    pub order: Order,
+    /// The command line says who wants it.
+    pub as_user: bool,
+    /// What happens is not told.
+    pub json: bool,
+}
+
+impl Change {
+    /// Has it carried out where the data directory is owned, and shows what comes of it. Gives the run as it
+    /// then is, and the status to end with.
+    ///
+    /// # Errors
+    /// Why it was refused, or could not be carried out.
+    pub async fn carry_out<W: Write, E: Write>(
+        self,
+        past: Past,
+        loaded: Loaded,
+        out: &mut Output<W>,
+        errors: &mut Output<E>,
+    ) -> Result<(RunState, Exit), Failure> {
+        let mut signals = Signals::listen().map_err(|error| {
+            Failure::new("chat.signals", format!("Ctrl-C cannot be listened to: {error}"))
+        })?;
+        let data_dir = loaded.config.store.data_dir.clone();
+        match engine::start(loaded, engine::Asking::default()).await {
+            Ok(assistant) => {
+                let done = self.by(assistant.as_ref(), &mut signals, out, errors).await;
+                let stopped = assistant.stop().await;
+                let done = done?;
+                stopped.map(|()| done)
+            }
+            Err(failure) if is_owned(&failure) => {
+                let server = server(&data_dir, failure, past, self.as_user)?;
+                self.by(&server, &mut signals, out, errors).await
+            }
+            Err(failure) => Err(failure),
+        }
+    }
+
+    async fn by<O: Office + ?Sized, W: Write, E: Write>(
+        self,
+        office: &O,
+        signals: &mut Signals,
+        out: &mut Output<W>,
+        errors: &mut Output<E>,
+    ) -> Result<(RunState, Exit), Failure> {
+        let Self { of, order, json, .. } = self;
+        let wish = order.wish.clone();
+        let show = if json { Show::Json } else { Show::fitting(false, true) };
+        let ticket = office.order(of, order).await?;
+        let answer = follow(ticket, signals, show, out, errors).await?;
+        let state = office.state(of.run).await?;
+        let changes = matches!(wish, Wish::Modify { .. } | Wish::Edit { .. });
+        if let Some(fault) = state.unmodified.as_ref().filter(|_| changes) {
+            let what = format!("the plan is as it was [{}]: {}", fault.code, fault.message);
+            return Err(Failure::new("plan.not_modified", what)
+                .help("say it in other words, or give a plan with --file"));
+        }
+        if !json {
+            if matches!(wish, Wish::Cancel) {
+                writeln!(out, "\nPlan {} is {}.", of.task, state.plan_status.name())?;
+            }
+            if !changes {
+                output::answer(out, &answer)?;
+            }
+            waits::tell(out, &state)?;
+        }
+        let exit = exit(&wish, state.status);
+        Ok((state, exit))
+    }
+}
+
+/// The status of a command that wanted this done, where the run came to stand so.
+fn exit(wish: &Wish, status: RunStatus) -> Exit {
+    let stops = matches!(wish, Wish::Cancel | Wish::Decide { choice: Choice::No, .. });
+    let tells = matches!(wish, Wish::Decide { choice: Choice::Done | Choice::NotDone, .. });
+    match status {
+        RunStatus::Cancelled if stops => Exit::Completed,
+        status if status.is_terminal() && tells => Exit::Completed,
+        RunStatus::Waiting if matches!(wish, Wish::Approve { hold: true, .. }) => Exit::Completed,
+        status => Exit::of(status),
+    }
+}
+
+/// Whether a command did not work since another process owns the data directory.
+fn is_owned(failure: &Failure) -> bool {
+    failure.code == Code::InUse.as_str()
+}
+
+/// The server that owns the data directory.
+fn server(data_dir: &Path, owned: Failure, past: Past, as_user: bool) -> Result<Server, Failure> {
+    let url = address::find(data_dir, owned)?;
+    if as_user {
+        let what = format!("the server at {url} owns the data directory, and knows who asks by the key");
+        return Err(Failure::usage("usage.user", what)
+            .help(format!("leave --user out, and set {} to a key of that user", super::remote::KEY)));
+    }
+    Server::at(url, past)
+}
+
+async fn delete(task: TaskId, past: Past, as_user: bool, loaded: &Loaded) -> Result<(), Failure> {
+    let row = past.plan(task).await?;
+    let dir = &loaded.config.store.data_dir;
+    let failure = |error: proscenium::store::Error| Failure::new(error.code(), error.to_string());
+    let owned = match DataDir::open(dir) {
+        Ok(owned) => owned,
+        Err(error) if error.kind() == Code::InUse => {
+            let server = server(dir, failure(error), past, as_user)?;
+            return server.delete(Target { run: row.run, task }).await;
+        }
+        Err(error) => return Err(failure(error)),
+    };
+    let (_, state) = past.run(row.run).await?;
+    if !state.status.is_terminal() {
+        let what = format!("plan {task} has not ended: its run is {}", super::text::name(&state.status));
+        return Err(
+            Failure::new("plan.active", what).help(format!("`proscenium plans cancel {task}` ends it"))
+        );
+    }
+    let store = Store::open(owned).await.map_err(failure)?;
+    let erased = store.erase_run(&loaded.config.auth.default_tenant, row.run).await;
+    store.close().await;
+    match erased.map_err(failure)? {
+        true => Ok(()),
+        false => Err(past::unknown(row.run)),
+    }
+}
+
+/// A plan from a file: as it stands in the answer document, or a document that holds one as `plan`.
+fn read(file: &Path) -> Result<Plan, Failure> {
+    let shown = file.display();
+    let cannot = |error: io::Error| Failure::usage("plan.file", format!("{shown} cannot be read: {error}"));
+    let mut text = String::new();
+    match file.to_str() {
+        Some("-") => io::stdin().take(LONGEST + 1).read_to_string(&mut text),
+        _ => std::fs::File::open(file).and_then(|opened| opened.take(LONGEST + 1).read_to_string(&mut text)),
+    }
+    .map_err(cannot)?;
+    if text.len() as u64 > LONGEST {
+        return Err(Failure::usage("plan.file", format!("{shown} has more than {LONGEST} bytes")));
+    }
+    plan_in(&text).map_err(|why| {
+        Failure::usage("plan.file", format!("{shown} holds no plan: {why}"))
+            .help("`proscenium plans show TASK_ID --json` prints the plan as it is, under `plan`")
+    })
+}
+
+fn plan_in(text: &str) -> Result<Plan, String> {
+    let mut document: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let plan = match document.get_mut("plan") {
+        Some(plan) => plan.take(),
+        None => document,
+    };
+    serde_path_to_error::deserialize(plan).map_err(|error| error.to_string())
+}
+
+fn list(out: &mut impl Write, rows: &[PlanRow], zone: &TimeZone, width: Option<usize>) -> io::Result<()> {
+    if rows.is_empty() {
+        writeln!(out, "There are no such plans.")?;
+        return out.flush();
+    }
+    let head = ["TASK", "WHEN", "STATUS", "VERSION", "SESSION", "USER", "OBJECTIVE"].map(str::to_owned);
+    let body = rows.iter().map(|row| {
+        [
+            row.task.to_string(),
+            table::time(row.created, zone),
+            row.status.name().to_owned(),
+            row.version.to_string(),
+            row.session.to_string(),
+            one_line(&row.user),
+            one_line(&row.objective),
+        ]
+    });
+    table::aligned(out, head, body, &[3], width)
+}
+
+fn chart(out: &mut impl Write, state: &RunState) -> Result<(), Failure> {
+    let Some(made) = state.plan() else {
+        return Err(Failure::new("plan.not_made", "there is no plan yet: none was made so far"));
+    };
+    write!(out, "{}", clean(&plan::mermaid(&made.plan)))?;
+    Ok(out.flush()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::recorded;
+    use super::*;
+
+    #[test]
+    fn a_plan_is_read_alone_or_out_of_a_document() {
+        let plan = r#"{"needs_execution": true, "steps": [{"step_number": 1, "scene_name": "Weather"}]}"#;
+        let alone = plan_in(plan).unwrap();
+        assert_eq!(alone.steps[0].scene_name, "Weather");
+        assert_eq!(plan_in(&format!(r#"{{"task_id": "t", "plan": {plan}}}"#)).unwrap(), alone);
+        let error = plan_in(r#"{"needs_execution": true, "steps": [{"step_number": "one"}]}"#).unwrap_err();
+        assert!(error.contains("steps[0].step_number"), "{error}");
+    }
+
+    #[test]
+    fn plans_are_listed_in_columns() {
+        let row = |status, objective: &str| PlanRow {
+            task: recorded::task_id(),
+            run: recorded::run_id(),
+            tenant: proscenium::run::TenantId::new("local").unwrap(),
+            session: recorded::session(),
+            user: "keysersoze".to_owned(),
+            objective: objective.to_owned(),
+            status,
+            version: 2,
+            created: "2026-05-04T07:00:00Z".parse().unwrap(),
+            updated: "2026-05-04T07:00:01Z".parse().unwrap(),
+        };
+        let rows = [
+            row(plan::PlanStatus::PendingApproval, "Three days\u{1b}[31m off"),
+            row(plan::PlanStatus::Completed, "休暇"),
+        ];
+        let mut out = Vec::new();
+        list(&mut out, &rows, &TimeZone::get("Europe/Rome").unwrap(), None).unwrap();
+        insta::assert_snapshot!(String::from_utf8(out).unwrap(), @r"
+        TASK                                  WHEN                 STATUS            VERSION  SESSION  USER        OBJECTIVE
+        01976c8e-0000-7000-8000-000000000002  2026-05-04 09:00:00  pending_approval        2  s-1      keysersoze  Three days[31m off
+        01976c8e-0000-7000-8000-000000000002  2026-05-04 09:00:00  completed               2  s-1      keysersoze  休暇
+        ");
+        let mut out = Vec::new();
+        list(&mut out, &[], &TimeZone::UTC, None).unwrap();
+        assert_eq!(String::from_utf8(out).unwrap(), "There are no such plans.\n");
+    }
+
+    #[test]
+    fn a_command_that_stopped_what_it_should_has_done_its_work() {
+        let decide = |choice| Wish::Decide { approval: 1, choice, hash: None };
+        let approve = |hold| Wish::Approve { version: None, hash: None, hold };
+        for (wish, status, expected) in [
+            (approve(false), RunStatus::Completed, Exit::Completed),
+            (approve(false), RunStatus::Waiting, Exit::NeedsInput),
+            (approve(true), RunStatus::Waiting, Exit::Completed),
+            (Wish::Cancel, RunStatus::Cancelled, Exit::Completed),
+            (decide(Choice::No), RunStatus::Cancelled, Exit::Completed),
+            (decide(Choice::Yes), RunStatus::Cancelled, Exit::Failed),
+            (decide(Choice::Done), RunStatus::Partial, Exit::Completed),
+            (decide(Choice::Again), RunStatus::Partial, Exit::Failed),
+            (Wish::Reopen, RunStatus::Partial, Exit::Failed),
+        ] {
+            assert_eq!(exit(&wish, status), expected, "{wish:?}, {status:?}");
+        }
+    }
+}

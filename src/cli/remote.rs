@@ -1,0 +1,355 @@
+//! The server that owns the data directory: what is decided is sent to it, and the run is then followed in
+//! the store, which can be read beside it.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use proscenium::Answer;
+use proscenium::planner::{Choice, Wish};
+use proscenium::run::{ApprovalId, Envelope, Event, RunId, RunState, RunStatus, SessionId};
+use reqwest::{Client, Method, RequestBuilder, Response};
+use secrecy::{ExposeSecret, SecretString};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+
+use super::assistant::{Office, Order, Target, Ticket};
+use super::failure::Failure;
+use super::past::Past;
+
+/// The environment variable with the key that is shown to a server.
+pub const KEY: &str = "PROSCENIUM_API_KEY";
+
+/// Until a server that is there has taken the connection.
+const CONNECT: Duration = Duration::from_secs(5);
+/// Until it has replied: a plan may be made anew meanwhile, or a run come to its end.
+const REPLY: Duration = Duration::from_secs(600);
+/// How often the store is looked at while a run is under way.
+const LOOK: Duration = Duration::from_millis(100);
+/// Looks after the server has said that the run is not under way, until what it did is in the store.
+const LAST_LOOKS: u32 = 50;
+/// Longest reply that is read, in bytes.
+const LONGEST: usize = 64 * 1024 * 1024;
+
+/// A server, and the store that it works with.
+pub struct Server {
+    client: Client,
+    url: String,
+    key: Option<SecretString>,
+    past: Past,
+}
+
+impl Server {
+    /// The server at `url`.
+    ///
+    /// # Errors
+    /// `server.client` where this machine cannot speak HTTP.
+    pub fn at(url: String, past: Past) -> Result<Self, Failure> {
+        // The address is on this machine or in its network: no proxy stands in between.
+        let client = Client::builder()
+            .no_proxy()
+            .connect_timeout(CONNECT)
+            .build()
+            .map_err(|error| Failure::new("server.client", format!("no HTTP client: {error}")))?;
+        let key = std::env::var(KEY).ok().filter(|key| !key.trim().is_empty());
+        let key = key.map(|key| SecretString::from(key.trim().to_owned()));
+        Ok(Self { client, url, key, past })
+    }
+
+    /// Deletes a plan with its run.
+    pub async fn delete(&self, of: Target) -> Result<(), Failure> {
+        self.send(Method::DELETE, &format!("/api/plans/{}", of.task), None).await.map(drop)
+    }
+
+    fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        let request = self.client.request(method, format!("{}{path}", self.url));
+        match &self.key {
+            Some(key) => request.bearer_auth(key.expose_secret()),
+            None => request,
+        }
+    }
+
+    /// Sends a request; a reply that is none of success is a failure.
+    async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Response, Failure> {
+        let mut request = self.request(method, path).timeout(REPLY);
+        if let Some(body) = body {
+            request = request.json(body);
+        }
+        let response = request.send().await.map_err(|error| self.silent(&error))?;
+        if response.status().is_success() { Ok(response) } else { Err(self.refusal(response).await) }
+    }
+
+    fn silent(&self, error: &reqwest::Error) -> Failure {
+        let url = &self.url;
+        if error.is_connect() {
+            let what =
+                format!("the server at {url}, which owns the data directory, does not answer: {error}");
+            return Failure::new("server.unreachable", what)
+                .help("see whether it runs; once it has ended, this command works without it");
+        }
+        let what = format!("the server at {url} did not reply as it should: {error}");
+        Failure::new("server.reply", what)
+            .help("what was sent may have been carried out: `proscenium plans list` shows it")
+    }
+
+    /// Why it did not do what it was asked, from its problem document.
+    async fn refusal(&self, response: Response) -> Failure {
+        let status = response.status();
+        let problem: Value = match read(response).await {
+            Ok(problem) => problem,
+            Err(why) => {
+                let what = format!("the server at {} replied with {status}: {why}", self.url);
+                return Failure::new("server.reply", what);
+            }
+        };
+        let text = |name: &str| problem[name].as_str().unwrap_or_default().to_owned();
+        let code = match text("code") {
+            code if code.is_empty() => "server.reply".to_owned(),
+            code => code,
+        };
+        let mut message = text("detail");
+        // Lines that the message does not have already.
+        for line in problem["difference"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+            if !message.contains(line) {
+                message.push('\n');
+                message.push_str(line);
+            }
+        }
+        let failure = Failure::new(&code, format!("{message} (the server at {})", self.url));
+        match code.as_str() {
+            "auth.missing" | "auth.key" => {
+                failure.help(format!("set {KEY} to a key of this server; `proscenium keys create` makes one"))
+            }
+            "approval.changed" => failure.help("look at it again, and say which version you approve"),
+            "approval.own_request" => {
+                failure.help(format!("somebody else says so, with a key of their own in {KEY}"))
+            }
+            code if code.ends_with(".unknown") || code.ends_with(".not_found") => failure.help(
+                "a key reaches the plans of its tenant only; auth.default_tenant says whose are listed here",
+            ),
+            _ => failure,
+        }
+    }
+}
+
+async fn read<T: DeserializeOwned>(mut response: Response) -> Result<T, String> {
+    let mut bytes = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(|error| error.to_string())? {
+        if bytes.len() + chunk.len() > LONGEST {
+            return Err(format!("its reply has more than {LONGEST} bytes"));
+        }
+        bytes.extend_from_slice(&chunk);
+    }
+    serde_json::from_slice(&bytes).map_err(|error| error.to_string())
+}
+
+/// The address and the body of a request that has an order carried out.
+fn said(of: Target, order: &Order) -> Result<(String, Value), Failure> {
+    let Target { run, task } = of;
+    let note = |name: &str| vec![(name.to_owned(), json!(order.note))];
+    let seen = |version: Option<u32>| ("version".to_owned(), json!(version));
+    let (path, mut fields) = match &order.wish {
+        Wish::Approve { version, hash, hold } => {
+            let fields =
+                vec![seen(*version), ("hash".to_owned(), json!(hash)), ("execute".to_owned(), json!(!hold))];
+            (format!("/api/plans/{task}/approve"), [fields, note("note")].concat())
+        }
+        Wish::Modify { words, version } => {
+            (format!("/api/plans/{task}/modify"), vec![("feedback".to_owned(), json!(words)), seen(*version)])
+        }
+        Wish::Edit { plan, version } => {
+            let fields = vec![("plan".to_owned(), json!(plan)), seen(*version)];
+            (format!("/api/plans/{task}/modify"), [fields, note("why")].concat())
+        }
+        Wish::Cancel => (format!("/api/plans/{task}/cancel"), note("why")),
+        Wish::Reopen => (format!("/api/plans/{task}/resume"), Vec::new()),
+        Wish::Decide { approval, choice, hash } => {
+            let (decision, arguments) = match choice {
+                Choice::Yes => ("yes", None),
+                Choice::No => ("no", None),
+                Choice::Edited(arguments) => ("yes", Some(arguments)),
+                Choice::Done => ("done", None),
+                Choice::NotDone => ("not_done", None),
+                Choice::Again => ("again", None),
+            };
+            let fields = vec![
+                ("decision".to_owned(), json!(decision)),
+                ("arguments".to_owned(), json!(arguments)),
+                ("hash".to_owned(), json!(hash)),
+            ];
+            let id = ApprovalId { run, approval: *approval };
+            (format!("/api/approvals/{id}"), [fields, note("note")].concat())
+        }
+        Wish::Expire { .. } => {
+            return Err(Failure::usage("approval.choice", "an approval expires by itself"));
+        }
+    };
+    fields.retain(|(_, value)| !value.is_null());
+    Ok((path, Value::Object(fields.into_iter().collect::<Map<_, _>>())))
+}
+
+#[async_trait(?Send)]
+impl Office for Server {
+    async fn state(&self, run: RunId) -> Result<RunState, Failure> {
+        Ok(self.past.run(run).await?.1)
+    }
+
+    async fn order(&self, of: Target, order: Order) -> Result<Box<dyn Ticket>, Failure> {
+        let (before, _) = self.past.run(of.run).await?;
+        let (path, body) = said(of, &order)?;
+        self.send(Method::POST, &path, Some(&body)).await?;
+        let session = before.first().map(|event| event.session.clone());
+        let session = session.ok_or_else(|| super::past::unknown(of.run))?;
+        // Open for as long as the run is under way there: it tells when there is nothing more to wait for.
+        let alive = self.request(Method::GET, &format!("/api/runs/{}/events", of.run)).send().await.ok();
+        let server = Self {
+            client: self.client.clone(),
+            url: self.url.clone(),
+            key: self.key.clone(),
+            past: self.past.clone(),
+        };
+        let told = before.last().map_or(0, |event| event.seq);
+        Ok(Box::new(Followed {
+            server,
+            run: of.run,
+            session,
+            before,
+            told,
+            news: VecDeque::new(),
+            alive: alive.filter(|alive| alive.status().is_success()),
+            looks: 0,
+            rests: false,
+        }))
+    }
+}
+
+/// A run of the server, told from the store.
+struct Followed {
+    server: Server,
+    run: RunId,
+    session: SessionId,
+    before: Vec<Envelope<Event>>,
+    /// The number of the last event that was read.
+    told: u64,
+    news: VecDeque<Envelope<Event>>,
+    alive: Option<Response>,
+    /// Looks since the server has nothing more to say.
+    looks: u32,
+    /// It has ended or waits.
+    rests: bool,
+}
+
+impl Followed {
+    /// Reads what is new; false where that is nothing.
+    async fn look(&mut self) -> bool {
+        let Ok((journal, state)) = self.server.past.run(self.run).await else { return false };
+        let rests = state.status.is_terminal() || state.status == RunStatus::Waiting;
+        self.rests = rests;
+        self.news.extend(journal.into_iter().filter(|event| event.seq > self.told));
+        self.told = self.news.back().map_or(self.told, |event| event.seq);
+        !self.news.is_empty()
+    }
+
+    /// Until the server says something, or a moment.
+    async fn pause(&mut self) {
+        match &mut self.alive {
+            Some(alive) => {
+                if let Ok(Ok(None) | Err(_)) = tokio::time::timeout(LOOK, alive.chunk()).await {
+                    self.alive = None;
+                }
+            }
+            None => {
+                self.looks += 1;
+                tokio::time::sleep(LOOK).await;
+            }
+        }
+    }
+}
+
+#[async_trait(?Send)]
+impl Ticket for Followed {
+    fn session(&self) -> SessionId {
+        self.session.clone()
+    }
+
+    fn before(&mut self) -> Vec<Envelope<Event>> {
+        std::mem::take(&mut self.before)
+    }
+
+    async fn next(&mut self) -> Option<Envelope<Event>> {
+        loop {
+            if let Some(event) = self.news.pop_front() {
+                return Some(event);
+            }
+            if self.look().await {
+                continue;
+            }
+            if self.rests || self.looks >= LAST_LOOKS {
+                return None;
+            }
+            self.pause().await;
+        }
+    }
+
+    async fn cancel(&self, _: &str) {
+        // The server knows who asks by the key; where it does not answer, the run goes on, as it is told.
+        let path = format!("/api/runs/{}/cancel", self.run);
+        if let Err(failure) = self.server.send(Method::POST, &path, Some(&json!({}))).await {
+            tracing::warn!(code = failure.code, "the run could not be stopped: {}", failure.message);
+        }
+    }
+
+    async fn answer(self: Box<Self>) -> Result<Answer, Failure> {
+        if !self.rests {
+            let what =
+                format!("the server at {} is gone, and run {} has not ended", self.server.url, self.run);
+            return Err(Failure::new("server.gone", what).help(
+                "the next `proscenium serve` carries it on; `proscenium runs list` shows how far it got",
+            ));
+        }
+        let response = self.server.send(Method::GET, &format!("/api/runs/{}", self.run), None).await?;
+        read(response).await.map_err(|why| {
+            Failure::new("server.reply", format!("the answer of run {} is not understood: {why}", self.run))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proscenium::plan::Plan;
+
+    use super::super::recorded;
+    use super::*;
+
+    #[test]
+    fn each_order_has_its_address_and_says_only_what_was_said() {
+        let of = Target { run: recorded::run_id(), task: recorded::task_id() };
+        let plan = Plan { needs_execution: false, reasoning: String::new(), steps: Vec::new() };
+        let told = |wish: Wish, note: Option<&str>| {
+            said(of, &Order { wish, note: note.map(str::to_owned) }).unwrap()
+        };
+        let plans = |what: &str| format!("/api/plans/{}/{what}", of.task);
+        assert_eq!(
+            told(Wish::Approve { version: Some(2), hash: None, hold: true }, Some("fine")),
+            (plans("approve"), json!({"version": 2, "execute": false, "note": "fine"}))
+        );
+        assert_eq!(
+            told(Wish::Modify { words: "two days".to_owned(), version: None }, None),
+            (plans("modify"), json!({"feedback": "two days"}))
+        );
+        assert_eq!(
+            told(Wish::Edit { plan: plan.clone(), version: Some(1) }, Some("less")),
+            (plans("modify"), json!({"plan": plan, "version": 1, "why": "less"}))
+        );
+        assert_eq!(told(Wish::Cancel, None), (plans("cancel"), json!({})));
+        assert_eq!(told(Wish::Reopen, None), (plans("resume"), json!({})));
+        let choice = Choice::Edited(json!({"to": "2026-06-16"}));
+        assert_eq!(
+            told(Wish::Decide { approval: 3, choice, hash: Some("h".to_owned()) }, None),
+            (
+                format!("/api/approvals/{}.3", of.run),
+                json!({"decision": "yes", "arguments": {"to": "2026-06-16"}, "hash": "h"})
+            )
+        );
+    }
+}

@@ -1,0 +1,145 @@
+//! What waits for a person, in words: what it is, why, and with which commands it is decided.
+
+use std::io::{self, Write};
+
+use proscenium::run::{
+    Approval, ApprovalId, CallState, CallStatus, Decision, Matter, Outcome, RunState, RunStatus,
+};
+
+use super::narrate::steps_of;
+use super::text::{exact, one_line, short};
+
+/// Most columns of a reason.
+const WHY: usize = 400;
+
+/// Everything of a run that a person can decide, in the order in which it was asked.
+pub fn open(state: &RunState) -> impl Iterator<Item = (ApprovalId, &Approval)> {
+    state
+        .approvals
+        .iter()
+        .filter(|(_, put)| put.is_open())
+        .map(|(number, put)| (ApprovalId { run: state.run, approval: *number }, put))
+}
+
+/// The first thing that holds the run up.
+pub fn asked(state: &RunState) -> Option<(ApprovalId, &Approval)> {
+    open(state).find(|(_, put)| !matches!(put.matter, Matter::Outcome { .. }))
+}
+
+/// What it is and why it is asked.
+pub fn describe(out: &mut impl Write, state: &RunState, put: &Approval) -> io::Result<()> {
+    match put.matter {
+        Matter::Plan { version } => {
+            writeln!(out, "Waits for a person's yes: plan {version}, to be carried out as it is")?;
+            let made = version.checked_sub(1).and_then(|at| state.plans.get(at as usize));
+            for step in made.map(|made| steps_of(&made.plan)).unwrap_or_default() {
+                writeln!(out, "{step}")?;
+            }
+        }
+        Matter::Call { call } => {
+            let (what, arguments) = called(state, call);
+            writeln!(out, "Waits for a person's yes: {what} with exactly these arguments\n{arguments}")?;
+        }
+        Matter::Outcome { call } => {
+            let (what, arguments) = called(state, call);
+            writeln!(out, "Waits for a person's word on what became of it: {what} with\n{arguments}")?;
+            if let Some(CallStatus::Done { outcome: Outcome::Unknown { error } }) =
+                state.calls.get(&call).map(|call| &call.status)
+            {
+                writeln!(out, "known [{}]: {}", error.code, short(&error.message, WHY))?;
+            }
+        }
+    }
+    for why in &put.needed.why {
+        writeln!(out, "why: {}", short(why, WHY))?;
+    }
+    Ok(())
+}
+
+/// `step 2 VacationManagement: MakeRequest`, and its arguments over several indented lines.
+fn called(state: &RunState, call: u32) -> (String, String) {
+    let Some(call) = state.calls.get(&call) else { return (format!("call {call}"), String::new()) };
+    let CallState { step, scene, requested, .. } = call;
+    let arguments: Vec<String> =
+        exact(&requested.arguments).lines().map(|line| format!("  {line}")).collect();
+    (format!("step {step} {}: {}", one_line(scene), one_line(&requested.tool)), arguments.join("\n"))
+}
+
+/// What is put to a person, on one line.
+pub fn line(state: &RunState, matter: Matter) -> String {
+    match matter {
+        Matter::Plan { version } => format!("plan {version}"),
+        Matter::Call { call } | Matter::Outcome { call } => match state.calls.get(&call) {
+            Some(call) => format!(
+                "step {} {}: {} {}",
+                call.step,
+                one_line(&call.scene),
+                one_line(&call.requested.tool),
+                one_line(&call.requested.arguments.to_string())
+            ),
+            None => format!("call {call}"),
+        },
+    }
+}
+
+/// What was decided, in words.
+pub fn said(decision: &Decision) -> &'static str {
+    match decision {
+        Decision::Yes { hold: true } => "approved, to begin later",
+        Decision::Yes { hold: false } => "approved",
+        Decision::Edited { .. } => "approved with other arguments",
+        Decision::No => "not approved",
+        Decision::Done => "it was done",
+        Decision::NotDone => "it was not done",
+        Decision::Again => "to be tried again",
+    }
+}
+
+/// The commands by which `put` is decided.
+pub fn commands(state: &RunState, id: ApprovalId, put: &Approval) -> Vec<String> {
+    match put.matter {
+        Matter::Plan { version } => {
+            let Some(task) = state.queued.as_ref().map(|queued| queued.task) else { return Vec::new() };
+            vec![
+                format!("proscenium plans approve {task} --version {version}"),
+                format!("proscenium plans modify {task} --version {version} \"what is to change\""),
+                format!("proscenium plans cancel {task}"),
+            ]
+        }
+        Matter::Call { .. } => vec![
+            format!("proscenium approvals decide {id} yes"),
+            format!("proscenium approvals decide {id} yes --arguments '{{…}}'"),
+            format!("proscenium approvals decide {id} no"),
+        ],
+        Matter::Outcome { .. } => ["done", "not_done", "again"]
+            .map(|word| format!("proscenium approvals decide {id} {word}"))
+            .to_vec(),
+    }
+}
+
+/// Everything that waits, and how it is decided; nothing where nothing does.
+pub fn tell(out: &mut impl Write, state: &RunState) -> io::Result<()> {
+    for (id, put) in open(state) {
+        tell_one(out, state, id, put)?;
+    }
+    if state.status == RunStatus::Waiting && state.is_held() {
+        writeln!(out, "\nThe plan is approved and waits for somebody to say that it begins.")?;
+        if let Some(task) = state.queued.as_ref().map(|queued| queued.task) {
+            let begin = format!("proscenium plans approve {task} --version {}", state.plans.len());
+            decided_by(out, &[begin, format!("proscenium plans cancel {task}")])?;
+        }
+    }
+    out.flush()
+}
+
+/// One thing that waits, and how it is decided.
+pub fn tell_one(out: &mut impl Write, state: &RunState, id: ApprovalId, put: &Approval) -> io::Result<()> {
+    writeln!(out)?;
+    describe(out, state, put)?;
+    decided_by(out, &commands(state, id, put))
+}
+
+fn decided_by(out: &mut impl Write, commands: &[String]) -> io::Result<()> {
+    writeln!(out, "To decide:")?;
+    commands.iter().try_for_each(|command| writeln!(out, "  {command}"))
+}

@@ -1,0 +1,365 @@
+//! People control plans from the command line, with the real program in processes of its own.
+
+use serde_json::{Value, json};
+
+use super::process::{Desk, Ran};
+use super::support::Backend;
+
+const SCENE: &str = include_str!("../scenarios/library/scene.toml");
+const RESERVE: &str = "Reserve the book \"Emma\" from 3 July for 21 days at the station branch";
+
+/// A library whose reservations a person has to approve.
+struct Library {
+    backend: Backend,
+    desk: Desk,
+}
+
+impl Library {
+    /// `approval` is what its writing tool says.
+    fn asking(approval: &str) -> Self {
+        let backend = Backend::start(|reached| {
+            let mut reservation = reached.body.clone();
+            reservation["code"] = "R-7".into();
+            json!({"reservation": reservation, "books": []})
+        });
+        let scene = SCENE
+            .replace("http://library.invalid", backend.address())
+            .replace("effect = \"write\"", &format!("effect = \"write\"\napproval = \"{approval}\""));
+        let desk = Desk::new()
+            .with("PROSCENIUM__SCENES__DIR", "scenes")
+            .with("PROSCENIUM__SCENES__ALLOW_PRIVATE_ADDRESSES", "true");
+        desk.write("scenes/library/scene.toml", &scene);
+        Self { backend, desk }
+    }
+
+    /// What was reserved since this was asked last: the bodies.
+    fn reserved(&self) -> Vec<Value> {
+        let taken = self.backend.taken().into_iter();
+        taken.filter(|reached| reached.place == "POST /reservations").map(|reached| reached.body).collect()
+    }
+
+    fn json(&self, arguments: &[&str]) -> Value {
+        let ran = self.desk.run(&[arguments, &["--json"]].concat());
+        serde_json::from_str(&ran.out).unwrap_or_else(|error| panic!("{error}: {ran:#?}"))
+    }
+
+    /// Asks for a reservation, which waits. Gives the plan's id.
+    fn waits(&self) -> String {
+        let ran = self.desk.run(&["chat", RESERVE]);
+        assert_eq!((ran.status, ran.err.as_str()), (3, ""), "{ran:?}");
+        tells(&ran, &["Waits for a person's yes: ", "To decide:\n  proscenium "]);
+        assert!(self.reserved().is_empty(), "nothing is done before the yes");
+        let plans = self.json(&["plans", "list"]);
+        plans[0]["task_id"].as_str().unwrap().to_owned()
+    }
+}
+
+fn tells(ran: &Ran, told: &[&str]) {
+    for what in told {
+        assert!(ran.out.contains(what), "no {what:?} in {}", ran.out);
+    }
+}
+
+fn is_refused(ran: &Ran, code: &str, told: &str) {
+    assert_eq!(ran.status, 1, "{ran:?}");
+    assert!(ran.err.contains(&format!("error[{code}]")) && ran.err.contains(told), "{}", ran.err);
+}
+
+#[test]
+fn a_plan_waits_until_it_is_approved_and_is_then_carried_out_once() {
+    let library = Library::asking("plan");
+    let desk = &library.desk;
+    let task = library.waits();
+    let listed = desk.run(&["plans"]);
+    let row = listed.out.lines().nth(1).unwrap();
+    assert!(row.starts_with(&task) && row.contains("pending_approval") && row.ends_with(RESERVE), "{row}");
+    assert_eq!(library.json(&["plans", "list", "--status", "completed"]), json!([]));
+    let shown = desk.run(&["plans", "show", &task]);
+    assert_eq!((shown.status, shown.err.as_str()), (0, ""));
+    tells(
+        &shown,
+        &[
+            "Status: pending_approval\n",
+            "## Step 1: Library\n",
+            "1 approval:\n",
+            "why: step 1: ReserveBook of Library writes",
+            &format!("  proscenium plans approve {task} --version 1\n"),
+        ],
+    );
+    let chart = desk.run(&["plans", "show", &task, "--mermaid"]);
+    assert!(chart.out.starts_with("flowchart TD\n    s1[\"1. Library: "), "{}", chart.out);
+
+    let approved = desk.run(&["plans", "approve", &task, "--version", "1", "--note", "she may"]);
+    assert_eq!((approved.status, approved.err.as_str()), (0, ""), "{approved:?}");
+    tells(
+        &approved,
+        &[
+            "plan 1: approved by keysersoze: she may\n",
+            "step 1 Library: started\n",
+            "step 1 Library: ReserveBook {",
+            "(code R-7)",
+            " model calls, ",
+        ],
+    );
+    assert!(
+        !approved.out.contains("plan: 1 step"),
+        "what was told before is not told again: {}",
+        approved.out
+    );
+    assert_eq!(library.reserved().len(), 1);
+    is_refused(&desk.run(&["plans", "approve", &task]), "plan.illegal_transition", "completed");
+    assert!(library.reserved().is_empty());
+    let plan = library.json(&["plans", "show", &task]);
+    assert_eq!((&plan["status"], &plan["run_status"]), (&json!("completed"), &json!("completed")));
+    assert_eq!(plan["steps"][0]["tool_calls"][0]["outcome"], "ok");
+    let run = plan["run_id"].as_str().unwrap();
+    let shown = desk.run(&["runs", "show", run]);
+    tells(&shown, &[&format!("{run}.1 plan 1\n"), "approved by keysersoze, 20"]);
+}
+
+#[test]
+fn a_plan_that_is_only_approved_begins_later_and_a_second_yes_hears_who_said_the_first() {
+    let library = Library::asking("plan");
+    let desk = &library.desk;
+    let task = library.waits();
+    let ran = desk.run(&["plans", "approve", &task, "--only", "--user", "lucia"]);
+    assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
+    tells(&ran, &["approved, to begin later by lucia", "waits for somebody to say that it begins"]);
+    assert!(library.reserved().is_empty());
+    assert_eq!(library.json(&["plans", "show", &task])["status"], "approved");
+    let again = desk.run(&["plans", "approve", &task, "--only"]);
+    is_refused(&again, "approval.decided", "lucia has decided this already: yes");
+    let ran = desk.run(&["plans", "approve", &task]);
+    assert_eq!(ran.status, 0, "{ran:?}");
+    tells(&ran, &["the plan begins, says keysersoze"]);
+    assert_eq!(library.reserved().len(), 1);
+}
+
+#[test]
+fn a_plan_is_changed_by_a_file_and_only_what_was_seen_is_approved() {
+    let library = Library::asking("plan");
+    let desk = &library.desk;
+    let task = library.waits();
+    let mut plan = library.json(&["plans", "show", &task]);
+    let purpose = "Reserve the book \"Emma\" from 3 July for 7 days at the station branch";
+    plan["plan"]["steps"][0]["purpose"] = purpose.into();
+    desk.write("plan.json", &plan.to_string());
+    let ran = desk.run(&["plans", "modify", &task, "--file", "plan.json", "--note", "a week will do"]);
+    assert_eq!((ran.status, ran.err.as_str()), (3, ""), "{ran:?}");
+    tells(
+        &ran,
+        &[
+            "plan 2, changed by hand: 1 step (by keysersoze): a week will do\n",
+            "  ~ step 1 Library: purpose \"",
+            &format!("  proscenium plans approve {task} --version 2\n"),
+        ],
+    );
+    let shown = desk.run(&["plans", "show", &task]);
+    tells(&shown, &["Version 2, changed by hand by keysersoze: a week will do\n  ~ step 1 Library: purpose"]);
+    let plan = library.json(&["plans", "show", &task]);
+    assert_eq!((&plan["version"], &plan["versions"][1]["cause"]), (&json!(2), &json!("edit")));
+    assert_eq!(plan["versions"][1]["diff"].as_array().unwrap().len(), 1);
+
+    let stale = desk.run(&["plans", "approve", &task, "--version", "1"]);
+    is_refused(&stale, "approval.changed", "~ step 1 Library: purpose");
+    for (text, told) in [("{\"steps\": [{}]}", "holds no plan"), ("no", "holds no plan")] {
+        desk.write("bad.json", text);
+        let ran = desk.run(&["plans", "modify", &task, "--file", "bad.json"]);
+        assert!(ran.status == 2 && ran.err.contains(told), "{ran:?}");
+    }
+    let unknown = r#"{"needs_execution": true, "steps": [{"step_number": 1, "scene_name": "Attic"}]}"#;
+    let ran = desk.pipe(&["plans", "modify", &task, "--file", "-"], unknown);
+    is_refused(&ran, "plan.invalid", "Attic");
+    assert!(library.reserved().is_empty());
+    let ran = desk.run(&["plans", "approve", &task, "--version", "2"]);
+    assert_eq!(ran.status, 0, "{ran:?}");
+    assert_eq!(library.reserved().len(), 1);
+}
+
+#[test]
+fn a_plan_that_waits_is_cancelled_and_then_deleted() {
+    let library = Library::asking("plan");
+    let desk = &library.desk;
+    let task = library.waits();
+    is_refused(&desk.run(&["plans", "delete", &task]), "plan.active", &format!("plans cancel {task}"));
+    let ran = desk.run(&["plans", "cancel", &task]);
+    assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
+    tells(&ran, &["run: cancelled by keysersoze", &format!("Plan {task} is cancelled.")]);
+    assert_eq!(library.json(&["plans", "list"])[0]["status"], "cancelled");
+    is_refused(&desk.run(&["plans", "approve", &task]), "plan.illegal_transition", "cancelled");
+    is_refused(&desk.run(&["plans", "resume", &task]), "run.not_resumable", "cancelled");
+    assert!(desk.run(&["approvals"]).out.starts_with("Nothing waits for a person."));
+    let ran = desk.run(&["plans", "delete", &task]);
+    assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
+    is_refused(&desk.run(&["plans", "show", &task]), "plan.unknown", "plans list");
+    assert!(desk.run(&["plans"]).out.starts_with("There are no such plans."));
+    assert!(library.reserved().is_empty());
+}
+
+#[test]
+fn a_call_is_shown_with_its_arguments_and_done_with_those_that_a_person_gave() {
+    let library = Library::asking("call");
+    let desk = &library.desk;
+    library.waits();
+    let listed = library.json(&["approvals", "list"]);
+    assert_eq!((&listed[0]["about"], &listed[0]["state"]), (&json!("call"), &json!("open")));
+    let id = listed[0]["approval_id"].as_str().unwrap().to_owned();
+    let table = desk.run(&["approvals", "list"]);
+    assert!(table.out.lines().nth(1).unwrap().starts_with(&id), "{}", table.out);
+    let shown = desk.run(&["approvals", "show", &id]);
+    tells(&shown, &["with exactly these arguments\n  {\n", "    \"days\": 21", "    \"title\": \"Emma\""]);
+    let document = library.json(&["approvals", "show", &id]);
+    let mut arguments = document["arguments"].clone();
+    arguments["days"] = json!("many");
+    let decide = |arguments: &Value| {
+        desk.run(&[
+            "approvals",
+            "decide",
+            &id,
+            "yes",
+            "--arguments",
+            &arguments.to_string(),
+            "--note",
+            "no more",
+        ])
+    };
+    is_refused(&decide(&arguments), "approval.arguments", "days");
+    assert!(library.reserved().is_empty());
+    arguments["days"] = json!(7);
+    let ran = decide(&arguments);
+    assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
+    tells(&ran, &["approved with other arguments by keysersoze: no more", "\"days\":7"]);
+    let reserved = library.reserved();
+    assert_eq!((reserved.len(), &reserved[0]["days"]), (1, &json!(7)), "{reserved:?}");
+    is_refused(&desk.run(&["approvals", "decide", &id, "yes"]), "approval.decided", "keysersoze");
+    let ran = desk.run(&["approvals", "list", "--all"]);
+    assert!(ran.out.contains("decided"), "{}", ran.out);
+    tells(
+        &desk.run(&["approvals", "show", &id]),
+        &["approved with other arguments by keysersoze", ": no more"],
+    );
+    let ran = desk.run(&["approvals", "show", "01976c8e-0000-7000-8000-000000000001.1"]);
+    is_refused(&ran, "approval.unknown", "approvals list");
+}
+
+#[test]
+fn a_line_of_a_pipe_that_only_says_yes_or_no_decides() {
+    let library = Library::asking("plan");
+    let ran = library.desk.pipe(&["chat"], &format!("{RESERVE}\nYes, please.\n"));
+    assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
+    tells(&ran, &["plan 1: approved by keysersoze", "step 1 Library: ReserveBook {", "(code R-7)"]);
+    assert_eq!(library.reserved().len(), 1);
+    let ran = library.desk.pipe(&["chat"], &format!("{RESERVE}\nno\n"));
+    assert_eq!(ran.status, 1, "{ran:?}");
+    tells(&ran, &["plan 1: not approved by keysersoze"]);
+    assert!(library.reserved().is_empty());
+}
+
+#[test]
+fn approval_and_a_dry_run_are_asked_for_on_the_command_line() {
+    let library = Library::asking("none");
+    let desk = &library.desk;
+    let ran = desk.run(&["chat", "--dry-run", RESERVE]);
+    assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
+    tells(&ran, &["\"dry_run\":true"]);
+    assert!(library.reserved().is_empty());
+    let ran = desk.run(&["chat", "--require-approval", "--json", RESERVE]);
+    let answer: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!((ran.status, &answer["status"]), (3, &json!("waiting")));
+    let task = answer["task_id"].as_str().unwrap();
+    assert_eq!(library.json(&["plans", "approve", task])["run_status"], "completed");
+    assert_eq!(library.reserved().len(), 1);
+}
+
+#[test]
+fn while_something_that_is_no_server_owns_the_directory_plans_are_only_looked_at() {
+    let library = Library::asking("plan");
+    let desk = &library.desk;
+    let task = library.waits();
+    // What a killed server would have left.
+    std::fs::write(desk.data().join("server"), "pid 1\nurl http://127.0.0.1:9\n").unwrap();
+    let mut owner = desk.hold(&["chat"]);
+    owner.say("Che tempo fa a Milano?\n");
+    owner.read_to("model calls");
+    tells(&desk.run(&["plans"]), &[&task]);
+    for line in [&["plans", "approve", &task][..], &["plans", "delete", &task]] {
+        is_refused(&desk.run(line), "store.in_use", "no server that is ready");
+    }
+    assert_eq!(owner.end().status, 0);
+    assert_eq!(desk.run(&["plans", "approve", &task]).status, 0);
+    assert_eq!(library.reserved().len(), 1);
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_decided_while_a_server_owns_the_directory_is_sent_to_it() {
+    let library = Library::asking("plan");
+    let desk = &library.desk;
+    let (task, changed, cancelled) = (library.waits(), library.waits(), library.waits());
+    let mut server = desk.hold(&["serve", "--addr", "127.0.0.1:0"]);
+    server.read_to("proscenium serves at http://");
+    let ran = desk.run(&["plans", "approve", &task, "--user", "lucia"]);
+    assert!(ran.status == 2 && ran.err.contains("error[usage.user]"), "{ran:?}");
+    let ran = desk.run(&["plans", "approve", &task, "--version", "1", "--note", "she may"]);
+    assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
+    tells(
+        &ran,
+        &[
+            "plan 1: approved by keysersoze: she may\n",
+            "step 1 Library: ReserveBook {",
+            "(code R-7)",
+            " model calls, ",
+        ],
+    );
+    assert_eq!(library.reserved().len(), 1);
+    is_refused(&desk.run(&["plans", "approve", &task]), "plan.illegal_transition", "completed");
+
+    let mut plan = library.json(&["plans", "show", &changed]);
+    plan["plan"]["steps"][0]["purpose"] = "Reserve the book \"Emma\" from 3 July for 7 days".into();
+    desk.write("plan.json", &plan.to_string());
+    let ran = desk.run(&["plans", "modify", &changed, "--file", "plan.json"]);
+    assert_eq!((ran.status, ran.err.as_str()), (3, ""), "{ran:?}");
+    tells(&ran, &["plan 2, changed by hand: 1 step (by keysersoze)", "  ~ step 1 Library: purpose \""]);
+    let stale = desk.run(&["plans", "approve", &changed, "--version", "1"]);
+    is_refused(&stale, "approval.changed", "~ step 1 Library: purpose");
+    assert_eq!(stale.err.matches("~ step 1 Library: purpose").count(), 1, "{}", stale.err);
+
+    is_refused(&desk.run(&["plans", "delete", &cancelled]), "plan.active", "cancel");
+    let ran = desk.run(&["plans", "cancel", &cancelled]);
+    assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
+    tells(&ran, &[&format!("Plan {cancelled} is cancelled.")]);
+    assert_eq!(desk.run(&["plans", "delete", &cancelled]).status, 0);
+    is_refused(&desk.run(&["plans", "show", &cancelled]), "plan.unknown", "plans list");
+
+    let id = library.json(&["approvals", "list"])[0]["approval_id"].as_str().unwrap().to_owned();
+    let ran = desk.run(&["approvals", "decide", &id, "no"]);
+    assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
+    tells(&ran, &["plan 2: not approved by keysersoze"]);
+    assert!(library.reserved().is_empty());
+    server.signal("TERM");
+    assert_eq!(server.end().status, 0);
+    assert!(!desk.data().join("server").exists(), "its address goes with it");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_server_with_keys_is_shown_the_key_of_the_environment() {
+    let library = Library::asking("plan");
+    let desk = &library.desk;
+    let task = library.waits();
+    let made = desk.run(&["keys", "create", "--tenant", "local", "--user", "lucia", "--json"]);
+    let made: Value = serde_json::from_str(&made.out).unwrap();
+    let key = made["key"].as_str().unwrap().to_owned();
+    let mut server = desk.hold(&["serve", "--addr", "127.0.0.1:0"]);
+    server.read_to("proscenium serves at http://");
+    is_refused(&desk.run(&["plans", "approve", &task]), "auth.missing", "PROSCENIUM_API_KEY");
+    assert!(library.reserved().is_empty());
+    let ran = desk.hold_with(&["plans", "approve", &task], &[("PROSCENIUM_API_KEY", key.clone())]).end();
+    assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
+    tells(&ran, &["plan 1: approved by lucia\n", "(code R-7)"]);
+    assert_eq!(library.reserved().len(), 1);
+    assert!(!ran.out.contains(&key), "{}", ran.out);
+    // No part of the configuration, whatever its name looks like.
+    let ran = desk.hold_with(&["check"], &[("PROSCENIUM_API_KEY", key.clone())]).end();
+    assert!(ran.status == 0 && !ran.out.contains("PROSCENIUM_API_KEY"), "{ran:?}");
+}
