@@ -62,7 +62,7 @@ fn name<T: serde::Serialize>(status: &T) -> String {
 
 /// The words on one line, without characters that command a terminal or turn the reading direction:
 /// purposes come from models and users.
-fn one_line(text: &str) -> String {
+pub(super) fn one_line(text: &str) -> String {
     let harmless = |c: &char| {
         !c.is_control()
             && !matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
