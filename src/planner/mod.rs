@@ -19,6 +19,8 @@ mod tools;
 mod wanted;
 
 pub use approval::{lapsed, plan_needs, preflight};
+#[cfg(test)]
+pub(crate) use approval::{call_needs, with_approval};
 pub use command::{Choice, Command, Lapse, Refused, Wish, command};
 pub use given::given;
 pub use prompt::{offered, prompt_hash, request};
