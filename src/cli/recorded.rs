@@ -428,6 +428,7 @@ pub fn undone() -> Vec<Envelope<Event>> {
         tool: "CancelRequest".to_owned(),
         arguments: [("request_id".to_owned(), json!("/result/request_id"))].into(),
         repeat: Repeat::Never,
+        required: Vec::new(),
         identity: Vec::new(),
     };
     for mut event in calls(1, 1, 1, "MakeRequest", three_days(), Effect::Write) {

@@ -1,5 +1,6 @@
 //! What one version of a plan changes in another, for people.
 
+use super::format::one_line;
 use super::{Plan, Step};
 
 /// What `new` changes in `old`: a line a change, `+`, `-` or `~` first, empty where nothing changed. Steps
@@ -27,9 +28,10 @@ pub fn diff(old: &Plan, new: &Plan) -> Vec<String> {
 }
 
 fn line(step: &Step) -> String {
-    let mut line = format!("step {} {}: {}", step.step_number, step.scene_name, step.purpose.trim());
+    let mut line =
+        format!("step {} {}: {}", step.step_number, one_line(&step.scene_name), one_line(&step.purpose));
     if !step.expected_tools.is_empty() {
-        line.push_str(&format!(" [{}]", step.expected_tools.join(", ")));
+        line.push_str(&format!(" [{}]", named(&step.expected_tools).join(", ")));
     }
     let after = after(step);
     if !after.is_empty() {
@@ -44,15 +46,17 @@ fn after(step: &Step) -> String {
 
 fn changes(before: &Step, now: &Step) -> Vec<String> {
     let mut lines = Vec::new();
-    let head = format!("~ step {} {}", now.step_number, now.scene_name);
+    let head = format!("~ step {} {}", now.step_number, one_line(&now.scene_name));
     if before.purpose.trim() != now.purpose.trim() {
-        lines.push(format!("{head}: purpose {:?} -> {:?}", before.purpose.trim(), now.purpose.trim()));
+        let (old, new) = (one_line(&before.purpose), one_line(&now.purpose));
+        lines.push(format!("{head}: purpose {old:?} -> {new:?}"));
     }
     let added: Vec<&str> = only_in(&now.expected_tools, &before.expected_tools);
     let removed: Vec<&str> = only_in(&before.expected_tools, &now.expected_tools);
     if !added.is_empty() || !removed.is_empty() {
-        let signed = added.iter().map(|tool| format!("+{tool}"));
-        let signed: Vec<String> = signed.chain(removed.iter().map(|tool| format!("-{tool}"))).collect();
+        let signed = added.iter().map(|tool| format!("+{}", one_line(tool)));
+        let signed: Vec<String> =
+            signed.chain(removed.iter().map(|tool| format!("-{}", one_line(tool)))).collect();
         lines.push(format!("{head}: tools {}", signed.join(" ")));
     }
     if after(before) != after(now) {
@@ -64,4 +68,8 @@ fn changes(before: &Step, now: &Step) -> Vec<String> {
 
 fn only_in<'a>(these: &'a [String], others: &[String]) -> Vec<&'a str> {
     these.iter().filter(|tool| !others.contains(tool)).map(String::as_str).collect()
+}
+
+fn named(tools: &[String]) -> Vec<String> {
+    tools.iter().map(|tool| one_line(tool)).collect()
 }

@@ -1,5 +1,8 @@
 //! What makes a plan valid, what is repaired, and how plans are shown, hostile words included.
 
+mod changes;
+mod statuses;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::collection::vec;

@@ -16,7 +16,7 @@ use crate::scene::{Catalogue, SceneTool};
 const GONE: &str = "gone";
 
 /// `made` with the approval that it needs.
-pub(super) fn with_approval(state: &RunState, catalogue: &Catalogue, mut made: PlanMade) -> PlanMade {
+pub(crate) fn with_approval(state: &RunState, catalogue: &Catalogue, mut made: PlanMade) -> PlanMade {
     made.approval = plan_needs(state, catalogue, &made);
     made
 }
@@ -55,7 +55,7 @@ pub fn plan_needs(state: &RunState, catalogue: &Catalogue, made: &PlanMade) -> O
 }
 
 /// The same for a call: `by_rules` says that the embedded rules asked for it in place of failed models.
-pub(super) fn call_needs(
+pub(crate) fn call_needs(
     state: &RunState,
     scene: &str,
     tool: &SceneTool,

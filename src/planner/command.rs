@@ -113,6 +113,20 @@ impl Eq for Lapse {}
 /// [`Refused`] with why not: the run has ended, it was decided before, what was seen is not what there is,
 /// arguments do not fit, or the one who asks may not.
 pub fn command(state: &RunState, catalogue: &Catalogue, command: &Command) -> Result<Vec<Event>, Refused> {
+    let events = carried_out(state, catalogue, command)?;
+    // What stands against it for reasons that are the machine's alone: it is being cancelled, it is about
+    // to end.
+    let mut after = std::borrow::Cow::Borrowed(state);
+    for (at, event) in events.iter().enumerate() {
+        after.check(event).map_err(|illegal| refused("run.not_now", illegal.to_string()))?;
+        if at + 1 < events.len() {
+            after.to_mut().apply_checked(event);
+        }
+    }
+    Ok(events)
+}
+
+fn carried_out(state: &RunState, catalogue: &Catalogue, command: &Command) -> Result<Vec<Event>, Refused> {
     let too_long = |text: &str| text.chars().count() > MAX_WORDS;
     if command.note.as_deref().is_some_and(too_long) {
         return Err(refused(

@@ -87,8 +87,8 @@ pub fn said(message: &str) -> Option<bool> {
     for phrase in phrases {
         let mut words = phrase;
         for polite in POLITE {
-            words = words.strip_suffix(polite).unwrap_or(words).trim();
-            words = words.strip_prefix(polite).unwrap_or(words).trim();
+            words = beside(words.strip_suffix(polite), |rest| rest.chars().next_back()).unwrap_or(words);
+            words = beside(words.strip_prefix(polite), |rest| rest.chars().next()).unwrap_or(words);
         }
         let this = match words {
             "" => continue,
@@ -102,6 +102,11 @@ pub fn said(message: &str) -> Option<bool> {
         said = Some(this);
     }
     said
+}
+
+/// What is left of a phrase without a polite word, where that stood as a word of its own.
+fn beside(rest: Option<&str>, edge: impl Fn(&str) -> Option<char>) -> Option<&str> {
+    rest.filter(|rest| edge(rest).is_none_or(char::is_whitespace)).map(str::trim)
 }
 
 #[cfg(test)]
@@ -127,6 +132,9 @@ mod tests {
             "is it ok?",
             "approve the other one",
             "ok google",
+            "danken",
+            "bitten",
+            "yesplease",
         ] {
             assert_eq!(said(other), None, "{other}");
         }

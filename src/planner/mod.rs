@@ -18,6 +18,8 @@ mod tests;
 mod tools;
 mod wanted;
 
+#[cfg(test)]
+pub(crate) use approval::{call_needs, with_approval};
 pub use approval::{expects_writes, lapsed, plan_needs, preflight};
 pub use command::{Choice, Command, Lapse, Refused, Wish, command};
 pub use given::given;

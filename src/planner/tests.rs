@@ -1,5 +1,8 @@
 //! Whatever a model says, its meaning is one event that the run can take.
 
+mod approvals;
+mod commands;
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

@@ -60,9 +60,16 @@ impl RunState {
             ),
             Event::ToolCompleted { call, outcome, .. } => {
                 match (self.calls.get(call).map(|c| &c.status), outcome) {
-                    (Some(CallStatus::InFlight { .. }), _)
-                    | (Some(CallStatus::Requested), Outcome::Refused { .. }) => Ok(()),
-                    (Some(CallStatus::Requested), Outcome::Ok { .. }) if self.is_dry_run() => Ok(()),
+                    (Some(CallStatus::InFlight { .. }), _) => Ok(()),
+                    (Some(CallStatus::Requested), Outcome::Refused { .. } | Outcome::Ok { .. }) => {
+                        let ends = |a: &Action| match a {
+                            Action::Record { event: Event::ToolCompleted { call: c, outcome: o, .. } } => {
+                                c == call && std::mem::discriminant(o) == std::mem::discriminant(outcome)
+                            }
+                            _ => false,
+                        };
+                        require(self.asks_for(ends), "the call is not under way")
+                    }
                     _ => Err("the call is not under way".to_owned()),
                 }
             }
@@ -113,8 +120,13 @@ impl RunState {
             Event::ApprovalLapsed { approval, matter, .. } => {
                 let put = self.approvals.get(approval);
                 require(put.is_some_and(|a| !a.lapsed && a.matter == *matter), "there is no such approval")?;
+                let refused = put.is_some_and(|a| matches!(a.decided, Some((Decision::No, _))));
+                require(!refused, "a no stays")?;
                 match matter {
-                    Matter::Plan { .. } => require(!self.has_begun(), "the plan has begun"),
+                    Matter::Plan { version } => {
+                        require(*version == self.plans.len() as u32, "that plan is not in force")?;
+                        require(!self.has_begun(), "the plan has begun")
+                    }
                     Matter::Call { call } => require(
                         self.calls.get(call).is_some_and(|c| c.status == CallStatus::Requested),
                         "the call has begun",
@@ -215,7 +227,11 @@ impl RunState {
         match decision {
             Decision::Done | Decision::NotDone => Ok(()),
             Decision::Again => {
-                require(!self.status.is_terminal(), "the run has ended: it is carried on first")
+                let undoes = write.is_some_and(|c| c.undoes.is_some());
+                require(!undoes, "what undoes a write is not tried again: say whether it was done")?;
+                require(!self.status.is_terminal(), "the run has ended: it is carried on first")?;
+                require(self.cancel.is_none(), "the run is being cancelled")?;
+                require(self.answer.is_none(), "the run is about to end: it is carried on then")
             }
             _ => Err("that is no decision about this".to_owned()),
         }

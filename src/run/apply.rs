@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::admit::Illegal;
-use super::approval::{Approval, Decision, Matter};
+use super::approval::{Approval, Decision, Matter, Permit};
 use super::event::{
     Cause, Effect, Event, Fault, Outcome, PlanMade, Repeat, Reply, RequestedCall, RunStatus, Subject,
 };
@@ -302,26 +302,43 @@ impl RunState {
         }
     }
 
-    /// A write is done once more, with its key, and its scene hears what came of it.
+    /// A write is done once more, with its key, its scene hears what came of it, and the request is judged
+    /// again. What else the scene had asked for keeps its turn.
     fn try_again(&mut self, number: u32) {
         let Some(call) = self.calls.get_mut(&number) else { return };
         call.status = CallStatus::Again { attempt: call.attempts + 1 };
         let step = call.step;
-        if call.undoes.is_none() {
-            self.step(step, |s| {
-                s.status = StepStatus::Running;
-                s.round_calls = vec![number];
-                s.tries.clear();
-                s.question = None;
-                s.result = None;
-                s.error = None;
-            });
+        let ended = |c: &u32| {
+            let status = self.calls.get(c).map(|call| &call.status);
+            matches!(status, None | Some(CallStatus::Done { .. } | CallStatus::Skipped { .. }))
+        };
+        let open = self.steps.get(&step).into_iter().flat_map(|s| &s.round_calls);
+        let open: Vec<u32> = open.copied().filter(|c| *c != number && !ended(c)).collect();
+        self.step(step, |s| {
+            s.status = StepStatus::Running;
+            s.round_calls = vec![number];
+            s.round_calls.extend(open);
+            s.tries.clear();
+            s.question = None;
+            s.result = None;
+            s.error = None;
+        });
+        if self.planning.is_none() {
+            self.judge_again();
         }
+    }
+
+    /// What was judged or worded is of before now.
+    fn judge_again(&mut self) {
+        self.check_tries.clear();
+        self.answer_tries.clear();
+        let rounds = self.rounds() as usize;
+        self.verdicts.truncate(rounds.saturating_sub(1));
     }
 
     /// Whether a step was ever begun.
     fn attempted(&self) -> bool {
-        self.steps.values().any(|s| s.status != StepStatus::Pending)
+        self.steps.values().any(|s| !s.is_untouched())
     }
 
     /// Nothing more is planned: what has not begun never will, and what there is is told.
@@ -334,30 +351,32 @@ impl RunState {
         }
     }
 
-    /// The run is carried on from where it failed: its failed steps begin anew, with what they did in
-    /// sight of the guard, and the request is judged and answered again.
+    /// The run is carried on from where it failed: the steps that did not do what they were for begin anew,
+    /// and those whose writes were undone, with what they did in sight of the guard; the request is judged
+    /// and answered again. A plan that a person refused stays refused.
     fn reopen(&mut self) {
+        let refused = matches!(self.plan_permit(), Permit::Refused { .. });
         self.status = RunStatus::Running;
         self.told = Some(self.usage);
-        self.closing = false;
+        self.closing = refused;
         self.cancel = None;
         self.error = None;
         self.answer = None;
         self.stalls = 0;
-        self.check_tries.clear();
-        self.answer_tries.clear();
-        // What somebody refused is asked about anew: to carry it on is to want it after all.
-        for approval in self.approvals.values_mut() {
-            if matches!(approval.decided, Some((Decision::No, _))) {
-                approval.lapsed = true;
-            }
-        }
-        let rounds = self.rounds() as usize;
-        self.verdicts.truncate(rounds.saturating_sub(1));
+        self.judge_again();
+        let undone: Vec<u32> = self.calls.values().filter(|c| self.is_undone(c)).map(|c| c.step).collect();
         let last = self.plans.len() as u32;
-        let left = |s: &&mut StepState| s.version == last && s.status != StepStatus::Completed;
-        for step in self.steps.values_mut().filter(left) {
+        let anew = |s: &&StepState| match s.status {
+            StepStatus::Completed => {
+                undone.contains(&s.step.step_number) || (s.version == last && self.is_unserved(s))
+            }
+            _ => s.version == last && !refused,
+        };
+        let anew: Vec<u32> = self.steps.values().filter(anew).map(|s| s.step.step_number).collect();
+        let anew = |s: &&mut StepState| anew.contains(&s.step.step_number);
+        for step in self.steps.values_mut().filter(anew) {
             step.status = StepStatus::Pending;
+            step.result = None;
             step.rounds = 0;
             step.tries.clear();
             step.history.clear();
@@ -368,8 +387,13 @@ impl RunState {
             step.decided = false;
             step.error = None;
         }
-        // What was begun and never came to its end was not done, or is `unknown` by now.
-        let open = |c: &&mut CallState| matches!(c.status, CallStatus::Requested);
+        // What was under way then is heard of no more: reads and questions. What was asked for and never
+        // came to its end was not done; a write that was begun is `unknown` by now.
+        for ask in self.asks.values_mut().filter(|a| a.status == AskStatus::InFlight) {
+            ask.status = AskStatus::Lost;
+        }
+        let open =
+            |c: &&mut CallState| !matches!(c.status, CallStatus::Done { .. } | CallStatus::Skipped { .. });
         for call in self.calls.values_mut().filter(open) {
             let error = Fault::new("tool.not_reached", "the run ended before this call's turn");
             call.status = CallStatus::Done { outcome: Outcome::Failed { error } };
@@ -399,7 +423,10 @@ impl RunState {
     /// are asked again, writes go by their policy.
     fn resume(&mut self, epoch: u32) {
         self.epoch = epoch;
-        self.stalls += 1;
+        // One that waits for a person does nothing that could have ended anybody.
+        if self.status != RunStatus::Waiting {
+            self.stalls += 1;
+        }
         for ask in self.asks.values_mut().filter(|a| a.status == AskStatus::InFlight) {
             ask.status = AskStatus::Lost;
         }
@@ -462,7 +489,7 @@ impl RunState {
         }
         // A person's change replaces what has not begun; any other plan comes after what there is.
         if matches!(made.cause, Cause::Feedback | Cause::Edit) {
-            self.steps.retain(|_, step| step.status != StepStatus::Pending);
+            self.steps.retain(|_, step| !step.is_untouched());
         }
         for step in &made.plan.steps {
             let state = StepState {
@@ -484,6 +511,8 @@ impl RunState {
             self.steps.insert(step.step_number, state);
         }
         self.plans.push(made.clone());
+        // That the version before it was told to begin says nothing of this one.
+        self.released = false;
     }
 
     fn end(&mut self, status: RunStatus) {

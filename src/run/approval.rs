@@ -94,6 +94,9 @@ pub struct Undo {
     pub arguments: BTreeMap<String, Value>,
     /// How it may be repeated.
     pub repeat: super::event::Repeat,
+    /// Arguments without which it is not called.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub required: Vec<String>,
     /// The arguments that make two of its calls the same; empty means all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub identity: Vec<String>,
@@ -101,17 +104,18 @@ pub struct Undo {
 
 impl Undo {
     /// The arguments that undo a write with these arguments and this result; what a pointer does not find
-    /// is left out.
-    pub fn arguments_for(&self, arguments: &Value, result: &Value) -> Value {
+    /// is left out. `None` where that is something that is required: what is to be undone is not known then.
+    pub fn arguments_for(&self, arguments: &Value, result: &Value) -> Option<Value> {
         let known = serde_json::json!({"arguments": arguments, "result": result});
         let found = self.arguments.iter().filter_map(|(name, value)| {
             let value = match value.as_str().filter(|text| text.starts_with('/')) {
-                Some(pointer) => known.pointer(pointer)?.clone(),
+                Some(pointer) => known.pointer(pointer).filter(|value| !value.is_null())?.clone(),
                 None => value.clone(),
             };
             Some((name.clone(), value))
         });
-        Value::Object(found.collect())
+        let found: serde_json::Map<String, Value> = found.collect();
+        self.required.iter().all(|name| found.contains_key(name)).then_some(Value::Object(found))
     }
 }
 
@@ -164,6 +168,16 @@ impl RunState {
         self.approvals.iter().rev().find(|(_, a)| about(a)).map(|(n, a)| (*n, a))
     }
 
+    /// Whether a person said yes to the plan that brought `step`.
+    pub(super) fn is_plan_approved(&self, step: u32) -> bool {
+        let version = self.steps.get(&step).map_or(0, |step| step.version);
+        self.approvals.values().any(|a| {
+            a.matter == Matter::Plan { version }
+                && !a.lapsed
+                && matches!(a.decided, Some((Decision::Yes { .. }, _)))
+        })
+    }
+
     /// Whether the plan in force was approved and somebody has yet to say that it begins.
     pub fn is_held(&self) -> bool {
         !self.released
@@ -175,7 +189,7 @@ impl RunState {
     /// Whether a step of the plan in force has begun, or it ended.
     pub fn has_begun(&self) -> bool {
         let version = self.plans.len() as u32;
-        self.steps.values().any(|s| s.version == version && s.status != crate::plan::StepStatus::Pending)
+        self.steps.values().any(|s| s.version == version && !s.is_untouched())
     }
 
     /// Whether the plan in force may be carried out.
@@ -193,30 +207,38 @@ impl RunState {
         }
     }
 
-    /// Whether a call may be done. A no is shared by equal calls, a yes by calls with the very arguments
-    /// that were shown: what was decided is never asked again.
+    /// Whether a call may be done: what was said of this very call counts, then a no to an equal one, then
+    /// a yes to one with the very arguments and tool that were shown. What was decided is not asked again.
     pub(super) fn call_permit(&self, number: u32) -> Permit {
         let Some(call) = self.calls.get(&number) else { return Permit::Granted };
         let Some(needed) = call.requested.approval.as_ref().filter(|_| !self.is_dry_run()) else {
             return Permit::Granted;
         };
-        let mut waits = false;
+        if let Some((_, own)) = self.call_approvals().find(|(about, _)| *about == number) {
+            return match &own.decided {
+                None => Permit::Waits,
+                Some((Decision::No, by)) => Permit::Refused { by: by.clone() },
+                Some(_) => Permit::Granted,
+            };
+        }
+        let mut granted = false;
         for (about, approval) in self.call_approvals() {
             let Some(other) = self.calls.get(&about) else { continue };
             let same = other.scene == call.scene && other.requested.key == call.requested.key;
             match &approval.decided {
                 Some((Decision::No, by)) if same => return Permit::Refused { by: by.clone() },
-                Some((Decision::Yes { .. } | Decision::Edited { .. }, _)) if about == number => {
-                    return Permit::Granted;
+                Some((Decision::Yes { .. } | Decision::Edited { .. }, _)) => {
+                    granted |= same && approval.needed.tools == needed.tools && shows(other, call);
                 }
-                Some((Decision::Yes { .. } | Decision::Edited { .. }, _)) if same && shows(other, call) => {
-                    return Permit::Granted;
-                }
-                None if about == number => waits = true,
                 _ => {}
             }
         }
-        if waits { Permit::Waits } else { Permit::Ask(needed.clone()) }
+        if granted { Permit::Granted } else { Permit::Ask(needed.clone()) }
+    }
+
+    /// Whether a person was asked about the call and has not decided.
+    pub(super) fn is_put(&self, number: u32) -> bool {
+        self.call_approvals().any(|(about, approval)| about == number && approval.decided.is_none())
     }
 
     fn call_approvals(&self) -> impl Iterator<Item = (u32, &Approval)> {
@@ -231,12 +253,18 @@ impl RunState {
         Event::ApprovalRequired { approval: self.next_approval(), matter, needed }
     }
 
-    /// A write whose outcome nobody knows and that was not put to a person yet.
-    pub(super) fn unresolved(&self) -> Option<Event> {
-        let put = |call: u32| self.approvals.values().any(|a| a.matter == Matter::Outcome { call });
+    /// A write whose outcome nobody knows and that is not put to a person. Where the run `ends`, also one
+    /// that was to be repeated and now never will be.
+    pub(super) fn unresolved(&self, ends: bool) -> Option<Event> {
+        let asked = |matter, a: &Approval| a.matter == matter && a.is_open();
+        let put = |call: u32| self.approvals.values().any(|a| asked(Matter::Outcome { call }, a));
         let unknown = |call: &CallState| {
             call.requested.effect == Effect::Write
-                && matches!(call.status, CallStatus::Done { outcome: Outcome::Unknown { .. } })
+                && match call.status {
+                    CallStatus::Done { outcome: Outcome::Unknown { .. } } => true,
+                    CallStatus::Again { .. } => ends,
+                    _ => false,
+                }
         };
         let (number, call) = self.calls.iter().find(|(number, call)| unknown(call) && !put(**number))?;
         let why = format!(

@@ -14,6 +14,11 @@ impl RunState {
         if !self.settings().compensate || self.is_dry_run() {
             return None;
         }
+        self.begun_undo().or_else(|| self.to_undo().map(|event| vec![Action::Record { event }]))
+    }
+
+    /// What is left of an undo that has begun: it comes to its end whatever else happens.
+    pub(super) fn begun_undo(&self) -> Option<Vec<Action>> {
         for (number, call) in self.calls.iter().filter(|(_, call)| call.undoes.is_some()) {
             match call.status {
                 CallStatus::Requested => return Some(vec![Action::Call { call: *number, attempt: 1 }]),
@@ -22,7 +27,7 @@ impl RunState {
                 CallStatus::Done { .. } | CallStatus::Skipped { .. } => {}
             }
         }
-        self.to_undo().map(|event| vec![Action::Record { event }])
+        None
     }
 
     /// Whether the run has failed, as far as undoing goes: a step of the last plan did not do what it was
@@ -49,6 +54,37 @@ impl RunState {
         call.undoes.is_some() && matches!(call.status, CallStatus::Done { outcome: Outcome::Ok { .. } })
     }
 
+    /// Whether what the write did was done once more since it was undone.
+    fn is_redone(&self, undo: u32, write: &CallState) -> bool {
+        self.calls.range(undo + 1..).any(|(_, call)| {
+            call.requested.key == write.requested.key
+                && call.attempts > 0
+                && call.undoes.is_none()
+                && !self.is_undone(call)
+                && matches!(call.status, CallStatus::Done { outcome: Outcome::Ok { .. } })
+        })
+    }
+
+    /// Whether a write was undone, or tried to be, and not done again since.
+    pub(super) fn has_undone(&self) -> bool {
+        let undos = self.calls.iter().filter_map(|(number, call)| Some((*number, call.undoes?)));
+        let mut writes = undos.filter_map(|(undo, write)| Some((undo, self.calls.get(&write)?)));
+        writes.any(|(undo, write)| !self.is_redone(undo, write))
+    }
+
+    /// Whether the call's outcome, its own or the one that it shares, is a good one that was not undone.
+    pub(super) fn stands(&self, number: u32) -> bool {
+        let first = match self.calls.get(&number).map(|call| &call.status) {
+            Some(CallStatus::Skipped { first }) => *first,
+            _ => number,
+        };
+        self.calls.get(&first).is_some_and(|call| {
+            call.undoes.is_none()
+                && !self.is_undone(call)
+                && matches!(call.status, CallStatus::Done { outcome: Outcome::Ok { .. } })
+        })
+    }
+
     fn to_undo(&self) -> Option<Event> {
         self.calls.iter().rev().find_map(|(number, call)| {
             let undo = call.requested.undo.as_ref()?;
@@ -56,7 +92,7 @@ impl RunState {
             if call.requested.effect != Effect::Write || call.attempts == 0 || call.undone_by.is_some() {
                 return None;
             }
-            let arguments = undo.arguments_for(&call.requested.arguments, result);
+            let arguments = undo.arguments_for(&call.requested.arguments, result)?;
             Some(Event::Compensating { undoes: *number, requested: self.undoing(call, undo, arguments) })
         })
     }

@@ -32,7 +32,8 @@ pub fn decide(state: &RunState, call: u32) -> Decision {
     };
     let mut held = None;
     for (&other, earlier) in &state.calls {
-        if other == call {
+        // What was undone may be done again.
+        if other == call || state.is_undone(earlier) {
             continue;
         }
         if same(state, this, earlier) {

@@ -23,17 +23,21 @@ impl RunState {
         if self.queued.is_none() || self.status.is_terminal() {
             return Vec::new();
         }
-        if let Some(put) = self.unresolved() {
+        let aside = self.stalls >= POISON_TRIES;
+        if let Some(put) = self.unresolved(aside) {
             return vec![record(put)];
         }
         if let Some(stop) = self.stopping() {
             return stop;
         }
-        if self.stalls >= POISON_TRIES {
+        if aside {
             return vec![record(self.put_aside())];
         }
         if self.started.is_none() {
             return vec![Action::Start];
+        }
+        if let Some(undo) = self.begun_undo() {
+            return undo;
         }
         if self.answer.is_some() {
             return vec![record(self.ending())];
@@ -76,10 +80,15 @@ impl RunState {
         }
         let version = self.plan()?.version;
         match self.plan_permit() {
-            Permit::Granted | Permit::Refused { .. } => None,
+            // While it waits, its steps do not begin; see `step_actions`.
+            Permit::Granted | Permit::Refused { .. } | Permit::Waits => None,
             Permit::Ask(needed) => Some(vec![record(self.put(Matter::Plan { version }, needed))]),
-            Permit::Waits => Some(self.wait()),
         }
+    }
+
+    /// Whether the steps of the plan in force may not begin yet.
+    fn is_barred(&self) -> bool {
+        !self.has_begun() && !self.closing && self.plan_permit() != Permit::Granted
     }
 
     /// Nothing is left to do but what waits for a person: told once.
@@ -98,6 +107,9 @@ impl RunState {
             && let Some(undo) = self.compensation()
         {
             return Some(undo);
+        }
+        if let Some(put) = self.unresolved(true) {
+            return Some(vec![record(put)]);
         }
         let end = if !cancel.deadline {
             Event::RunCancelled { by: cancel.by.clone() }
@@ -155,16 +167,25 @@ impl RunState {
                 ),
             }));
         }
-        for step in plan::ready(&all, &statuses, self.settings().max_parallel_steps) {
-            actions.push(record(Event::StepStarted { step }));
+        if !self.is_barred() {
+            for step in plan::ready(&all, &statuses, self.settings().max_parallel_steps) {
+                actions.push(record(Event::StepStarted { step }));
+            }
         }
         let mut asks = self.next_ask();
+        let mut puts = false;
         for (number, step) in self.steps.iter().filter(|(_, s)| s.status == StepStatus::Running) {
             for mut action in self.in_step(*number, step) {
                 // Several steps may ask at once: each question has an ordinal of its own.
                 if let Action::Ask { call, .. } = &mut action {
                     *call = asks;
                     asks += 1;
+                }
+                // What is put to people counts up by one: the next has its turn when this one is put.
+                if matches!(action, Action::Record { event: Event::ApprovalRequired { .. } })
+                    && std::mem::replace(&mut puts, true)
+                {
+                    continue;
                 }
                 actions.push(action);
             }
@@ -297,7 +318,12 @@ impl RunState {
         if let Some(problem) = &call.requested.problem {
             return refuse(problem.clone());
         }
-        let by_rules = call.fallback || self.is_planned_by_rules(call.step);
+        // What somebody was asked is theirs to decide, whatever has come of equal calls since.
+        if self.is_put(number) {
+            return None;
+        }
+        let by_rules =
+            call.fallback || (self.is_planned_by_rules(call.step) && !self.is_plan_approved(call.step));
         if writes && by_rules && call.requested.approval.is_none() && !self.is_dry_run() {
             return refuse(Fault::new(
                 "policy.fallback_write",
@@ -355,8 +381,11 @@ impl RunState {
     /// Whether a step's tools did not do what it was for, though its scene said so in good words: none
     /// of its calls succeeded, or a write was refused or failed and was not done after all.
     pub(super) fn is_unserved(&self, step: &StepState) -> bool {
-        let calls = || step.calls.iter().filter_map(|c| self.calls.get(c).map(|call| (*c, call)));
-        let ok = |call: u32| matches!(self.outcome(call), Some(Outcome::Ok { .. }));
+        let calls = || {
+            let all = step.calls.iter().filter_map(|c| self.calls.get(c).map(|call| (*c, call)));
+            all.filter(|(_, call)| call.undoes.is_none())
+        };
+        let ok = |call: u32| self.stands(call);
         let done = |tool: &str| calls().any(|(c, call)| call.requested.tool == tool && ok(c));
         let nothing = calls().next().is_some() && !calls().any(|(c, _)| ok(c));
         let undone = |(_, call): (u32, &super::state::CallState)| {
@@ -379,7 +408,7 @@ impl RunState {
     }
 
     fn has_result(&self, step: &StepState) -> bool {
-        step.calls.iter().any(|c| matches!(self.outcome(*c), Some(Outcome::Ok { .. })))
+        step.calls.iter().any(|c| self.stands(*c))
     }
 
     /// Every step has ended: the check, another plan, or the answer.
@@ -415,7 +444,7 @@ impl RunState {
             return vec![record(Event::Answered { text: self.plain_answer(), degraded: true })];
         }
         // The check has not seen what was undone since.
-        if self.calls.values().any(|call| call.undoes.is_some()) {
+        if self.has_undone() {
             return vec![record(Event::Answered { text: self.plain_answer(), degraded: true })];
         }
         if let Some(text) =
@@ -466,6 +495,7 @@ impl RunState {
             return Event::RunFailed { error };
         } else if open().next().is_some()
             || unsure
+            || self.has_undone()
             || self.steps.values().any(|s| s.version == last && self.is_unserved(s))
             || self.closing
             || self.cancel.is_some()

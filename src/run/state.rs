@@ -280,6 +280,13 @@ pub(super) enum Due {
     GiveUp(Fault),
 }
 
+impl StepState {
+    /// Whether nothing of it was ever begun. A step that begins anew has what it did before.
+    pub fn is_untouched(&self) -> bool {
+        self.status == StepStatus::Pending && self.calls.is_empty()
+    }
+}
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde asks for")]
 fn is_zero(count: &u32) -> bool {
     *count == 0
@@ -351,7 +358,7 @@ impl RunState {
     /// The highest step number that the next plan cannot use: a person's change replaces what has not
     /// begun, any other plan continues the numbers.
     pub fn last_fixed_step(&self, changes: bool) -> u32 {
-        let fixed = |s: &&StepState| !changes || s.status != StepStatus::Pending;
+        let fixed = |s: &&StepState| !changes || !s.is_untouched();
         self.steps.values().filter(fixed).map(|s| s.step.step_number).max().unwrap_or(0)
     }
 

@@ -56,9 +56,16 @@ pub(super) fn check(
         }
     }
     let required = by.parameters.get("required").and_then(Value::as_array).into_iter().flatten();
-    for name in required.filter_map(Value::as_str).filter(|name| !map.contains_key(*name)) {
+    let required: Vec<String> = required.filter_map(Value::as_str).map(str::to_owned).collect();
+    for name in required.iter().filter(|name| !map.contains_key(*name)) {
         wrong(format!("{} needs {name:?}", by.name), format!("add {name} = \"/result/…\""));
     }
     let arguments: BTreeMap<String, Value> = map.into_iter().collect();
-    fits.then(|| Undo { tool: by.name.clone(), arguments, repeat: by.repeat, identity: by.identity.clone() })
+    fits.then(|| Undo {
+        tool: by.name.clone(),
+        arguments,
+        repeat: by.repeat,
+        required,
+        identity: by.identity.clone(),
+    })
 }

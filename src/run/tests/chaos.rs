@@ -12,7 +12,8 @@ use super::words;
 use super::world::{Dice, World, worlds};
 use crate::plan::{Problem, StepStatus};
 use crate::run::{
-    AskStatus, CallStatus, Effect, Event, Fault, Maker, Outcome, Reply, RunStatus, Subject, Usage, Verdict,
+    AskStatus, CallStatus, Cause, Decision, Effect, Event, Fault, Maker, Matter, Outcome, PlanMade, Reply,
+    RunStatus, Subject, Usage, Verdict,
 };
 
 /// Any event at all, about small numbers, so that many nearly fit.
@@ -28,7 +29,13 @@ fn any_event(dice: &mut Dice, sim: &Sim) -> Event {
         _ => Subject::Answer,
     };
     let maker = if dice.pick(2) == 0 { Maker::Deterministic } else { Maker::Fallback };
-    match dice.pick(24) {
+    let approval = if dice.pick(3) == 0 { state.next_approval() } else { number };
+    let matter = match dice.pick(3) {
+        0 => Matter::Plan { version: other },
+        1 => Matter::Call { call: other },
+        _ => Matter::Outcome { call: other },
+    };
+    match dice.pick(34) {
         0 => queued(dice.pick(2) == 1),
         1 => started(&sim.world.settings),
         2 if dice.pick(8) == 7 => Event::RunResumed { epoch: number.min(9) },
@@ -53,7 +60,7 @@ fn any_event(dice: &mut Dice, sim: &Sim) -> Event {
         8 => Event::PlanningFailed { version: number, error },
         9 => Event::ReplyRejected { call: number, problems: vec![Problem::new("chaos", "no")] },
         10 | 11 => {
-            let plan = words::plan(dice, state, 7);
+            let plan = words::plan(dice, state, 7, false);
             let mut made = words::made(state, plan, maker);
             if dice.pick(3) == 2 {
                 made.version = number;
@@ -65,7 +72,7 @@ fn any_event(dice: &mut Dice, sim: &Sim) -> Event {
             step: other,
             call: number,
             text: String::new(),
-            calls: words::calls(dice, state, other, 2),
+            calls: words::calls(dice, state, sim.catalogue(), (other, number), 2),
             question: None,
             next: (dice.pick(4) == 0).then(|| "write".to_owned()),
         },
@@ -99,6 +106,37 @@ fn any_event(dice: &mut Dice, sim: &Sim) -> Event {
         23 if dice.pick(16) == 15 => {
             Event::CancelRequested { by: String::new(), deadline: dice.pick(2) == 0 }
         }
+        24 => Event::ApprovalRequired { approval, matter, needed: words::needed("chaos") },
+        25 | 26 => {
+            let arguments = words::arguments(dice);
+            let decision = match dice.pick(7) {
+                0 => Decision::Yes { hold: false },
+                1 => Decision::Yes { hold: true },
+                2 => Decision::No,
+                3 => Decision::Edited { key: format!("chaos {arguments}"), arguments },
+                4 => Decision::Done,
+                5 => Decision::NotDone,
+                _ => Decision::Again,
+            };
+            Event::Decided { approval, matter, decision, by: "nobody".to_owned(), note: None }
+        }
+        27 => Event::ApprovalLapsed { approval, matter, why: Vec::new(), needed: words::needed("chaos") },
+        28 => Event::Released { by: "nobody".to_owned() },
+        29 => Event::RunWaiting {},
+        30 if dice.pick(4) == 3 => {
+            Event::ModificationAsked { version: number, by: "nobody".to_owned(), words: "more".to_owned() }
+        }
+        31 if dice.pick(4) == 3 => {
+            let plan = words::plan(dice, state, 7, true);
+            let version = state.plans.len() as u32 + 1;
+            Event::PlanEdited(PlanMade::new(version, Cause::Edit, Maker::Person, plan))
+        }
+        32 => Event::PlanRefused { version: number, problems: vec![Problem::new("chaos", "no")] },
+        33 if dice.pick(2) == 0 => Event::RunReopened { by: "nobody".to_owned() },
+        33 => {
+            let requested = words::calls(dice, state, sim.catalogue(), (other, number), 0).remove(0);
+            Event::Compensating { undoes: other, requested }
+        }
         _ => Event::RunCancelled { by: String::new() },
     }
 }
@@ -106,7 +144,8 @@ fn any_event(dice: &mut Dice, sim: &Sim) -> Event {
 /// Throws events at the state between the moves of a run.
 fn attacked(world: World, dice: &mut Dice) -> Sim {
     let mut sim = Sim::new(world);
-    sim.record(queued(sim.world.plan_only));
+    let request = sim.queued();
+    sim.record(request);
     while !sim.state.status.is_terminal() {
         for _ in 0..dice.pick(6) {
             let event = any_event(dice, &sim);
@@ -142,6 +181,7 @@ proptest! {
         let mut dice = Dice::new(&attack);
         let sim = attacked(world, &mut dice);
         sim.watch.at_end(&sim.state);
+        sim.consent.at_end(&sim.state);
     }
 }
 
@@ -187,6 +227,7 @@ fn corners(sim: &Sim) -> BTreeSet<&'static str> {
             _ => {}
         }
     }
+    found.extend(corners_of_people(sim));
     if sim.state.calls.values().any(|c| {
         c.stale
             && sim
@@ -205,11 +246,68 @@ fn corners(sim: &Sim) -> BTreeSet<&'static str> {
     found
 }
 
+/// What people had to do with it.
+fn corners_of_people(sim: &Sim) -> BTreeSet<&'static str> {
+    let mut found = BTreeSet::new();
+    let mut waiting = false;
+    for (at, event) in sim.events.iter().enumerate() {
+        let reopened = matches!(at.checked_sub(1).map(|at| &sim.events[at]), Some(Event::RunReopened { .. }));
+        match event {
+            Event::Decided { matter, decision, .. } => {
+                found.insert(match (matter, decision) {
+                    (Matter::Plan { .. }, Decision::Yes { hold: true }) => "a plan held",
+                    (Matter::Plan { version: 1 }, Decision::No) => "a plan refused",
+                    (Matter::Plan { .. }, Decision::No) => "a later plan refused",
+                    (Matter::Call { .. }, Decision::No) => "a call refused",
+                    (Matter::Outcome { .. }, Decision::Again) if reopened => {
+                        "a write tried again after the end"
+                    }
+                    (Matter::Outcome { .. }, Decision::Done | Decision::NotDone) => {
+                        "somebody's last word on a write"
+                    }
+                    _ => "another decision",
+                });
+            }
+            Event::RunResumed { .. } if waiting => {
+                found.insert("a crash while it waits");
+            }
+            _ => {}
+        }
+        waiting =
+            matches!(event, Event::RunWaiting {}) || (waiting && matches!(event, Event::RunResumed { .. }));
+    }
+    let asked = |call: u32| sim.state.approvals.values().any(|a| a.matter == Matter::Call { call });
+    for (number, call) in &sim.state.calls {
+        let began = call.attempts > 0;
+        if began && call.requested.approval.is_some() && !asked(*number) {
+            found.insert("a call that shares a yes");
+        }
+        let edited = sim.state.approvals.values().any(|a| {
+            a.matter == (Matter::Call { call: *number })
+                && matches!(a.decided, Some((Decision::Edited { .. }, _)))
+        });
+        if began && edited {
+            found.insert("an edited call begun");
+        }
+        let told = call.requested.effect == Effect::Write && !began;
+        if told && matches!(call.status, CallStatus::Done { outcome: Outcome::Ok { .. } }) {
+            found.insert("a dry run that would write");
+        }
+        let redone = |(other, later): (&u32, &crate::run::CallState)| {
+            other > number && later.requested.key == call.requested.key && later.attempts > 0
+        };
+        if call.undone_by.is_some() && sim.state.calls.iter().any(redone) {
+            found.insert("a write undone and done again");
+        }
+    }
+    found
+}
+
 #[test]
 fn the_invented_worlds_reach_every_corner() {
     let mut runner = TestRunner::deterministic();
     let mut seen: BTreeMap<&'static str, u32> = BTreeMap::new();
-    for _ in 0..800 {
+    for _ in 0..1_500 {
         let world = worlds().new_tree(&mut runner).unwrap().current();
         for corner in corners(&Sim::run(world)) {
             *seen.entry(corner).or_default() += 1;
@@ -256,6 +354,27 @@ fn the_invented_worlds_reach_every_corner() {
         "a read again after a write",
         "needs input",
         "partial",
+        "plan_edited",
+        "modification_asked",
+        "approval_required",
+        "decided",
+        "approval_lapsed",
+        "released",
+        "run_waiting",
+        "plan_refused",
+        "run_reopened",
+        "compensating",
+        "a plan held",
+        "a plan refused",
+        "a later plan refused",
+        "a call refused",
+        "an edited call begun",
+        "a call that shares a yes",
+        "a write tried again after the end",
+        "a write undone and done again",
+        "a dry run that would write",
+        "a crash while it waits",
+        "somebody's last word on a write",
     ];
     let missing: Vec<&str> = wanted.into_iter().filter(|w| seen.get(w).copied().unwrap_or(0) < 3).collect();
     assert_eq!(missing, Vec::<&str>::new(), "seen: {seen:#?}");

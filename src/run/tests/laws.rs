@@ -21,7 +21,8 @@ proptest! {
         let ends = sim.events.iter().filter(|e| {
             matches!(e, Event::RunCompleted { .. } | Event::RunFailed { .. } | Event::RunCancelled { .. })
         });
-        prop_assert_eq!(ends.count(), 1);
+        let reopened = sim.events.iter().filter(|e| matches!(e, Event::RunReopened { .. }));
+        prop_assert_eq!(ends.count(), 1 + reopened.count());
         prop_assert_eq!(sim.state.seq as usize, sim.events.len());
         if sim.state.status == RunStatus::Completed && !sim.world.plan_only {
             prop_assert_eq!(sim.plan_status(), PlanStatus::Completed);

@@ -1,6 +1,8 @@
 //! Named runs, told event by event: after each one what it changed, the whole state, and what was to be
 //! done then.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
 use super::page;
@@ -8,8 +10,8 @@ use super::sim::{asked, new_run, queued, started};
 use super::words;
 use crate::plan::{Plan, Step};
 use crate::run::{
-    Action, Effect, Event, Maker, Outcome, Repeat, Reply, RequestedCall, RunState, Settings, Subject, Usage,
-    Verdict, call_key,
+    Action, Decision, Effect, Event, Maker, Outcome, PlanMade, Repeat, Reply, RequestedCall, RunState,
+    Settings, Subject, Undo, Usage, Verdict, call_key,
 };
 
 /// Parts of the state that are frozen once they are there. The story shows each once, and every event
@@ -18,15 +20,33 @@ const FROZEN: [&str; 2] = ["queued", "started"];
 
 pub struct Script {
     pub state: RunState,
+    /// Plans that come need a person's yes.
+    pub asks_plans: bool,
+    /// So do writes.
+    pub asks_calls: bool,
     events: usize,
     story: String,
+    brief: String,
 }
 
 impl Script {
     /// A run that has started, with its first plan asked for.
     pub fn new(settings: Settings) -> Self {
-        let mut script = Self { state: new_run(), events: 0, story: String::new() };
-        script.tell(queued(false));
+        Self::of(queued(false), settings)
+    }
+
+    /// The same for a request of another kind.
+    pub fn of(queued: Event, settings: Settings) -> Self {
+        let state = new_run();
+        let mut script = Self {
+            state,
+            asks_plans: false,
+            asks_calls: false,
+            events: 0,
+            story: String::new(),
+            brief: String::new(),
+        };
+        script.tell(queued);
         script.tell(started(&settings));
         script.settle();
         script
@@ -61,6 +81,10 @@ impl Script {
             next.push(shown);
         }
         page::part("next", &json!(next), 0, &mut self.story);
+        page::part(&format!("{:02} {}", self.events, name.as_str().unwrap()), &event, 0, &mut self.brief);
+        let ids: Vec<String> = self.state.next().iter().map(Action::id).collect();
+        let stands = format!("run {}, plan {}", word(&after["status"]), word(&after["plan_status"]));
+        self.brief.push_str(&format!("   {stands}; next: [{}]\n", ids.join(", ")));
     }
 
     /// Performs all that needs nobody's words: what the machine records, questions, calls.
@@ -80,7 +104,7 @@ impl Script {
     pub fn question(&self, subject: Subject) -> u32 {
         let flying =
             |a: &crate::run::Ask| a.subject == subject && a.status == crate::run::AskStatus::InFlight;
-        *self.state.asks.iter().find(|(_, a)| flying(a)).unwrap().0
+        *self.state.asks.iter().rev().find(|(_, a)| flying(a)).unwrap().0
     }
 
     /// A reply to the question about `subject` comes in.
@@ -95,7 +119,9 @@ impl Script {
     /// The plan comes: steps as (scene, depends on).
     pub fn plan(&mut self, maker: Maker, steps: &[(&str, &[u32])]) {
         self.reply(Subject::Plan { version: self.state.plans.len() as u32 + 1 });
-        let first = self.state.last_step() + 1;
+        let version = self.state.plans.len() as u32 + 1;
+        let changes = self.state.planning.as_ref().is_some_and(|p| p.feedback.is_some());
+        let first = self.state.last_fixed_step(changes) + 1;
         let steps = steps.iter().zip(first..).map(|((scene, depends), number)| Step {
             step_number: number,
             scene_name: (*scene).to_owned(),
@@ -104,7 +130,8 @@ impl Script {
             depends_on_step: depends.iter().copied().collect(),
         });
         let plan = Plan { needs_execution: true, reasoning: String::new(), steps: steps.collect() };
-        let made = words::made(&self.state, plan, maker);
+        let approval = self.asks_plans.then(|| words::needed(&format!("plan {version}")));
+        let made = PlanMade { approval, ..words::made(&self.state, plan, maker) };
         self.tell(if made.version == 1 { Event::PlanCreated(made) } else { Event::Replanned(made) });
         self.settle();
     }
@@ -125,8 +152,8 @@ impl Script {
                 effect: *effect,
                 repeat: *repeat,
                 problem: None,
-                approval: None,
-                undo: None,
+                approval: self.needs_yes(*effect).then(|| words::needed(&format!("call {call}"))),
+                undo: self.is_undoable(*effect).then(undo),
             }
         });
         let (text, calls) = (String::new(), calls.collect());
@@ -159,7 +186,7 @@ impl Script {
     }
 
     pub fn check(&mut self, more: Option<&str>, can_answer: bool, answer: Option<&str>) {
-        let round = self.state.plans.len() as u32;
+        let round = self.state.rounds();
         self.reply(Subject::Continuation { round });
         let verdict = Verdict {
             should_continue: more.is_some(),
@@ -172,9 +199,82 @@ impl Script {
         self.settle();
     }
 
+    fn needs_yes(&self, effect: Effect) -> bool {
+        self.asks_calls && effect == Effect::Write
+    }
+
+    fn is_undoable(&self, effect: Effect) -> bool {
+        self.state.settings().compensate && effect == Effect::Write
+    }
+
+    /// The words of the answer come.
+    pub fn answer(&mut self, text: &str) {
+        self.reply(Subject::Answer);
+        self.tell(Event::Answered { text: text.to_owned(), degraded: false });
+        self.settle();
+    }
+
+    /// A person decides, and what follows by itself.
+    pub fn decide(&mut self, approval: u32, decision: Decision, by: &str) {
+        let matter = self.state.approvals[&approval].matter;
+        let by = by.to_owned();
+        self.tell(Event::Decided { approval, matter, decision, by, note: None });
+        self.settle();
+    }
+
+    /// A person wants the plan changed, in words.
+    pub fn modify(&mut self, words: &str) {
+        let version = self.state.plans.len() as u32 + 1;
+        self.tell(Event::ModificationAsked { version, by: "hockney".to_owned(), words: words.to_owned() });
+        self.settle();
+    }
+
+    /// A person has the run carried on that has ended.
+    pub fn reopen(&mut self) {
+        self.tell(Event::RunReopened { by: "hockney".to_owned() });
+        self.settle();
+    }
+
+    pub fn cancel(&mut self, deadline: bool) {
+        self.tell(Event::CancelRequested { by: "keysersoze".to_owned(), deadline });
+        self.settle();
+    }
+
+    /// The process dies, and another takes the run over.
+    pub fn crash(&mut self) {
+        self.tell(Event::RunResumed { epoch: self.state.epoch + 1 });
+        self.settle();
+    }
+
+    /// The tools that were begun, in order.
+    pub fn begun(&self) -> Vec<String> {
+        let begun = self.state.calls.values().filter(|call| call.attempts > 0);
+        begun.map(|call| format!("{} {}", call.requested.tool, call.requested.arguments)).collect()
+    }
+
     /// The whole story, for a snapshot.
     pub fn story(self) -> String {
         self.story
+    }
+
+    /// The events, and where run and plan stand after each.
+    pub fn brief(self) -> String {
+        self.brief
+    }
+}
+
+fn word(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+/// How the writes of these stories are undone.
+pub fn undo() -> Undo {
+    Undo {
+        tool: "unbook".to_owned(),
+        arguments: BTreeMap::from([("id".to_owned(), json!("/result/id"))]),
+        repeat: Repeat::Never,
+        required: vec!["id".to_owned()],
+        identity: Vec::new(),
     }
 }
 

@@ -1,17 +1,24 @@
 //! A driver for invented worlds: performs what `next` asks for, completes what is under way in any
 //! order, dies and comes back, and writes a journal that a second state is folded from.
 
+use super::consent::Consent;
+use super::people::{self, Left};
 use super::watch::Watch;
 use super::words;
 use super::world::{Dice, Style, World};
 use crate::plan::{PlanStatus, StepStatus, TaskId};
+use crate::planner::{self, Command};
 use crate::run::{
-    Action, AskStatus, CallStatus, Context, Event, Fault, Maker, Reply, RunId, RunQueued, RunStarted,
-    RunState, Settings, Subject,
+    Action, AskStatus, CallStatus, Context, Event, Fault, Maker, Outcome, Reply, RunId, RunQueued,
+    RunStarted, RunState, RunStatus, Settings, Subject,
 };
+use crate::scene::Catalogue;
 
 /// More events than any run within the bounds of [`super::world::settings`] can need.
 const LIMIT: usize = 6000;
+
+/// How often people want something of a run, fitting or not; then they only say what it waits for.
+const WISHES: u32 = 24;
 
 pub fn queued(plan_only: bool) -> Event {
     let task = TaskId(uuid::Uuid::from_u128(7));
@@ -46,10 +53,15 @@ pub struct Sim {
     /// The fold of the journal as it was written, event by event.
     pub shadow: RunState,
     pub watch: Watch,
+    pub consent: Consent,
     pub flights: Vec<Flight>,
     pub events: Vec<Event>,
     stale: Vec<Action>,
     crashes: u32,
+    /// The scenes were changed since the run began.
+    reloaded: bool,
+    wishes: u32,
+    reopened: u32,
 }
 
 impl Sim {
@@ -57,39 +69,90 @@ impl Sim {
         let dice = Dice::new(&world);
         let watch = Watch::new(&world.settings);
         let (state, shadow) = (new_run(), new_run());
-        let (flights, events, stale) = (Vec::new(), Vec::new(), Vec::new());
-        Self { world, dice, state, shadow, watch, flights, events, stale, crashes: 0 }
+        Self {
+            world,
+            dice,
+            state,
+            shadow,
+            watch,
+            consent: Consent::default(),
+            flights: Vec::new(),
+            events: Vec::new(),
+            stale: Vec::new(),
+            crashes: 0,
+            reloaded: false,
+            wishes: 0,
+            reopened: 0,
+        }
+    }
+
+    /// The request of this world.
+    pub fn queued(&mut self) -> Event {
+        let Event::RunQueued(mut queued) = queued(self.world.plan_only) else { panic!("no request") };
+        queued.dry_run = self.world.dry_run;
+        queued.require_approval = self.world.require_approval;
+        if self.world.given {
+            let most = self.world.settings.max_steps;
+            queued.plan = Some(words::plan(&mut self.dice, &self.state, most, false));
+        }
+        Event::RunQueued(queued)
+    }
+
+    pub fn catalogue(&self) -> &'static Catalogue {
+        people::catalogue(self.reloaded)
     }
 
     /// A whole run, from the request to its end.
     pub fn run(world: World) -> Self {
         let mut sim = Self::new(world);
-        sim.record(queued(sim.world.plan_only));
+        let queued = sim.queued();
+        sim.record(queued);
         sim.finish();
         sim
     }
 
-    /// Carries the run on until it has ended.
+    /// Carries the run on until it has ended for good.
     pub fn finish(&mut self) {
-        while !self.state.status.is_terminal() {
-            self.turn();
-            assert!(self.events.len() < LIMIT, "the run does not end");
+        loop {
+            while !self.state.status.is_terminal() {
+                self.turn();
+                assert!(self.events.len() < LIMIT, "the run does not end");
+            }
+            assert_eq!(self.state.next(), Vec::new(), "a run that has ended wants more");
+            self.watch.at_end(&self.state);
+            self.consent.at_end(&self.state);
+            for _ in 0..self.dice.pick(4) {
+                if self.state.status.is_terminal() {
+                    self.wish();
+                }
+            }
+            if self.state.status.is_terminal() {
+                return;
+            }
         }
-        assert_eq!(self.state.next(), Vec::new(), "a run that has ended wants more");
-        self.watch.at_end(&self.state);
     }
 
     /// Appends and applies; checks everything that must hold after any event.
     pub fn record(&mut self, event: Event) {
         assert_eq!(self.state.check(&event), Ok(()), "{event:?} in {:#?}", self.state);
         self.watch.before(&self.state, &event);
+        self.consent.before(&self.state, &event);
         let line = serde_json::to_string(&event).unwrap();
         self.state.apply(&event).unwrap();
         let back: Event = serde_json::from_str(&line).unwrap();
         self.shadow.apply(&back).unwrap();
         assert_eq!(self.shadow, self.state, "the journal tells another story after {line}");
         self.watch.after(&self.state);
+        self.consent.after(&self.state);
         match &event {
+            // Who carried it out has left.
+            _ if event.is_terminal() => self.flights.clear(),
+            Event::RunReopened { .. } => self.reopened += 1,
+            Event::RunWaiting {} => {
+                assert_eq!(self.flights, [], "it waits while something is under way");
+                assert_eq!(self.state.next(), [], "it waits and has something to do");
+                self.can_be_ended();
+            }
             Event::ModelAsked { call, .. } => self.flights.push(Flight::Ask(*call)),
             Event::ToolStarted { call, .. } => self.flights.push(Flight::Call(*call)),
             _ => {}
@@ -100,8 +163,9 @@ impl Sim {
     /// One move of the world.
     pub fn turn(&mut self) {
         let actions = self.asked();
+        let waits = self.state.status == RunStatus::Waiting;
         assert!(
-            !actions.is_empty() || !self.flights.is_empty(),
+            !actions.is_empty() || !self.flights.is_empty() || waits,
             "nothing is under way and nothing is to be done: {:#?}",
             self.state
         );
@@ -111,6 +175,12 @@ impl Sim {
         }
         if self.crashes < self.world.crashes && self.dice.chance(1, 24) {
             return self.crash();
+        }
+        if self.dice.chance(self.world.people, 24) {
+            return self.wish();
+        }
+        if waits {
+            return self.is_decided();
         }
         if actions.is_empty() || (!self.flights.is_empty() && self.dice.pick(2) == 1) {
             let flight = self.dice.pick(self.flights.len());
@@ -138,6 +208,85 @@ impl Sim {
                 self.stale.truncate(keep);
             }
         }
+    }
+
+    /// Somebody wants something.
+    fn wish(&mut self) {
+        if self.wishes >= WISHES {
+            return;
+        }
+        self.wishes += 1;
+        let left = Left {
+            changes: self.wishes < WISHES / 2,
+            reopens: self.reopened < self.world.reopens,
+            stops: self.world.stops > 0,
+        };
+        let most = self.world.settings.max_steps;
+        let command = people::wish(&mut self.dice, &self.state, most, left);
+        self.order(&command);
+    }
+
+    /// Somebody comes to a run that waits, after a while in which its scenes may have changed.
+    fn is_decided(&mut self) {
+        if self.wishes < WISHES && self.dice.pick(4) == 3 {
+            self.reload();
+        }
+        if self.wishes < WISHES && self.dice.pick(3) == 2 {
+            return self.wish();
+        }
+        if self.state.status == RunStatus::Waiting {
+            let command = people::decisive(&mut self.dice, &self.state);
+            self.order(&command);
+        }
+    }
+
+    /// The scenes change, and whoever takes the run up sees what does not hold any more.
+    fn reload(&mut self) {
+        self.wishes += 1;
+        self.reloaded = !self.reloaded;
+        while let Some(event) = planner::lapsed(&self.state, self.catalogue()) {
+            self.record(event);
+        }
+    }
+
+    /// What a command brings about, or a refusal that says why. `record` holds each event to what the
+    /// machine admits.
+    fn order(&mut self, command: &Command) {
+        match planner::command(&self.state, self.catalogue(), command) {
+            Ok(events) => {
+                assert!(!events.is_empty(), "{command:?} does nothing");
+                events.into_iter().for_each(|event| self.record(event));
+            }
+            Err(refused) => {
+                assert!(!refused.fault.code.is_empty() && !refused.fault.message.is_empty());
+                if let Some(lapse) = refused.record {
+                    self.record(lapse.0);
+                }
+            }
+        }
+    }
+
+    /// Whatever a run waits for, a wish to stop ends it: by its own records, and by undoing.
+    fn can_be_ended(&self) {
+        let mut state = self.state.clone();
+        state.apply(&Event::CancelRequested { by: "somebody".to_owned(), deadline: false }).unwrap();
+        for _ in 0..LIMIT {
+            let event = match state.next().into_iter().next() {
+                Some(Action::Record { event }) => event,
+                Some(Action::Call { call, attempt }) => {
+                    state.apply(&Event::ToolStarted { call, attempt }).unwrap();
+                    let outcome = Outcome::Ok { result: serde_json::Value::Null, say: None };
+                    Event::ToolCompleted { call, outcome, millis: 0 }
+                }
+                other => panic!("a run that waited is not cancelled but {other:?}: {state:#?}"),
+            };
+            state.apply(&event).unwrap();
+            if state.status.is_terminal() {
+                assert_eq!(state.status, RunStatus::Cancelled);
+                return;
+            }
+        }
+        panic!("a run that waited cannot be ended");
     }
 
     /// `next`, held to what must always hold of it.
@@ -173,14 +322,22 @@ impl Sim {
     pub fn perform(&mut self, action: Action) {
         match &action {
             Action::Start => self.record(started(&self.world.settings.clone())),
+            Action::Record { event: Event::StepStarted { .. } }
+                if self.world.style != Style::All
+                    && !self.state.has_begun()
+                    && self.dice.chance(self.world.trouble, 96) =>
+            {
+                let problems = vec![crate::plan::Problem::new("preflight.scene", "a scene is not loaded")];
+                self.record(Event::PlanRefused { version: self.state.plans.len() as u32, problems });
+            }
             Action::Record { event } => self.record(event.clone()),
             Action::Ask { .. } => self.record(asked(&action)),
             Action::Call { call, attempt } => {
                 self.record(Event::ToolStarted { call: *call, attempt: *attempt })
             }
             Action::Take { version } => {
-                let error = Fault::new("plan.none", "no plan came with it");
-                self.record(Event::PlanningFailed { version: *version, error });
+                let event = planner::given(&self.state, self.catalogue(), *version);
+                self.record(event);
             }
             Action::Read { call, subject } => {
                 let event = self.read(*call, *subject);
@@ -202,8 +359,14 @@ impl Sim {
             Subject::Plan { version } => {
                 let fallback = self.state.asks[&call].fallback;
                 let maker = if fallback { Maker::Fallback } else { Maker::Deterministic };
-                let plan = words::plan(&mut self.dice, &self.state, self.world.settings.max_steps);
+                let changes = self.state.planning.as_ref().is_some_and(|p| p.feedback.is_some());
+                let plan = words::plan(&mut self.dice, &self.state, self.world.settings.max_steps, changes);
+                if changes && !plan.needs_execution {
+                    let problems = vec![crate::plan::Problem::new("plan.nothing_left", "nothing is left")];
+                    return Event::ReplyRejected { call, problems };
+                }
                 let made = words::made(&self.state, plan, maker);
+                let made = planner::with_approval(&self.state, self.catalogue(), made);
                 if version == 1 { Event::PlanCreated(made) } else { Event::Replanned(made) }
             }
             Subject::Scene { step } if !self.state.steps[&step].decided && self.dice.chance(trouble, 32) => {
@@ -221,7 +384,10 @@ impl Sim {
                     calls: match kind {
                         0 => Vec::new(),
                         1 if trouble > 0 => Vec::new(),
-                        _ => words::calls(&mut self.dice, &self.state, step, trouble),
+                        _ => {
+                            let catalogue = people::catalogue(self.reloaded);
+                            words::calls(&mut self.dice, &self.state, catalogue, (step, call), trouble)
+                        }
                     },
                     question: asks.then(words::question),
                     next: None,
@@ -272,6 +438,9 @@ impl Sim {
         }
         assert_eq!(state, self.state, "a restart wakes up elsewhere");
         self.record(Event::RunResumed { epoch: self.state.epoch + 1 });
+        if self.dice.pick(4) == 3 {
+            self.reload();
+        }
         assert!(self.state.asks.values().all(|a| a.status != AskStatus::InFlight));
         assert!(self.state.calls.values().all(|c| !matches!(c.status, CallStatus::InFlight { .. })));
     }

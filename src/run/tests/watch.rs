@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::plan::{PlanStatus, StepStatus};
 use crate::run::{
-    Duplicates, Effect, Event, Maker, Outcome, Repeat, RequestedCall, RunState, Settings, Subject, Usage,
+    Cause, Decision, Duplicates, Effect, Event, Maker, Matter, Outcome, Repeat, RequestedCall, RunState,
+    Settings, Subject, Usage,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +19,10 @@ enum Seen {
     /// Done, but a write of its scene came after.
     Cleared,
     Unknown,
+    /// A person wants it tried again.
+    Wanted,
+    /// Done, and undone since.
+    Undone,
     Harmless,
 }
 
@@ -32,6 +37,8 @@ struct Call {
     /// A write of its scene ended while it was under way.
     overtaken: bool,
     starts: u32,
+    /// The write that it undoes.
+    undoes: Option<u32>,
 }
 
 /// What the events have told so far.
@@ -52,10 +59,17 @@ pub struct Watch {
     tries: BTreeMap<(Subject, u32, bool), [u32; 2]>,
     crashes: u32,
     plans: u32,
+    /// Plans that nobody's change brought about.
+    planned_rounds: u32,
     new_calls: u32,
     usage: Usage,
     plan_only: bool,
+    dry_run: bool,
     stopped: bool,
+    /// Steps at work again since a person wanted a write of theirs tried again.
+    revived: usize,
+    /// A person refused the plan in force, or it was not to be carried out.
+    refused: bool,
     answered: bool,
     terminal: u32,
 }
@@ -75,10 +89,14 @@ impl Watch {
             tries: BTreeMap::new(),
             crashes: 0,
             plans: 0,
+            planned_rounds: 0,
             new_calls: 0,
             usage: Usage::default(),
             plan_only: false,
+            dry_run: false,
             stopped: false,
+            revived: 0,
+            refused: false,
             answered: false,
             terminal: 0,
         }
@@ -86,25 +104,39 @@ impl Watch {
 
     /// Takes note of an event that is about to happen; `state` is only asked for ordinals.
     pub fn before(&mut self, state: &RunState, event: &Event) {
-        assert_eq!(self.terminal, 0, "{event:?} after the end");
-        assert!(!self.stopped || !begins(event), "{event:?} begins something after the wish to stop");
+        let after_the_end = matches!(
+            event,
+            Event::RunReopened { .. } | Event::Decided { matter: Matter::Outcome { .. }, .. }
+        );
+        assert!(self.terminal == 0 || after_the_end, "{event:?} after the end");
+        assert!(!self.stopped || !self.begins(event), "{event:?} begins something after the wish to stop");
         match event {
             Event::RunStarted(started) => self.settings = started.settings.clone(),
             Event::RunResumed { .. } => self.crash(),
             Event::Planning { version, .. } => {
-                assert!(*version <= self.settings.max_replans + 1, "a plan too many");
+                assert!(self.planned_rounds <= self.settings.max_replans, "a plan too many");
                 assert!(*version == 1 || self.new_calls > 0, "another plan after a round without a new call");
-                self.new_calls = 0;
             }
             Event::ModelAsked { call, subject, fallback, .. } => self.asked(*call, *subject, *fallback),
             Event::ModelReplied { usage, .. } | Event::ModelFailed { usage, .. } => self.usage += *usage,
-            Event::PlanCreated(made) | Event::Replanned(made) => {
+            Event::PlanCreated(made) | Event::Replanned(made) | Event::PlanEdited(made) => {
                 self.plans += 1;
                 assert_eq!(made.version, self.plans);
+                self.new_calls = 0;
+                self.refused = false;
+                if matches!(made.cause, Cause::Feedback | Cause::Edit) {
+                    let touched: Vec<u32> = self.calls.values().map(|call| call.step).collect();
+                    let begun =
+                        |n: &u32| self.started.contains(n) || touched.contains(n) || self.ended.contains(n);
+                    self.planned.retain(|number, _| begun(number));
+                } else {
+                    self.planned_rounds += 1;
+                }
                 assert!(made.plan.steps.len() <= self.settings.max_steps as usize, "a step too many");
                 for step in &made.plan.steps {
                     let depends = step.depends_on_step.iter().collect();
-                    let fallback = made.maker == Maker::Fallback;
+                    // What needs a yes does not begin without one: see `Consent`.
+                    let fallback = made.maker == Maker::Fallback && made.approval.is_none();
                     let planned = (step.scene_name.clone(), depends, fallback, made.version);
                     assert!(self.planned.insert(step.step_number, planned).is_none(), "a number used twice");
                 }
@@ -127,6 +159,7 @@ impl Watch {
                 let fallback = self.asks[call].1 || self.planned[step].2;
                 for requested in calls {
                     let call = Call {
+                        undoes: None,
                         step: *step,
                         scene: self.planned[step].0.clone(),
                         requested: requested.clone(),
@@ -170,32 +203,120 @@ impl Watch {
                 self.terminal += 1;
             }
             Event::RunCancelled { .. } => {
-                assert!(self.stopped && !self.write_flying(), "cancelled unasked, or during a write");
+                let asked = self.stopped || self.refused;
+                assert!(asked && !self.write_flying(), "cancelled unasked, or during a write");
                 self.terminal += 1;
             }
             Event::RunFailed { .. } => self.terminal += 1,
-            Event::RunQueued(queued) => self.plan_only = queued.plan_only,
+            Event::RunQueued(queued) => (self.plan_only, self.dry_run) = (queued.plan_only, queued.dry_run),
+            Event::ModificationAsked { version, .. } => {
+                self.tries.retain(|(subject, ..), _| *subject != Subject::Plan { version: *version });
+            }
+            Event::Decided { matter: Matter::Plan { .. }, decision: Decision::No, .. } => self.refused = true,
+            Event::Decided {
+                matter: Matter::Call { call },
+                decision: Decision::Edited { arguments, key },
+                ..
+            } => {
+                let requested = &mut self.calls.get_mut(call).unwrap().requested;
+                requested.arguments = arguments.clone();
+                requested.key.clone_from(key);
+            }
+            Event::Decided { matter: Matter::Outcome { call }, decision, .. } => {
+                self.resolved(*call, decision)
+            }
+            Event::PlanRefused { .. } => self.refused = true,
+            Event::RunReopened { .. } => self.reopened(state),
+            Event::Compensating { undoes, requested } => self.compensating(*undoes, requested),
             Event::PlanningFailed { .. }
             | Event::ReplyRejected { .. }
             | Event::Continuation { .. }
-            | Event::PlanEdited(_)
-            | Event::ModificationAsked { .. }
             | Event::ApprovalRequired { .. }
             | Event::Decided { .. }
             | Event::ApprovalLapsed { .. }
             | Event::Released { .. }
-            | Event::RunWaiting {}
-            | Event::PlanRefused { .. }
-            | Event::RunReopened { .. }
-            | Event::Compensating { .. } => {}
+            | Event::RunWaiting {} => {}
         }
-        let _ = state;
+    }
+
+    /// Somebody says what became of a write, or has it tried again.
+    fn resolved(&mut self, number: u32, decision: &Decision) {
+        let call = self.calls.get_mut(&number).unwrap();
+        assert_eq!(call.seen, Seen::Unknown, "what is known was asked");
+        call.seen = match decision {
+            Decision::Done => Seen::Done,
+            Decision::Again => Seen::Wanted,
+            _ => Seen::Harmless,
+        };
+        let (step, undoes, seen) = (call.step, call.undoes, call.seen);
+        if let (Some(undone), Seen::Done) = (undoes, seen) {
+            self.calls.get_mut(&undone).unwrap().seen = Seen::Undone;
+        }
+        if seen == Seen::Wanted {
+            self.revived += 1;
+            self.started.insert(step);
+            self.ended.remove(&step);
+            self.completed.remove(&step);
+            let judges =
+                |subject: &Subject| matches!(subject, Subject::Continuation { .. } | Subject::Answer);
+            self.tries.retain(|(subject, ..), _| *subject != Subject::Scene { step } && !judges(subject));
+        }
+    }
+
+    /// What did not do what it was for begins anew; which that is, is the machine's to say, except for what
+    /// was undone.
+    fn reopened(&mut self, state: &RunState) {
+        assert_eq!(self.terminal, 1);
+        (self.terminal, self.stopped, self.answered) = (0, false, false);
+        self.tries.clear();
+        let mut after = state.clone();
+        after.apply(&Event::RunReopened { by: String::new() }).unwrap();
+        let undone = |step: u32| self.calls.values().any(|c| c.step == step && c.seen == Seen::Undone);
+        for (number, step) in &after.steps {
+            let anew = step.status == StepStatus::Pending;
+            assert!(
+                anew || !undone(*number) || !self.completed.contains(number),
+                "{number} rests on what was undone"
+            );
+            if anew {
+                self.started.remove(number);
+                self.ended.remove(number);
+                self.completed.remove(number);
+                self.rounds.remove(number);
+                self.decided.remove(number);
+            }
+        }
+        for call in self.calls.values_mut() {
+            call.seen = match call.seen {
+                Seen::Asked | Seen::Cut => Seen::Harmless,
+                Seen::Flying | Seen::Wanted if call.requested.effect == Effect::Write => Seen::Unknown,
+                Seen::Flying => Seen::Harmless,
+                seen => seen,
+            };
+        }
+    }
+
+    fn compensating(&mut self, undoes: u32, requested: &RequestedCall) {
+        let undone = &self.calls[&undoes];
+        let call = Call {
+            step: undone.step,
+            scene: undone.scene.clone(),
+            requested: requested.clone(),
+            fallback: false,
+            round: u32::MAX,
+            seen: Seen::Asked,
+            overtaken: false,
+            starts: 0,
+            undoes: Some(undoes),
+        };
+        assert!(self.calls.insert(requested.call, call).is_none(), "an ordinal used twice");
     }
 
     /// What must hold of the state after any event.
     pub fn after(&self, state: &RunState) {
         let running = state.steps.values().filter(|s| s.status == StepStatus::Running).count();
-        assert!(running <= self.settings.max_parallel_steps.max(1) as usize, "{running} steps at once");
+        let most = self.settings.max_parallel_steps.max(1) as usize + self.revived;
+        assert!(running <= most, "{running} steps at once");
         assert_eq!(state.usage, self.usage);
         assert_eq!(state.status.is_terminal(), self.terminal == 1);
         assert_eq!(state.write_in_flight() && self.terminal == 0, self.write_flying() && self.terminal == 0);
@@ -237,18 +358,27 @@ impl Watch {
         let this = &self.calls[&number];
         let write = this.requested.effect == Effect::Write;
         assert!(this.requested.problem.is_none(), "a call with a problem ran");
-        assert!(!(write && this.fallback), "a fallback writes");
+        let approved = this.requested.approval.is_some() || this.undoes.is_some();
+        assert!(!(write && this.fallback) || approved, "a fallback writes by itself");
+        assert!(!(write && self.dry_run), "a dry run writes");
         let allowed = match (this.seen, this.requested.effect, this.requested.repeat) {
             (Seen::Asked, _, _) => true,
             (Seen::Cut, Effect::Read, _) => this.starts < 4,
             (Seen::Unknown, Effect::Write, Repeat::Key) => this.starts < 2,
+            (Seen::Wanted, Effect::Write, _) => true,
             _ => false,
         };
         assert!(allowed, "{this:?} started again");
         for (other, call) in self.calls.iter().filter(|(n, _)| **n != number) {
+            if this.undoes.is_some() {
+                continue;
+            }
             if self.same(number, *other) {
-                let free = matches!(call.seen, Seen::Asked | Seen::Harmless | Seen::Cleared);
-                assert!(free, "{number} runs beside its equal {other}: {call:?}");
+                let free = matches!(call.seen, Seen::Asked | Seen::Harmless | Seen::Cleared | Seen::Undone);
+                assert!(
+                    this.seen == Seen::Wanted || free,
+                    "{number} runs beside its equal {other}: {call:?}"
+                );
             } else if write
                 && call.requested.effect == Effect::Write
                 && (&call.scene, &call.requested.tool) == (&this.scene, &this.requested.tool)
@@ -263,14 +393,15 @@ impl Watch {
             }
         }
         let step = this.step;
-        if this.starts == 0 {
+        if this.starts == 0 && self.planned.get(&step).is_some_and(|planned| planned.3 == self.plans) {
             self.new_calls += 1;
         }
         let this = self.calls.get_mut(&number).unwrap();
         this.seen = Seen::Flying;
         this.overtaken = false;
         this.starts += 1;
-        let in_step = self.calls.values().filter(|c| c.step == step && c.starts > 0).count();
+        let begun = |c: &&Call| c.step == step && c.starts > 0 && c.undoes.is_none();
+        let in_step = self.calls.values().filter(begun).count();
         assert!(in_step <= self.settings.max_calls as usize, "a call too many");
     }
 
@@ -283,8 +414,11 @@ impl Watch {
             Outcome::Unknown { .. } if write => Seen::Unknown,
             _ => Seen::Harmless,
         };
-        let scene = this.scene.clone();
-        if write && matches!(outcome, Outcome::Ok { .. } | Outcome::Unknown { .. }) {
+        let (scene, began, undoes) = (this.scene.clone(), this.starts > 0, this.undoes);
+        if let (Some(undone), Outcome::Ok { .. }) = (undoes, outcome) {
+            self.calls.get_mut(&undone).unwrap().seen = Seen::Undone;
+        }
+        if write && began && matches!(outcome, Outcome::Ok { .. } | Outcome::Unknown { .. }) {
             self.clear(&scene);
         }
     }
@@ -319,7 +453,10 @@ impl Watch {
     }
 
     fn at_step_end(&self, step: u32) {
-        let open = self.calls.values().any(|c| c.step == step && matches!(c.seen, Seen::Flying | Seen::Cut));
+        let open = self
+            .calls
+            .values()
+            .any(|c| c.step == step && matches!(c.seen, Seen::Flying | Seen::Cut | Seen::Wanted));
         assert!(!open, "step {step} ends while its calls are under way");
     }
 
@@ -334,14 +471,13 @@ impl Watch {
     fn write_flying(&self) -> bool {
         self.calls.values().any(|c| c.requested.effect == Effect::Write && c.seen == Seen::Flying)
     }
-}
 
-fn begins(event: &Event) -> bool {
-    matches!(
-        event,
-        Event::Planning { .. }
-            | Event::StepStarted { .. }
-            | Event::ModelAsked { .. }
-            | Event::ToolStarted { .. }
-    )
+    /// Whether the event begins something other than the undoing of what was done.
+    fn begins(&self, event: &Event) -> bool {
+        match event {
+            Event::Planning { .. } | Event::StepStarted { .. } | Event::ModelAsked { .. } => true,
+            Event::ToolStarted { call, .. } => self.calls[call].undoes.is_none(),
+            _ => false,
+        }
+    }
 }

@@ -4,26 +4,23 @@ use serde_json::{Value, json};
 
 use super::world::Dice;
 use crate::plan::{DependsOn, Plan, Step};
+use crate::planner::call_needs;
 use crate::run::{
-    Cause, Effect, Fault, Maker, Outcome, PlanMade, Question, Repeat, RequestedCall, RunState, Usage,
-    Verdict, call_key,
+    Cause, Fault, Maker, Needed, Outcome, PlanMade, Question, RequestedCall, RunState, Usage, Verdict,
+    call_key,
 };
+use crate::scene::Catalogue;
 
-/// Scenes, and of each its tools: one reads, one writes once, one writes with a key.
+/// Scenes, and of each its tools: one reads, one writes once, one writes with a key, one takes it back.
 const SCENES: [&str; 2] = ["A", "B"];
-const TOOLS: [(&str, Effect, Repeat); 4] = [
-    ("look", Effect::Read, Repeat::Never),
-    ("book", Effect::Write, Repeat::Never),
-    ("pay", Effect::Write, Repeat::Key),
-    ("peek", Effect::Read, Repeat::Key),
-];
+const TOOLS: [&str; 5] = ["look", "book", "pay", "peek", "unbook"];
 
 /// A valid plan: a random DAG whose numbers have gaps and come in any order of writing, and which
-/// may lean on finished steps.
-pub fn plan(dice: &mut Dice, state: &RunState, most: u32) -> Plan {
+/// may lean on finished steps. One that `changes` what has not begun takes its place.
+pub fn plan(dice: &mut Dice, state: &RunState, most: u32, changes: bool) -> Plan {
     let count = if dice.pick(24) == 23 { 0 } else { 1 + dice.pick(most as usize) };
     let mut known: Vec<u32> = state.finished_steps().into_iter().collect();
-    let mut number = state.last_step();
+    let mut number = state.last_fixed_step(changes);
     let mut steps = Vec::new();
     for _ in 0..count {
         number += 1 + dice.pick(2) as u32;
@@ -33,7 +30,7 @@ pub fn plan(dice: &mut Dice, state: &RunState, most: u32) -> Plan {
             step_number: number,
             scene_name: SCENES[dice.pick(2)].to_owned(),
             purpose: "something".to_owned(),
-            expected_tools: Vec::new(),
+            expected_tools: TOOLS.iter().filter(|_| dice.pick(3) == 2).map(|t| (*t).to_owned()).collect(),
             depends_on_step: depends,
         });
     }
@@ -55,28 +52,59 @@ pub fn plan(dice: &mut Dice, state: &RunState, most: u32) -> Plan {
 
 pub fn made(state: &RunState, plan: Plan, maker: Maker) -> PlanMade {
     let version = state.plans.len() as u32 + 1;
-    PlanMade::new(version, if version == 1 { Cause::Request } else { Cause::Continuation }, maker, plan)
+    let feedback = state.planning.as_ref().and_then(|planning| planning.feedback.as_ref());
+    let cause = match feedback {
+        Some(_) => Cause::Feedback,
+        None if version == 1 => Cause::Request,
+        None => Cause::Continuation,
+    };
+    let (by, why) = feedback.map(|f| (f.by.clone(), f.words.clone())).unzip();
+    PlanMade { by, why, ..PlanMade::new(version, cause, maker, plan) }
+}
+
+/// That a person has to say yes to what has this hash.
+pub fn needed(hash: &str) -> Needed {
+    Needed { hash: hash.to_owned(), why: vec!["it writes".to_owned()], ..Needed::default() }
+}
+
+/// Arguments that are often equal, and more often the same for what makes two calls equal.
+pub fn arguments(dice: &mut Dice) -> Value {
+    json!({ "n": dice.pick(2), "x": [0.1, 1e-7, 3.0, null], "note": dice.pick(2) })
 }
 
 /// Calls of few distinct keys, so that equal ones are frequent.
-pub fn calls(dice: &mut Dice, state: &RunState, step: u32, trouble: u16) -> Vec<RequestedCall> {
+pub fn calls(
+    dice: &mut Dice,
+    state: &RunState,
+    catalogue: &Catalogue,
+    (step, ask): (u32, u32),
+    trouble: u16,
+) -> Vec<RequestedCall> {
     let scene = state.steps.get(&step).map_or("A", |s| s.step.scene_name.as_str());
+    let by_rules = state.asks.get(&ask).is_some_and(|ask| ask.fallback) || state.is_planned_by_rules(step);
     (0..1 + dice.pick(4))
         .map(|i| {
-            let (tool, effect, repeat) = TOOLS[dice.pick(4)];
-            let arguments = json!({ "n": dice.pick(2), "x": [0.1, 1e-7, 3.0, null] });
+            let tool = catalogue.get(scene).unwrap().tool(TOOLS[dice.pick(TOOLS.len())]).unwrap();
+            let arguments = match tool.name.as_str() {
+                "unbook" => json!({ "id": dice.pick(2) }),
+                _ => arguments(dice),
+            };
             let problem = dice.chance(trouble, 32).then(|| Fault::new("tool.arguments", "they do not fit"));
+            let approval = match problem {
+                None => call_needs(state, scene, tool, &arguments, by_rules),
+                Some(_) => None,
+            };
             RequestedCall {
                 call: state.next_call() + i as u32,
                 provider_id: "call_0".to_owned(),
-                tool: tool.to_owned(),
-                key: call_key(scene, tool, &arguments, &[]),
+                tool: tool.name.clone(),
+                key: call_key(scene, &tool.name, &arguments, &tool.identity),
                 arguments,
-                effect,
-                repeat,
+                effect: tool.effect,
+                repeat: tool.repeat,
                 problem,
-                approval: None,
-                undo: None,
+                approval,
+                undo: tool.undo.clone(),
             }
         })
         .collect()
@@ -85,7 +113,11 @@ pub fn calls(dice: &mut Dice, state: &RunState, step: u32, trouble: u16) -> Vec<
 pub fn outcome(dice: &mut Dice, trouble: u16) -> Outcome {
     let error = Fault::new("tool.invented", "it did not work");
     if !dice.chance(trouble, 16) {
-        let result = json!({ "value": (dice.pick(1000) as f64) / 7.0, "big": u64::MAX, "none": Value::Null });
+        let mut result =
+            json!({ "value": (dice.pick(1000) as f64) / 7.0, "big": u64::MAX, "none": Value::Null });
+        if dice.pick(8) == 7 {
+            result["value"] = Value::Null;
+        }
         let say = (dice.pick(2) == 1).then(|| "said".to_owned());
         return Outcome::Ok { result, say };
     }

@@ -3,7 +3,7 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use crate::run::{Duplicates, Settings};
+use crate::run::{ApprovalPolicy, AskFor, Duplicates, Settings};
 
 /// How a driver performs what `next` asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +33,16 @@ pub struct World {
     pub stubborn: bool,
     /// Out of 64: how often somebody stops the run.
     pub stops: u16,
+    /// Out of 24: how often somebody wants something of it that was not asked.
+    pub people: u16,
+    /// How often it is carried on after its end.
+    pub reopens: u32,
+    /// Writes are told and not done.
+    pub dry_run: bool,
+    /// The plan comes with the request.
+    pub given: bool,
+    /// The request asks for a person's yes.
+    pub require_approval: bool,
     /// Choices, in the order in which they are made; then `seed` goes on.
     pub tape: Vec<u16>,
     pub seed: u64,
@@ -69,12 +79,19 @@ impl Dice {
     }
 }
 
+fn policy() -> impl Strategy<Value = (ApprovalPolicy, bool)> {
+    let asks = prop_oneof![3 => Just(AskFor::Declared), 2 => Just(AskFor::Writes), 3 => Just(AskFor::Never)];
+    let policy = (asks.clone(), asks, prop::bool::weighted(0.8))
+        .prop_map(|(plans, calls, by_oneself)| ApprovalPolicy { plans, calls, by_oneself });
+    (policy, prop::bool::weighted(0.4))
+}
+
 pub fn settings() -> impl Strategy<Value = Settings> {
     let rounds = prop_oneof![1 => 0..2u32, 6 => 2..5u32];
     let calls = prop_oneof![1 => 0..2u32, 6 => 2..9u32];
     let bounds = (1..6u32, 0..3u32, 0..4u32, 0..5u32, rounds, calls);
-    (bounds, any::<bool>(), any::<bool>(), prop::bool::weighted(0.2)).prop_map(
-        |(bounds, fallback, with_check, coarse)| {
+    (bounds, any::<bool>(), any::<bool>(), prop::bool::weighted(0.2), policy()).prop_map(
+        |(bounds, fallback, with_check, coarse, (approval, compensate))| {
             let (max_steps, max_retries, max_replans, max_parallel_steps, max_rounds, max_calls) = bounds;
             Settings {
                 max_steps,
@@ -86,6 +103,8 @@ pub fn settings() -> impl Strategy<Value = Settings> {
                 max_rounds,
                 max_calls,
                 duplicates: if coarse { Duplicates::SceneTool } else { Duplicates::Arguments },
+                approval,
+                compensate,
                 ..Settings::default()
             }
         },
@@ -98,19 +117,31 @@ pub fn worlds() -> impl Strategy<Value = World> {
     let trouble = prop_oneof![Just(0u16), 1..4u16, 4..12u16];
     let faults = prop_oneof![2 => Just(0u16), 2 => 1..3u16, 1 => 3..13u16];
     let stops = prop_oneof![3 => Just(0u16), 1 => Just(1u16)];
-    let people = (any::<bool>(), stops, prop::bool::weighted(0.05));
-    (settings(), style, trouble, faults, 0..6u32, people, vec(any::<u16>(), 0..120), any::<u64>()).prop_map(
-        |(settings, style, trouble, faults, crashes, (stubborn, stops, plan_only), tape, seed)| World {
-            settings,
-            style,
-            trouble,
-            faults,
-            crashes,
-            plan_only,
-            stubborn,
-            stops,
-            tape,
-            seed,
+    let wants = prop_oneof![2 => Just(0u16), 2 => 1..4u16];
+    let kind = (prop::bool::weighted(0.05), prop::bool::weighted(0.06), prop::bool::weighted(0.1));
+    let people = (any::<bool>(), stops, wants, 0..3u32, prop::bool::weighted(0.15));
+    let tape = (vec(any::<u16>(), 0..120), any::<u64>());
+    (settings(), style, trouble, faults, 0..6u32, people, kind, tape).prop_map(
+        |(settings, style, trouble, faults, crashes, people, kind, (tape, seed))| {
+            let (stubborn, stops, people, reopens, require_approval) = people;
+            let (plan_only, dry_run, given) = kind;
+            World {
+                settings,
+                style,
+                trouble,
+                faults,
+                crashes,
+                plan_only,
+                stubborn,
+                stops,
+                people,
+                reopens,
+                dry_run,
+                given,
+                require_approval,
+                tape,
+                seed,
+            }
         },
     )
 }
@@ -121,12 +152,20 @@ pub fn calm_worlds() -> impl Strategy<Value = World> {
         settings: Settings {
             max_rounds: world.settings.max_rounds.max(2),
             duplicates: Duplicates::Arguments,
+            approval: ApprovalPolicy {
+                plans: AskFor::Never,
+                calls: AskFor::Never,
+                ..world.settings.approval
+            },
             ..world.settings
         },
         trouble: 0,
         faults: 0,
         crashes: 0,
         stops: 0,
+        people: 0,
+        reopens: 0,
+        require_approval: false,
         plan_only: false,
         ..world
     })
