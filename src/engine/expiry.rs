@@ -18,7 +18,7 @@ use crate::actors::session_registry;
 use crate::notify::Messenger;
 use crate::planner::{Command, Wish};
 use crate::run::{ApprovalId, Fault};
-use crate::store::{ApprovalRow, Store};
+use crate::store::{ApprovalRow, Code, Store};
 
 /// How often it is looked for them.
 const BETWEEN_PASSES: Duration = Duration::from_secs(1);
@@ -55,6 +55,9 @@ impl Expiry {
                 continue;
             }
             if let Err(fault) = self.pass(Timestamp::now(), expires_s, &mut stubborn).await {
+                if fault.code == Code::Stopped.as_str() {
+                    return;
+                }
                 tracing::warn!(code = %fault.code, "what waits for people could not be read: {}", fault.message);
             }
         }
@@ -133,6 +136,9 @@ impl Teller {
             let current = self.current.load_full();
             let Some(target) = &current.webhook else { continue };
             if let Err(error) = self.messenger.pass(target, current.config.approval.expires_s).await {
+                if error.code() == Code::Stopped.as_str() {
+                    return;
+                }
                 tracing::warn!(code = error.code(), %error, "what nobody was told of could not be read");
             }
         }

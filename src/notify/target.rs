@@ -51,11 +51,18 @@ impl Target {
         }
         let url = Url::parse(&webhook.url).map_err(|error| fault(format!("`{}`: {error}", webhook.url)))?;
         let secret = webhook.secret(get).map_err(fault)?;
-        let http = Client::builder()
+        let near = url.host_str().is_some_and(|host| {
+            let ip = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
+            host == "localhost" || ip.is_ok_and(|ip| ip.is_loopback())
+        });
+        let mut http = Client::builder()
             .timeout(Duration::from_millis(webhook.timeout_ms))
             // A redirected POST would arrive as a GET, or what it tells at another host.
             .redirect(reqwest::redirect::Policy::none())
             .user_agent(concat!("proscenium/", env!("CARGO_PKG_VERSION")));
+        if near {
+            http = http.no_proxy();
+        }
         let http = http.build().map_err(|error| fault(format!("no HTTP client could be made: {error}")))?;
         Ok(Some(Self { url, secret: std::sync::Arc::new(secret), http, max_attempts: webhook.max_attempts }))
     }

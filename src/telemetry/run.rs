@@ -15,8 +15,7 @@ use super::plans::{End, Ended, KIND_SCENE, NOT_MADE, Plan};
 use crate::llm::Purpose;
 use crate::plan::StepStatus;
 use crate::run::{
-    Attempt, Cause, Effect, Envelope, Event, Matter, Outcome, PlanMade, RequestedCall, RunStatus, Subject,
-    Usage,
+    Attempt, Cause, Effect, Envelope, Event, Outcome, PlanMade, RequestedCall, RunStatus, Subject, Usage,
 };
 
 /// Where a state stands on the axis of runs in flight.
@@ -181,6 +180,8 @@ impl Run {
             Event::ReplyRejected { call, problems } => lines::rejected(&self.span, *call, problems.len()),
             Event::PlanCreated(made) => self.planned(made, to),
             Event::Replanned(made) | Event::PlanEdited(made) => {
+                // A person's change wakes a run that waits; nothing else is planned while it does.
+                self.goes_on(at, to);
                 if let Some(kpis) = to.kpis {
                     kpis.replans.inc([match made.cause {
                         Cause::Request => 0,
@@ -241,14 +242,11 @@ impl Run {
                 self.started = Some(at);
                 self.move_to(Some(RUNNING), to);
             }
-            Event::Released { .. } | Event::ModificationAsked { .. } => self.goes_on(at, to),
-            Event::Decided { matter, .. } if !matches!(matter, Matter::Outcome { .. }) => {
-                self.goes_on(at, to)
-            }
-            Event::Decided { .. }
-            | Event::ApprovalRequired { .. }
-            | Event::ApprovalLapsed { .. }
-            | Event::PlanRefused { .. } => {}
+            Event::Released { .. }
+            | Event::ModificationAsked { .. }
+            | Event::Decided { .. }
+            | Event::ApprovalLapsed { .. } => self.goes_on(at, to),
+            Event::ApprovalRequired { .. } | Event::PlanRefused { .. } => {}
             Event::RunCompleted { status } => self.ended(run_outcome(*status), None, at, to),
             Event::RunFailed { error } => self.ended(3, Some(error.code.clone()), at, to),
             Event::RunCancelled { .. } => self.ended(4, None, at, to),

@@ -271,15 +271,11 @@ impl Load {
         }
         let (run, mut plan) = runs.swap_remove(0);
         plan.steps[0].expected_tools = vec!["Look".to_owned()];
-        engine.command(tenant, run, by(Wish::Edit { plan, version: None })).await.unwrap();
+        // Until it waits again.
+        let changed = engine.command_and_wait(tenant, run, by(Wish::Edit { plan, version: None })).await;
+        assert_eq!(changed.unwrap().unwrap().status, RunStatus::Waiting);
         let yes = Wish::Approve { version: None, hash: None, hold: false };
-        // It is asked for when the run has taken the change.
-        let approved = async {
-            while engine.command_and_wait(tenant, run, by(yes.clone())).await.is_err() {
-                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-            }
-        };
-        tokio::time::timeout(std::time::Duration::from_secs(30), approved).await.unwrap();
+        engine.command_and_wait(tenant, run, by(yes)).await.unwrap().unwrap();
     }
 
     async fn series(&self) -> crate::support::exposition::Series {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use futures::StreamExt;
 use futures::stream;
 use proscenium::llm::limits::Rates;
+use proscenium::planner::{Command, Wish};
 use proscenium::run::{Attempt, Event, RunStatus, SessionEvent, SessionId, TenantId};
 use proscenium::store::{Page, Record, RunFilter};
 use proscenium::telemetry::{Exposition, Kpis, Names, Subscriber};
@@ -343,6 +344,44 @@ async fn what_happens_outside_runs_is_counted_where_it_is_asked_for() {
     assert!(count(&then, "journal_append_duration_seconds_count", &["ok"]) > 0.0);
     assert!(count(&then, "journal_batch_events_sum", &[]) > 20.0);
     assert!(count(&then, "llm_cache_entries", &[]) >= 1.0);
+    town.engine.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_waits_for_people_and_what_they_did_is_shown_as_the_journal_has_it() {
+    let llm = Play::of(plan(json!([step(1, "Library", &["FindBook"], json!(null))]))).start();
+    let town = town(&llm, |_| {}).await;
+    let mut request = town.engine.request("Find Dune", None);
+    request.require_approval = true;
+    let tenant = request.tenant.clone();
+    let answer = town.engine.chat(request).await.unwrap();
+    assert_eq!(answer.status, RunStatus::Waiting);
+    let count =
+        |series: &Series, name: &str, labels: &[&str]| sum(series, &format!("proscenium_{name}"), labels);
+    let now = figures(&town.engine).await;
+    assert_eq!(count(&now, "approvals_open", &["about=\"plan\""]), 1.0);
+    assert_eq!(count(&now, "runs_in_flight", &["waiting"]), 1.0);
+    assert_eq!(count(&now, "runs_in_flight", &[]), 1.0);
+
+    let by = |wish: Wish| Command { by: "boss".to_owned(), note: None, wish };
+    let mut changed = answer.plan.unwrap();
+    changed.steps[0].purpose.push_str(" at once");
+    let edit = by(Wish::Edit { plan: changed, version: None });
+    let again = town.engine.command_and_wait(&tenant, answer.run_id, edit).await.unwrap().unwrap();
+    assert_eq!(again.status, RunStatus::Waiting);
+    let yes = by(Wish::Approve { version: Some(2), hash: None, hold: false });
+    let done = town.engine.command_and_wait(&tenant, answer.run_id, yes).await.unwrap().unwrap();
+    assert_eq!(done.status, RunStatus::Completed);
+    let then = figures(&town.engine).await;
+    assert_eq!(count(&then, "human_edits_total", &[]), 1.0);
+    assert_eq!(count(&then, "human_edited_steps_sum", &["plan"]), 1.0);
+    assert_eq!(count(&then, "approval_wait_seconds_count", &["action=\"yes\""]), 1.0);
+    assert_eq!((count(&then, "approvals_open", &[]), count(&then, "runs_in_flight", &[])), (0.0, 0.0));
+    for (key, value) in folded(&town.engine, &journal(&town.engine, &tenant).await) {
+        let shown = then.get(&key).unwrap_or_else(|| panic!("{key} is not shown"));
+        let same = if key.contains("_sum") { (shown - value).abs() < 1e-6 } else { *shown == value };
+        assert!(same, "{key}: {shown} shown, {value} in the journal");
+    }
     town.engine.stop().await.unwrap();
 }
 
