@@ -30,7 +30,9 @@ pub mod telemetry;
 pub mod tools;
 
 pub use actors::live::Watch;
-pub use answer::{Answer, AnswerApproval, AnswerCall, AnswerStep, AnswerUsage, CallOutcome, Metadata, Timings};
+pub use answer::{
+    Answer, AnswerApproval, AnswerCall, AnswerStep, AnswerUsage, CallOutcome, Metadata, Timings,
+};
 pub use config::Config;
 pub use engine::{Builder, ChatRequest, Engine, StartError, Submitted, Ticket, fold};
 pub use public::{EventId, PublicEvent, PublicStream};

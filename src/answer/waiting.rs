@@ -125,7 +125,8 @@ pub(super) fn words(state: &RunState) -> String {
     }
     for call in calls() {
         let arguments = cut(canonical_json(&call.requested.arguments));
-        let _ = writeln!(out, "- {} ({}): {arguments}", one_line(&call.requested.tool), one_line(&call.scene));
+        let _ =
+            writeln!(out, "- {} ({}): {arguments}", one_line(&call.requested.tool), one_line(&call.scene));
     }
     let task = state.queued.as_ref().map(|queued| queued.task.to_string()).unwrap_or_default();
     let _ = match waits.as_slice() {
@@ -145,7 +146,10 @@ pub(super) fn stopped(state: &RunState) -> String {
     let done = |call: &&CallState| {
         call.requested.effect == Effect::Write
             && call.attempts > 0
-            && matches!(&call.status, CallStatus::Done { outcome: Outcome::Ok { .. } | Outcome::Unknown { .. } })
+            && matches!(
+                &call.status,
+                CallStatus::Done { outcome: Outcome::Ok { .. } | Outcome::Unknown { .. } }
+            )
     };
     let mut done = state.calls.values().filter(done).peekable();
     if done.peek().is_none() {

@@ -52,17 +52,11 @@ fn table() -> Vec<Address> {
         ("/api/runs/{run_id}/resume", post(web::post().to(runs::resume))),
         (
             "/api/plans",
-            vec![
-                (Method::GET, web::get().to(plans::list)),
-                (Method::POST, web::post().to(plans::create)),
-            ],
+            vec![(Method::GET, web::get().to(plans::list)), (Method::POST, web::post().to(plans::create))],
         ),
         (
             "/api/plans/{task_id}",
-            vec![
-                (Method::GET, web::get().to(plans::one)),
-                (Method::DELETE, web::delete().to(plans::erase)),
-            ],
+            vec![(Method::GET, web::get().to(plans::one)), (Method::DELETE, web::delete().to(plans::erase))],
         ),
         ("/api/plans/{task_id}/approve", post(web::post().to(plans::approve))),
         ("/api/plans/{task_id}/modify", post(web::post().to(plans::modify))),

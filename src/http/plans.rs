@@ -329,9 +329,7 @@ pub(crate) async fn one(
             );
             Ok(HttpResponse::Ok().content_type(ContentType::plaintext()).body(text))
         }
-        Format::Mermaid => {
-            Ok(HttpResponse::Ok().content_type(MERMAID).body(plan::mermaid(&whole(state)?)))
-        }
+        Format::Mermaid => Ok(HttpResponse::Ok().content_type(MERMAID).body(plan::mermaid(&whole(state)?))),
     }
 }
 

@@ -114,9 +114,12 @@ pub fn status_of(code: &str) -> StatusCode {
         | "run.not_now"
         | "run.not_resumable" => StatusCode::CONFLICT,
         "run.not_found" => StatusCode::NOT_FOUND,
-        "run.too_many_commands" | "session.queue_full" | "budget.exceeded" | "limits.exceeded" | "llm.rate_limited" | "llm.quota" => {
-            StatusCode::TOO_MANY_REQUESTS
-        }
+        "run.too_many_commands"
+        | "session.queue_full"
+        | "budget.exceeded"
+        | "limits.exceeded"
+        | "llm.rate_limited"
+        | "llm.quota" => StatusCode::TOO_MANY_REQUESTS,
         "engine.busy"
         | "engine.stopped"
         | "engine.sessions_full"

@@ -10,8 +10,8 @@ use super::problem::Problem;
 use crate::answer::{Answer, AnswerStep, AnswerUsage};
 use crate::plan::{Plan, PlanStatus, TaskId, diff};
 use crate::run::{
-    ApprovalId, CallState, Cause, Effect, Envelope, Event, Fault, Maker, Matter, Outcome, PlanMade,
-    RunId, RunState, RunStatus, SessionId, TenantId, idempotency_key,
+    ApprovalId, CallState, Cause, Effect, Envelope, Event, Fault, Maker, Matter, Outcome, PlanMade, RunId,
+    RunState, RunStatus, SessionId, TenantId, idempotency_key,
 };
 use crate::store::{About, ApprovalState};
 

@@ -115,7 +115,8 @@ fn is_harmless(c: char) -> bool {
 /// The words on one line, without characters that command a terminal or turn the reading direction:
 /// purposes come from models and users.
 fn one_line(text: &str) -> String {
-    let words = text.split_whitespace().map(|word| word.chars().filter(|c| is_harmless(*c)).collect::<String>());
+    let words =
+        text.split_whitespace().map(|word| word.chars().filter(|c| is_harmless(*c)).collect::<String>());
     words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
 

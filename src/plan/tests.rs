@@ -247,15 +247,19 @@ fn a_plan_is_told_as_text_and_drawn_as_mermaid() {
     let told = text(&shown, "What is the weather?", TaskId(Uuid::nil()), PlanStatus::Executing, &statuses);
     insta::assert_snapshot!("text", told);
     let known = KnownCalls::from([
-        (1, vec![
-            ("WeatherForecast_Get".to_owned(), json!({"city": "Rome"})),
-            ("WeatherForecast_Get".to_owned(), json!({"days": 3, "city": "Milan \u{202e}\u{1b}[31m"})),
-        ]),
+        (
+            1,
+            vec![
+                ("WeatherForecast_Get".to_owned(), json!({"city": "Rome"})),
+                ("WeatherForecast_Get".to_owned(), json!({"days": 3, "city": "Milan \u{202e}\u{1b}[31m"})),
+            ],
+        ),
         (2, vec![("AddCity".to_owned(), json!({"name": "Milan"}))]),
     ]);
     let statuses = BTreeMap::new();
     let task = TaskId(Uuid::nil());
-    let told = text_with_calls(&shown, "What is the weather?", task, PlanStatus::PendingApproval, &statuses, &known);
+    let told =
+        text_with_calls(&shown, "What is the weather?", task, PlanStatus::PendingApproval, &statuses, &known);
     insta::assert_snapshot!("text_with_calls", told);
     insta::assert_snapshot!("mermaid", mermaid(&shown));
 }

@@ -54,14 +54,20 @@ async fn a_write_waits_for_its_yes_with_its_exact_arguments_while_other_branches
     assert_eq!(listed.len(), 1, "{listed:#?}");
     let told = &listed[0];
     assert_eq!(told["approval_id"], approval["approval_id"]);
-    assert_eq!((&told["state"], &told["scene"], &told["effect"]), (&json!("open"), &json!("Vault"), &json!("write")));
+    assert_eq!(
+        (&told["state"], &told["scene"], &told["effect"]),
+        (&json!("open"), &json!("Vault"), &json!("write"))
+    );
     assert_eq!((&told["arguments"], &told["user"]), (&json!({"amount": 5}), &json!("keysersoze")));
     // The run's own document says the same.
     let run = at_rest(&served, &answer).await;
     assert_eq!((&run["status"], &run["approvals"]), (&json!("waiting"), &answer["approvals"]));
     assert_eq!(run["answer"], answer["answer"]);
 
-    assert_eq!(decide(&served, &approval, json!({"decision": "yes", "hash": approval["hash"]})).await.status, 200);
+    assert_eq!(
+        decide(&served, &approval, json!({"decision": "yes", "hash": approval["hash"]})).await.status,
+        200
+    );
     let done = at_rest(&served, &answer).await;
     assert_eq!(done["status"], "completed", "{done:#}");
     assert!(done.get("approvals").is_none(), "{done:#}");
@@ -69,7 +75,10 @@ async fn a_write_waits_for_its_yes_with_its_exact_arguments_while_other_branches
     assert_eq!(served.get("/api/approvals").await.json()["approvals"], json!([]));
     let all = served.get("/api/approvals?all=true&about=call").await.json();
     let told = &all["approvals"][0];
-    assert_eq!((&told["state"], &told["decision"], &told["decided_by"]), (&json!("decided"), &json!("yes"), &json!("keysersoze")));
+    assert_eq!(
+        (&told["state"], &told["decision"], &told["decided_by"]),
+        (&json!("decided"), &json!("yes"), &json!("keysersoze"))
+    );
     assert!(told["decided_at"].is_string(), "{told:#}");
 }
 
@@ -82,7 +91,9 @@ async fn a_write_is_done_with_the_arguments_that_a_person_put_in_place() {
     for wrong in [json!({}), json!({"amount": "much"}), json!({"amount": {"of": 7}})] {
         decide(&served, &approval, yes(wrong)).await.is_problem(422, "approval.arguments");
     }
-    decide(&served, &approval, json!({"decision": "yes", "hash": "0"})).await.is_problem(409, "approval.changed");
+    decide(&served, &approval, json!({"decision": "yes", "hash": "0"}))
+        .await
+        .is_problem(409, "approval.changed");
     for misfit in ["done", "not_done", "again"] {
         decide(&served, &approval, json!({"decision": misfit})).await.is_problem(422, "approval.choice");
     }
@@ -136,7 +147,11 @@ async fn a_write_that_is_not_approved_is_not_done_and_the_answer_says_so() {
     let done = at_rest(&served, &answer).await;
     assert_eq!(done["status"], "partial", "{done:#}");
     let call = &done["steps"][0]["tool_calls"][0];
-    assert_eq!((&call["outcome"], &call["error"]["code"]), (&json!("refused"), &json!("approval.refused")), "{done:#}");
+    assert_eq!(
+        (&call["outcome"], &call["error"]["code"]),
+        (&json!("refused"), &json!("approval.refused")),
+        "{done:#}"
+    );
     assert_eq!(office.reached(), ["GET /See"]);
     let id = approval["approval_id"].as_str().unwrap();
     let told = served.get(&format!("/api/approvals/{id}")).await.json();
@@ -161,7 +176,9 @@ async fn who_asked_does_not_approve_where_that_is_barred() {
     let approval = made["approvals"][0].as_str().unwrap();
     let yes = json!({"decision": "yes"});
     post(&ada, &at(&made, "/approve"), json!({})).await.is_problem(403, "approval.own_request");
-    post(&ada, &format!("/api/approvals/{approval}"), yes.clone()).await.is_problem(403, "approval.own_request");
+    post(&ada, &format!("/api/approvals/{approval}"), yes.clone())
+        .await
+        .is_problem(403, "approval.own_request");
     let mut in_words = ask("yes");
     in_words["session_id"] = json!("s-1");
     post(&ada, "/api/chat", in_words).await.is_problem(403, "approval.own_request");
@@ -224,7 +241,13 @@ impl Post {
         let scene = Scene::builder("Post")
             .description("The post.")
             .instructions("Send it.")
-            .tool(SceneTool::dynamic("Send", "Sends it.", Effect::Write, schema, proscenium::tools::native(send)))
+            .tool(SceneTool::dynamic(
+                "Send",
+                "Sends it.",
+                Effect::Write,
+                schema,
+                proscenium::tools::native(send),
+            ))
             .build()
             .unwrap();
         let llm = Play::of(plan(json!([step(1, "Post", &["Send"], Value::Null)])));
@@ -266,7 +289,9 @@ async fn what_became_of_a_write_is_said_by_a_person() {
         let now = at_rest(&post.served, &answer).await;
         assert_eq!(now["steps"][0]["tool_calls"][0]["outcome"], outcome, "{now:#}");
         assert_eq!(post.sent.load(Ordering::SeqCst), 1);
-        decide(&post.served, &approval, json!({"decision": "again"})).await.is_problem(409, "approval.decided");
+        decide(&post.served, &approval, json!({"decision": "again"}))
+            .await
+            .is_problem(409, "approval.decided");
     }
 }
 

@@ -46,7 +46,11 @@ async fn a_stream_ends_where_its_run_waits_and_goes_on_behind_it_without_gap_or_
     let reply = served.post("/api/chat", &body).await;
     let (run, before) = (reply.header("x-run-id").to_owned(), reply.events());
     let waits = before.last().unwrap();
-    assert_eq!((waits.name.as_str(), &waits.data["status"]), ("run_waiting", &json!("waiting")), "{before:#?}");
+    assert_eq!(
+        (waits.name.as_str(), &waits.data["status"]),
+        ("run_waiting", &json!("waiting")),
+        "{before:#?}"
+    );
     let asked = before.iter().find(|event| event.name == "approval_required").unwrap();
     assert_eq!(waits.data["approvals"], json!([asked.data["approval_id"]]));
     assert_eq!((&asked.data["about"], &asked.data["version"]), (&json!("plan"), &json!(1)));
@@ -54,7 +58,8 @@ async fn a_stream_ends_where_its_run_waits_and_goes_on_behind_it_without_gap_or_
     assert_eq!(asked.data["hash"], plan["hash"]);
 
     let follow = async |after: &str| {
-        let request = served.request("GET", &format!("/api/runs/{run}/events")).header("last-event-id", after);
+        let request =
+            served.request("GET", &format!("/api/runs/{run}/events")).header("last-event-id", after);
         Reply::of(request.send().await.unwrap()).await.events()
     };
     // Nothing more has happened, and what has is told again to whoever asks.

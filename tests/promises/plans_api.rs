@@ -54,7 +54,11 @@ async fn a_plan_waits_for_approval_and_is_then_carried_out_once() {
     let reply = approve(&served, &plan, seen).await;
     assert_eq!(reply.status, 200, "{reply:#?}");
     let done = rested(&served, &plan).await;
-    assert_eq!((&done["status"], &done["run_status"]), (&json!("completed"), &json!("completed")), "{done:#}");
+    assert_eq!(
+        (&done["status"], &done["run_status"]),
+        (&json!("completed"), &json!("completed")),
+        "{done:#}"
+    );
     assert_eq!(done["steps"][0]["tool_calls"][0]["outcome"], "ok");
     assert!(!done["answer"].as_str().unwrap().is_empty());
     assert_eq!(office.reached(), ["POST /Book"]);
@@ -119,7 +123,11 @@ async fn a_plan_is_changed_in_words_and_by_hand_and_keeps_its_versions() {
     assert_eq!(same["status"], "pending_approval", "{same:#}");
 
     let second = modify(json!({"feedback": "look first", "version": 1})).await.json();
-    assert_eq!((&second["version"], &second["status"]), (&json!(2), &json!("pending_approval")), "{second:#}");
+    assert_eq!(
+        (&second["version"], &second["status"]),
+        (&json!(2), &json!("pending_approval")),
+        "{second:#}"
+    );
     let version = &second["versions"][1];
     assert_eq!((&version["cause"], &version["by"]), (&json!("feedback"), &json!("keysersoze")), "{second:#}");
     assert!(version["diff"].to_string().contains("+See"), "{version:#}");
@@ -167,7 +175,11 @@ async fn a_plan_that_is_only_approved_begins_when_it_is_approved_once_more() {
 
     // A change takes the approval back.
     let changed = served.post(&at(&plan, "/modify"), &json!({"feedback": "look first"})).await.json();
-    assert_eq!((&changed["status"], &changed["version"]), (&json!("pending_approval"), &json!(2)), "{changed:#}");
+    assert_eq!(
+        (&changed["status"], &changed["version"]),
+        (&json!("pending_approval"), &json!(2)),
+        "{changed:#}"
+    );
     assert!(office.reached().is_empty());
     assert_eq!(approve(&served, &plan, json!({"execute": false})).await.json()["status"], "approved");
     rested(&served, &plan).await;
@@ -234,7 +246,11 @@ async fn a_cancelled_plan_undoes_what_it_wrote_where_that_is_configured() {
     approve(&served, &plan, json!({})).await;
     // It waits for the payment; the room is booked.
     let waits = rested(&served, &plan).await;
-    assert_eq!((&waits["status"], &waits["run_status"]), (&json!("executing"), &json!("waiting")), "{waits:#}");
+    assert_eq!(
+        (&waits["status"], &waits["run_status"]),
+        (&json!("executing"), &json!("waiting")),
+        "{waits:#}"
+    );
     assert_eq!(office.reached(), ["POST /Book"]);
     let told = served.post(&at(&plan, "/cancel"), &json!({})).await.json();
     assert_eq!(told["status"], "cancelled", "{told:#}");
@@ -256,7 +272,11 @@ async fn a_plan_is_shown_in_words_and_as_a_flowchart() {
         plan["task_id"].as_str().unwrap()
     );
     assert!(text.body.starts_with(&head), "{}", text.body);
-    assert!(text.body.contains("\n## Step 2: Desk\nTool: Book\nInput: Desk per l'utente\nAfter: 1\n"), "{}", text.body);
+    assert!(
+        text.body.contains("\n## Step 2: Desk\nTool: Book\nInput: Desk per l'utente\nAfter: 1\n"),
+        "{}",
+        text.body
+    );
     assert!(!text.body.contains("Parameters:"), "{}", text.body);
     let asked = served.request("GET", &at(&plan, "")).header("accept", "text/plain, */*");
     assert_eq!(Reply::of(asked.send().await.unwrap()).await.body, text.body);
@@ -267,7 +287,8 @@ async fn a_plan_is_shown_in_words_and_as_a_flowchart() {
     approve(&served, &plan, json!({})).await;
     rested(&served, &plan).await;
     let text = served.get(&at(&plan, "?format=text")).await.body;
-    let step = "Tool: Book\nInput: Desk per l'utente\nParameters: {\"room\":\"r1\"}\nAfter: 1\nStatus: completed\n";
+    let step =
+        "Tool: Book\nInput: Desk per l'utente\nParameters: {\"room\":\"r1\"}\nAfter: 1\nStatus: completed\n";
     assert!(text.contains(step), "{text}");
 }
 
@@ -314,7 +335,8 @@ async fn plans_are_listed_by_page_and_by_what_they_are_and_erased_once_they_ende
 async fn a_plan_that_is_sent_is_carried_out_as_it_was_sent() {
     let office = Office::open();
     let served = Served::start(office.setup()).await;
-    let step = json!({"step_number": 1, "scene_name": "Desk", "purpose": "Book r1", "expected_tools": ["Book"]});
+    let step =
+        json!({"step_number": 1, "scene_name": "Desk", "purpose": "Book r1", "expected_tools": ["Book"]});
     let sent = json!({"needs_execution": true, "reasoning": "by hand", "steps": [step]});
     let body = json!({"message": "book", "plan": sent});
     let named = async || {
@@ -326,7 +348,10 @@ async fn a_plan_that_is_sent_is_carried_out_as_it_was_sent() {
     assert_eq!((first.header("idempotent-replayed"), again.header("idempotent-replayed")), ("", "true"));
     let plan = first.json();
     assert_eq!(again.json()["task_id"], plan["task_id"]);
-    assert_eq!((&plan["versions"][0]["maker"], &plan["versions"][0]["by"]), (&json!("person"), &json!("keysersoze")));
+    assert_eq!(
+        (&plan["versions"][0]["maker"], &plan["versions"][0]["by"]),
+        (&json!("person"), &json!("keysersoze"))
+    );
     assert_eq!(office.llm.count(), 0, "nobody was asked for a plan");
     approve(&served, &plan, json!({})).await;
     assert_eq!(rested(&served, &plan).await["status"], "completed");
@@ -363,7 +388,10 @@ async fn a_dry_run_reads_and_tells_what_it_would_write() {
     // Not even where each write would have to be approved.
     body = ask("pay");
     body["dry_run"] = json!(true);
-    assert_eq!(served.post("/api/chat", &body).await.json()["steps"][0]["tool_calls"][0]["outcome"], "dry_run");
+    assert_eq!(
+        served.post("/api/chat", &body).await.json()["steps"][0]["tool_calls"][0]["outcome"],
+        "dry_run"
+    );
     assert!(office.reached().is_empty());
 }
 
@@ -394,7 +422,11 @@ async fn what_was_done_is_not_done_again_when_a_run_is_carried_on() {
         _ => text,
     });
     let done = served.get(&format!("/api/runs/{run}")).await.json();
-    assert_eq!((&done["status"], text.as_deref()), (&json!("completed"), done["answer"].as_str()), "{done:#}");
+    assert_eq!(
+        (&done["status"], text.as_deref()),
+        (&json!("completed"), done["answer"].as_str()),
+        "{done:#}"
+    );
     assert_eq!(office.reached(), ["POST /Pay"], "the room is not booked twice");
     let task = done["task_id"].as_str().unwrap();
     served.post(&format!("/api/plans/{task}/resume"), &json!({})).await.is_problem(409, "run.not_resumable");

@@ -63,7 +63,9 @@ impl Office {
                     Scripted::forced(request, plan)
                 }
                 Some(_) => Scripted::status(500),
-                None if out.load(Ordering::SeqCst) && section(request, "scene").as_deref() == Some("Vault") => {
+                None if out.load(Ordering::SeqCst)
+                    && section(request, "scene").as_deref() == Some("Vault") =>
+                {
                     Scripted::status(500)
                 }
                 None => mind.reply(request),

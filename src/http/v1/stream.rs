@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use actix_web::web::{self, Bytes};
 use actix_web::HttpResponse;
+use actix_web::web::{self, Bytes};
 use futures::{Stream, StreamExt, stream};
 use serde_json::{Value, json};
 
