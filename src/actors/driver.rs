@@ -207,6 +207,8 @@ impl Driver {
         let deadline = tokio::time::sleep(Duration::from_millis(settings.run_timeout_ms));
         tokio::pin!(deadline);
         let mut late = false;
+        // Whoever decides about something that is another by now is told so; only then it is put anew.
+        self.carry_out().await?;
         // What was approved may be another by now.
         self.see_what_lapsed().await?;
         loop {

@@ -88,7 +88,7 @@ async fn a_write_is_done_with_the_arguments_that_a_person_put_in_place() {
     let served = Served::start(office.setup()).await;
     let (answer, approval) = waiting(&served, "pay").await;
     let yes = |arguments: Value| json!({"decision": "yes", "arguments": arguments});
-    for wrong in [json!({}), json!({"amount": "much"}), json!({"amount": 7, "to": "me"})] {
+    for wrong in [json!({}), json!({"amount": "much"}), json!({"amount": {"of": 7}})] {
         decide(&served, &approval, yes(wrong)).await.is_problem(422, "approval.arguments");
     }
     decide(&served, &approval, json!({"decision": "yes", "hash": "0"}))
