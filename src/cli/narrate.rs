@@ -268,8 +268,12 @@ impl Narrator {
         }
         lines.extend(steps_of(plan).into_iter().map(|text| Line { mark: Mark::Plan, text }));
         if let (Some(before), Cause::Feedback | Cause::Edit) = (&self.plan, cause) {
-            let changes = diff(before, plan).into_iter().map(|line| format!("  {}", short(&line, WORDS)));
-            lines.extend(changes.map(|text| Line { mark: Mark::Note, text }));
+            let mut changes = diff(before, plan);
+            if changes.is_empty() {
+                changes.push("nothing is different in its steps".to_owned());
+            }
+            let told = changes.iter().map(|line| format!("  {}", short(line, WORDS)));
+            lines.extend(told.map(|text| Line { mark: Mark::Note, text }));
         }
         self.plan = Some(plan.clone());
         lines

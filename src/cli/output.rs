@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use proscenium::run::RunStatus;
 use proscenium::{Answer, AnswerUsage};
 use serde::Serialize;
 
@@ -67,7 +68,8 @@ pub fn answer(out: &mut impl Write, answer: &Answer) -> io::Result<()> {
         writeln!(out, "\nThe run failed [{}]: {}", error.code, clean(&error.message))?;
     }
     let words = clean(&answer.answer);
-    if !words.trim().is_empty() {
+    // What waits is shown by itself, with what decides it.
+    if !words.trim().is_empty() && answer.status != RunStatus::Waiting {
         writeln!(out, "\n{}", words.trim())?;
     }
     writeln!(out, "\n{}", figures(&answer.usage, answer.timings.total_ms, answer.timings.overhead_ms))?;

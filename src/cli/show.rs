@@ -133,10 +133,11 @@ fn changed(out: &mut impl Write, before: Option<&PlanMade>, made: &PlanMade) -> 
     let how = if made.cause == Cause::Feedback { "changed as was wanted" } else { "changed by hand" };
     let why = made.why.as_deref().map(|why| format!(": {}", short(why, 300))).unwrap_or_default();
     writeln!(out, "\nVersion {}, {how}{by}{why}", made.version)?;
-    for line in plan::diff(&before.plan, &made.plan) {
-        writeln!(out, "  {}", one_line(&line))?;
+    let changes = plan::diff(&before.plan, &made.plan);
+    if changes.is_empty() {
+        writeln!(out, "  nothing is different in its steps")?;
     }
-    Ok(())
+    changes.iter().try_for_each(|line| writeln!(out, "  {}", one_line(line)))
 }
 
 /// What was put to people, and what they decided; only the one of that ordinal where it is said.
