@@ -14,7 +14,7 @@ const MAX_RUNS: usize = 65_536;
 
 /// A fold over the records of the journal, of any streams in any order that keeps each stream's own.
 /// The journal's writer shows it what was written; another one, shown the stored records, comes to the
-/// same counts.
+/// same counts, if it is shown anew what a run was that has waited for a person ([`Subscriber::restore`]).
 pub struct Subscriber {
     figures: Figures,
     /// Those that have not ended. Ids sort by time.

@@ -47,8 +47,18 @@ fn folded(engine: &Engine, records: &[Record]) -> Series {
     let names = Arc::new(Names::new(&engine.catalogue(), &engine.gateway().configured()));
     let kpis = Arc::new(Kpis::new(&names).unwrap());
     let mut subscriber = Subscriber::new(names, Some(kpis.clone()));
+    let mut story = Vec::new();
     for record in records {
         subscriber.observe(record);
+        let Record::Run(event) = record else { continue };
+        if event.seq == 1 {
+            story.clear();
+        }
+        story.push((**event).clone());
+        // Who waits is followed no more, and shown anew by whoever takes it up.
+        if event.body == (Event::RunWaiting {}) {
+            subscriber.restore(&story);
+        }
     }
     assert_eq!(subscriber.following(), 0, "every run has ended");
     read(&Exposition::of(&kpis).text())

@@ -55,7 +55,7 @@ impl Receiver {
 
     async fn next(&mut self) -> Message {
         let next = tokio::time::timeout(PATIENCE, self.came.recv()).await;
-        next.expect("no message came").unwrap()
+        next.unwrap_or_else(|_| panic!("no message came")).unwrap()
     }
 }
 
