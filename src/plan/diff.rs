@@ -28,7 +28,8 @@ pub fn diff(old: &Plan, new: &Plan) -> Vec<String> {
 }
 
 fn line(step: &Step) -> String {
-    let mut line = format!("step {} {}: {}", step.step_number, one_line(&step.scene_name), one_line(&step.purpose));
+    let mut line =
+        format!("step {} {}: {}", step.step_number, one_line(&step.scene_name), one_line(&step.purpose));
     if !step.expected_tools.is_empty() {
         line.push_str(&format!(" [{}]", named(&step.expected_tools).join(", ")));
     }
@@ -54,7 +55,8 @@ fn changes(before: &Step, now: &Step) -> Vec<String> {
     let removed: Vec<&str> = only_in(&before.expected_tools, &now.expected_tools);
     if !added.is_empty() || !removed.is_empty() {
         let signed = added.iter().map(|tool| format!("+{}", one_line(tool)));
-        let signed: Vec<String> = signed.chain(removed.iter().map(|tool| format!("-{}", one_line(tool)))).collect();
+        let signed: Vec<String> =
+            signed.chain(removed.iter().map(|tool| format!("-{}", one_line(tool)))).collect();
         lines.push(format!("{head}: tools {}", signed.join(" ")));
     }
     if after(before) != after(now) {

@@ -18,9 +18,9 @@ mod tests;
 mod tools;
 mod wanted;
 
-pub use approval::{lapsed, plan_needs, preflight};
 #[cfg(test)]
 pub(crate) use approval::{call_needs, with_approval};
+pub use approval::{lapsed, plan_needs, preflight};
 pub use command::{Choice, Command, Lapse, Refused, Wish, command};
 pub use given::given;
 pub use prompt::{offered, prompt_hash, request};

@@ -398,7 +398,8 @@ impl RunState {
         for ask in self.asks.values_mut().filter(|a| a.status == AskStatus::InFlight) {
             ask.status = AskStatus::Lost;
         }
-        let open = |c: &&mut CallState| !matches!(c.status, CallStatus::Done { .. } | CallStatus::Skipped { .. });
+        let open =
+            |c: &&mut CallState| !matches!(c.status, CallStatus::Done { .. } | CallStatus::Skipped { .. });
         for call in self.calls.values_mut().filter(open) {
             let error = Fault::new("tool.not_reached", "the run ended before this call's turn");
             call.status = CallStatus::Done { outcome: Outcome::Failed { error } };

@@ -6,8 +6,8 @@ use super::super::approval::call_needs;
 use super::super::{consent, given, lapsed, plan_needs, preflight};
 use crate::plan::{Plan, PlanStatus, Step, TaskId};
 use crate::run::{
-    ApprovalPolicy, AskFor, Cause, Context, Decision, Effect, Event, Maker, Matter, PlanMade, RunId, RunQueued,
-    RunStarted, RunState, Settings,
+    ApprovalPolicy, AskFor, Cause, Context, Decision, Effect, Event, Maker, Matter, PlanMade, RunId,
+    RunQueued, RunStarted, RunState, Settings,
 };
 use crate::scene::{Catalogue, Scene, SceneTool, ToolApproval, ToolBuilder};
 use crate::tools::{ToolContext, native};
@@ -27,7 +27,8 @@ pub fn catalogue(scene: ToolApproval, own: Option<ToolApproval>, what: &str) -> 
         Some(own) => book.approval(own),
         None => book,
     };
-    let scene = Scene::builder("A").description("A").instructions("Do it.").example("do", "look").approval(scene);
+    let scene =
+        Scene::builder("A").description("A").instructions("Do it.").example("do", "look").approval(scene);
     let scene = scene.tool(tool("look", "Looks.", Effect::Read)).tool(book);
     Catalogue::new([scene.tool(tool("cancel", "Cancels.", Effect::Write)).build().unwrap()])
 }
@@ -233,20 +234,26 @@ fn a_plan_that_nobody_can_carry_out_is_seen_before_its_first_step() {
     let scenes = catalogue(ToolApproval::None, None, "Books.");
     let mut state = planning(request(), policy(AskFor::Never, AskFor::Never));
     let made = PlanMade::new(1, Cause::Request, Maker::Fallback, plan("book it", &["look", "book"]));
-    apply(&mut state, Event::ModelAsked {
-        call: 1,
-        subject: crate::run::Subject::Plan { version: 1 },
-        attempt: 0,
-        fallback: false,
-        prompt_hash: String::new(),
-    });
-    apply(&mut state, Event::ModelReplied {
-        call: 1,
-        reply: Default::default(),
-        usage: Default::default(),
-        millis: 0,
-        attempts: vec![],
-    });
+    apply(
+        &mut state,
+        Event::ModelAsked {
+            call: 1,
+            subject: crate::run::Subject::Plan { version: 1 },
+            attempt: 0,
+            fallback: false,
+            prompt_hash: String::new(),
+        },
+    );
+    apply(
+        &mut state,
+        Event::ModelReplied {
+            call: 1,
+            reply: Default::default(),
+            usage: Default::default(),
+            millis: 0,
+            attempts: vec![],
+        },
+    );
     apply(&mut state, Event::PlanCreated(made));
     let codes = |catalogue: &Catalogue| -> Vec<String> {
         preflight(&state, catalogue).into_iter().map(|problem| problem.code).collect()

@@ -63,7 +63,10 @@ fn asks_about_a_call() -> RunState {
     let mut state = waits();
     carry_out(&mut state, approve(false));
     let subject = Subject::Scene { step: 1 };
-    apply(&mut state, Event::ModelAsked { call: 1, subject, attempt: 0, fallback: false, prompt_hash: String::new() });
+    apply(
+        &mut state,
+        Event::ModelAsked { call: 1, subject, attempt: 0, fallback: false, prompt_hash: String::new() },
+    );
     let (reply, usage) = (Default::default(), Default::default());
     apply(&mut state, Event::ModelReplied { call: 1, reply, usage, millis: 0, attempts: vec![] });
     let arguments = json!({"n": 1});
@@ -106,14 +109,18 @@ fn unknown(ends: bool) -> RunState {
 #[test]
 fn what_does_not_fit_a_plan_that_waits_is_refused_with_its_code() {
     let state = waits();
-    let seen = |version, hash: Option<&str>| Wish::Approve { version, hash: hash.map(str::to_owned), hold: false };
+    let seen =
+        |version, hash: Option<&str>| Wish::Approve { version, hash: hash.map(str::to_owned), hold: false };
     for (wish, expected) in [
         (seen(Some(2), None), "approval.changed"),
         (seen(Some(1), Some("c0ffee")), "approval.changed"),
         (say(2, Choice::Yes), "approval.unknown"),
         (say(1, Choice::Edited(json!({}))), "approval.choice"),
         (say(1, Choice::Again), "approval.choice"),
-        (Wish::Decide { approval: 1, choice: Choice::Yes, hash: Some("c0ffee".to_owned()) }, "approval.changed"),
+        (
+            Wish::Decide { approval: 1, choice: Choice::Yes, hash: Some("c0ffee".to_owned()) },
+            "approval.changed",
+        ),
         (modify("  "), "plan.no_feedback"),
         (modify(&"x".repeat(8_001)), "plan.no_feedback"),
         (Wish::Modify { words: "two days".to_owned(), version: Some(7) }, "approval.changed"),
@@ -126,7 +133,8 @@ fn what_does_not_fit_a_plan_that_waits_is_refused_with_its_code() {
         assert_eq!(code(&state, wish.clone()), expected, "{wish:?}");
     }
     let note = Some("x".repeat(8_001));
-    let refused = command(&state, &scenes(), &Command { by: "hockney".to_owned(), note, wish: approve(false) });
+    let refused =
+        command(&state, &scenes(), &Command { by: "hockney".to_owned(), note, wish: approve(false) });
     assert_eq!(refused.unwrap_err().fault.code, "approval.note_too_long");
     let right = state.approvals[&1].needed.hash.clone();
     assert!(command(&state, &scenes(), &by("hockney", seen(Some(1), Some(&right)))).is_ok());
@@ -218,7 +226,9 @@ fn edited_arguments_are_held_to_the_tools_schema_and_make_the_calls_key() {
     assert_eq!(code(&state, say(2, Choice::Done)), "approval.choice");
     let edited = say(2, Choice::Edited(json!({"n": 2})));
     let events = command(&state, &scenes(), &by("hockney", edited)).unwrap();
-    let [Event::Decided { approval: 2, matter, decision, .. }] = events.as_slice() else { panic!("{events:?}") };
+    let [Event::Decided { approval: 2, matter, decision, .. }] = events.as_slice() else {
+        panic!("{events:?}")
+    };
     assert_eq!(*matter, Matter::Call { call: 1 });
     let key = call_key("A", "book", &json!({"n": 2}), &["n".to_owned()]);
     assert_eq!(*decision, Decision::Edited { arguments: json!({"n": 2}), key });
@@ -236,7 +246,9 @@ fn what_became_of_a_write_can_be_said_whenever_somebody_knows() {
         assert_eq!(code(&state, Wish::Expire { approval: open }), "approval.decided");
         for (choice, decision) in [(Choice::Done, Decision::Done), (Choice::NotDone, Decision::NotDone)] {
             let events = command(&state, &scenes(), &by("hockney", say(open, choice))).unwrap();
-            assert!(matches!(events.as_slice(), [Event::Decided { decision: said, .. }] if *said == decision));
+            assert!(
+                matches!(events.as_slice(), [Event::Decided { decision: said, .. }] if *said == decision)
+            );
         }
         let events = command(&state, &scenes(), &by("hockney", say(open, Choice::Again))).unwrap();
         let names: Vec<&str> = events.iter().map(Event::name).collect();
@@ -255,12 +267,8 @@ fn a_plan_of_the_rules_that_a_person_approved_may_write() {
     // Nobody is asked for single writes here: the yes to the plan is the yes to what it does.
     let catalogue = catalogue(ToolApproval::None, None, "Books.");
     let mut state = planning(request(), policy(AskFor::Declared, AskFor::Never));
-    let made = crate::run::PlanMade::new(
-        1,
-        Cause::Request,
-        crate::run::Maker::Fallback,
-        plan("book it", &["book"]),
-    );
+    let made =
+        crate::run::PlanMade::new(1, Cause::Request, crate::run::Maker::Fallback, plan("book it", &["book"]));
     let made = super::super::with_approval(&state, &catalogue, made);
     assert!(made.approval.is_some());
     let subject = Subject::Plan { version: 1 };

@@ -92,11 +92,17 @@ fn two_writes_of_steps_side_by_side_are_put_one_after_the_other() {
     run.calls(1, &[LOOK, BOOK]);
     run.calls(2, &[("look", Effect::Read, Repeat::Never, 2), BOOK]);
     for call in [1, 3] {
-        run.tell(Event::ToolCompleted { call, outcome: Outcome::Ok { result: json!(1), say: None }, millis: 0 });
+        run.tell(Event::ToolCompleted {
+            call,
+            outcome: Outcome::Ok { result: json!(1), say: None },
+            millis: 0,
+        });
     }
-    let puts = run.state.next().into_iter().filter(|action| {
-        matches!(action, Action::Record { event: Event::ApprovalRequired { .. } })
-    });
+    let puts = run
+        .state
+        .next()
+        .into_iter()
+        .filter(|action| matches!(action, Action::Record { event: Event::ApprovalRequired { .. } }));
     assert_eq!(puts.count(), 1);
     run.settle();
     assert_eq!(open(&run), [Matter::Call { call: 2 }, Matter::Call { call: 4 }]);

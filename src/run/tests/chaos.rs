@@ -7,13 +7,13 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
-use super::sim::{Flight, Sim, queued, started};
+use super::sim::{Sim, queued, started};
 use super::words;
 use super::world::{Dice, World, worlds};
 use crate::plan::{Problem, StepStatus};
 use crate::run::{
-    AskStatus, CallStatus, Cause, Decision, Effect, Event, Fault, Maker, Matter, Outcome, PlanMade, Reply,
-    RunStatus, Subject, Usage, Verdict,
+    CallStatus, Cause, Decision, Effect, Event, Fault, Maker, Matter, Outcome, PlanMade, Reply, RunStatus,
+    Subject, Usage, Verdict,
 };
 
 /// Any event at all, about small numbers, so that many nearly fit.
@@ -123,11 +123,9 @@ fn any_event(dice: &mut Dice, sim: &Sim) -> Event {
         27 => Event::ApprovalLapsed { approval, matter, why: Vec::new(), needed: words::needed("chaos") },
         28 => Event::Released { by: "nobody".to_owned() },
         29 => Event::RunWaiting {},
-        30 if dice.pick(4) == 3 => Event::ModificationAsked {
-            version: number,
-            by: "nobody".to_owned(),
-            words: "more".to_owned(),
-        },
+        30 if dice.pick(4) == 3 => {
+            Event::ModificationAsked { version: number, by: "nobody".to_owned(), words: "more".to_owned() }
+        }
         31 if dice.pick(4) == 3 => {
             let plan = words::plan(dice, state, 7, true);
             let version = state.plans.len() as u32 + 1;
@@ -160,10 +158,6 @@ fn attacked(world: World, dice: &mut Dice) -> Sim {
             // It was possible: it goes the ordinary way, and the rules must hold of it too.
             sim.state = before;
             sim.record(event);
-            sim.flights.retain(|flight| match flight {
-                Flight::Ask(call) => sim.state.asks[call].status == AskStatus::InFlight,
-                Flight::Call(call) => matches!(sim.state.calls[call].status, CallStatus::InFlight { .. }),
-            });
             if sim.state.status.is_terminal() {
                 return sim;
             }
@@ -261,8 +255,12 @@ fn corners_of_people(sim: &Sim) -> BTreeSet<&'static str> {
                     (Matter::Plan { version: 1 }, Decision::No) => "a plan refused",
                     (Matter::Plan { .. }, Decision::No) => "a later plan refused",
                     (Matter::Call { .. }, Decision::No) => "a call refused",
-                    (Matter::Outcome { .. }, Decision::Again) if reopened => "a write tried again after the end",
-                    (Matter::Outcome { .. }, Decision::Done | Decision::NotDone) => "somebody's last word on a write",
+                    (Matter::Outcome { .. }, Decision::Again) if reopened => {
+                        "a write tried again after the end"
+                    }
+                    (Matter::Outcome { .. }, Decision::Done | Decision::NotDone) => {
+                        "somebody's last word on a write"
+                    }
                     _ => "another decision",
                 });
             }
@@ -271,7 +269,8 @@ fn corners_of_people(sim: &Sim) -> BTreeSet<&'static str> {
             }
             _ => {}
         }
-        waiting = matches!(event, Event::RunWaiting {}) || (waiting && matches!(event, Event::RunResumed { .. }));
+        waiting =
+            matches!(event, Event::RunWaiting {}) || (waiting && matches!(event, Event::RunResumed { .. }));
     }
     let asked = |call: u32| sim.state.approvals.values().any(|a| a.matter == Matter::Call { call });
     for (number, call) in &sim.state.calls {
@@ -280,7 +279,8 @@ fn corners_of_people(sim: &Sim) -> BTreeSet<&'static str> {
             found.insert("a call that shares a yes");
         }
         let edited = sim.state.approvals.values().any(|a| {
-            a.matter == (Matter::Call { call: *number }) && matches!(a.decided, Some((Decision::Edited { .. }, _)))
+            a.matter == (Matter::Call { call: *number })
+                && matches!(a.decided, Some((Decision::Edited { .. }, _)))
         });
         if began && edited {
             found.insert("an edited call begun");

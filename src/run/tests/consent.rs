@@ -297,9 +297,10 @@ impl Consent {
         assert!(!self.dry_run, "a dry run writes");
         assert_eq!(state.calls[&number].requested.arguments, this.requested.arguments);
         if let Some(needed) = &this.requested.approval {
-            let own = self.asked.values().find(|a| {
-                a.matter == Matter::Call { call: number } && a.said != Said::Lapsed
-            });
+            let own = self
+                .asked
+                .values()
+                .find(|a| a.matter == Matter::Call { call: number } && a.said != Said::Lapsed);
             match own.map(|a| &a.said) {
                 Some(Said::Decided(Decision::Yes { .. })) => {}
                 Some(Said::Decided(Decision::Edited { arguments, .. })) => {

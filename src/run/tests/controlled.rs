@@ -6,8 +6,8 @@ use super::script::Script;
 use super::sim::queued;
 use crate::plan::{Plan, PlanStatus, Step, StepStatus};
 use crate::run::{
-    Cause, Decision, Effect, Event, Fault, Maker, Matter, Outcome, PlanMade, Repeat, RunStatus, Settings, Subject,
-    Usage, call_key,
+    Cause, Decision, Effect, Event, Fault, Maker, Matter, Outcome, PlanMade, Repeat, RunStatus, Settings,
+    Subject, Usage, call_key,
 };
 
 const LOOK: (&str, Effect, Repeat, u32) = ("look", Effect::Read, Repeat::Never, 1);
@@ -57,11 +57,10 @@ fn a_plan_changed_in_words_is_asked_again_and_then_carried_out() {
     assert_eq!(run.state.plan_status, PlanStatus::Draft);
     run.plan(Maker::Deterministic, &[("A", &[])]);
     let made = &run.state.plans[1];
-    assert_eq!((made.cause, made.by.as_deref(), made.why.as_deref()), (
-        Cause::Feedback,
-        Some("hockney"),
-        Some("two days only")
-    ));
+    assert_eq!(
+        (made.cause, made.by.as_deref(), made.why.as_deref()),
+        (Cause::Feedback, Some("hockney"), Some("two days only"))
+    );
     run.decide(2, YES, "hockney");
     books_and_ends(&mut run, 1);
     insta::assert_snapshot!(run.brief());
@@ -161,7 +160,9 @@ fn a_write_of_unknown_outcome_is_tried_again_after_the_end() {
     run.ends(1, "Nobody knows.", false);
     run.check(None, true, Some("Nobody knows whether it was booked."));
     assert_eq!((run.state.status, run.state.plan_status), (RunStatus::Partial, PlanStatus::Failed));
-    assert!(run.state.approvals[&1].is_open() && run.state.approvals[&1].matter == Matter::Outcome { call: 1 });
+    assert!(
+        run.state.approvals[&1].is_open() && run.state.approvals[&1].matter == Matter::Outcome { call: 1 }
+    );
     run.tell(Event::RunReopened { by: "hockney".to_owned() });
     run.decide(1, Decision::Again, "hockney");
     run.done(1, json!({ "id": 7 }));

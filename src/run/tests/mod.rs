@@ -4,8 +4,8 @@
 mod attacks;
 mod chaos;
 mod consent;
-mod laws;
 mod controlled;
+mod laws;
 mod named;
 mod page;
 mod people;

@@ -10,8 +10,8 @@ use super::sim::{asked, new_run, queued, started};
 use super::words;
 use crate::plan::{Plan, Step};
 use crate::run::{
-    Action, Decision, Effect, Event, Maker, Outcome, PlanMade, Repeat, Reply, RequestedCall, RunState, Settings,
-    Subject, Undo, Usage, Verdict, call_key,
+    Action, Decision, Effect, Event, Maker, Outcome, PlanMade, Repeat, Reply, RequestedCall, RunState,
+    Settings, Subject, Undo, Usage, Verdict, call_key,
 };
 
 /// Parts of the state that are frozen once they are there. The story shows each once, and every event
@@ -38,8 +38,14 @@ impl Script {
     /// The same for a request of another kind.
     pub fn of(queued: Event, settings: Settings) -> Self {
         let state = new_run();
-        let mut script =
-            Self { state, asks_plans: false, asks_calls: false, events: 0, story: String::new(), brief: String::new() };
+        let mut script = Self {
+            state,
+            asks_plans: false,
+            asks_calls: false,
+            events: 0,
+            story: String::new(),
+            brief: String::new(),
+        };
         script.tell(queued);
         script.tell(started(&settings));
         script.settle();

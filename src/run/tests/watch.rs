@@ -104,8 +104,10 @@ impl Watch {
 
     /// Takes note of an event that is about to happen; `state` is only asked for ordinals.
     pub fn before(&mut self, state: &RunState, event: &Event) {
-        let after_the_end =
-            matches!(event, Event::RunReopened { .. } | Event::Decided { matter: Matter::Outcome { .. }, .. });
+        let after_the_end = matches!(
+            event,
+            Event::RunReopened { .. } | Event::Decided { matter: Matter::Outcome { .. }, .. }
+        );
         assert!(self.terminal == 0 || after_the_end, "{event:?} after the end");
         assert!(!self.stopped || !self.begins(event), "{event:?} begins something after the wish to stop");
         match event {
@@ -124,7 +126,8 @@ impl Watch {
                 self.refused = false;
                 if matches!(made.cause, Cause::Feedback | Cause::Edit) {
                     let touched: Vec<u32> = self.calls.values().map(|call| call.step).collect();
-                    let begun = |n: &u32| self.started.contains(n) || touched.contains(n) || self.ended.contains(n);
+                    let begun =
+                        |n: &u32| self.started.contains(n) || touched.contains(n) || self.ended.contains(n);
                     self.planned.retain(|number, _| begun(number));
                 } else {
                     self.planned_rounds += 1;
@@ -210,12 +213,18 @@ impl Watch {
                 self.tries.retain(|(subject, ..), _| *subject != Subject::Plan { version: *version });
             }
             Event::Decided { matter: Matter::Plan { .. }, decision: Decision::No, .. } => self.refused = true,
-            Event::Decided { matter: Matter::Call { call }, decision: Decision::Edited { arguments, key }, .. } => {
+            Event::Decided {
+                matter: Matter::Call { call },
+                decision: Decision::Edited { arguments, key },
+                ..
+            } => {
                 let requested = &mut self.calls.get_mut(call).unwrap().requested;
                 requested.arguments = arguments.clone();
                 requested.key.clone_from(key);
             }
-            Event::Decided { matter: Matter::Outcome { call }, decision, .. } => self.resolved(*call, decision),
+            Event::Decided { matter: Matter::Outcome { call }, decision, .. } => {
+                self.resolved(*call, decision)
+            }
             Event::PlanRefused { .. } => self.refused = true,
             Event::RunReopened { .. } => self.reopened(state),
             Event::Compensating { undoes, requested } => self.compensating(*undoes, requested),
@@ -248,7 +257,8 @@ impl Watch {
             self.started.insert(step);
             self.ended.remove(&step);
             self.completed.remove(&step);
-            let judges = |subject: &Subject| matches!(subject, Subject::Continuation { .. } | Subject::Answer);
+            let judges =
+                |subject: &Subject| matches!(subject, Subject::Continuation { .. } | Subject::Answer);
             self.tries.retain(|(subject, ..), _| *subject != Subject::Scene { step } && !judges(subject));
         }
     }
@@ -264,7 +274,10 @@ impl Watch {
         let undone = |step: u32| self.calls.values().any(|c| c.step == step && c.seen == Seen::Undone);
         for (number, step) in &after.steps {
             let anew = step.status == StepStatus::Pending;
-            assert!(anew || !undone(*number) || !self.completed.contains(number), "{number} rests on what was undone");
+            assert!(
+                anew || !undone(*number) || !self.completed.contains(number),
+                "{number} rests on what was undone"
+            );
             if anew {
                 self.started.remove(number);
                 self.ended.remove(number);
@@ -362,7 +375,10 @@ impl Watch {
             }
             if self.same(number, *other) {
                 let free = matches!(call.seen, Seen::Asked | Seen::Harmless | Seen::Cleared | Seen::Undone);
-                assert!(this.seen == Seen::Wanted ||free, "{number} runs beside its equal {other}: {call:?}");
+                assert!(
+                    this.seen == Seen::Wanted || free,
+                    "{number} runs beside its equal {other}: {call:?}"
+                );
             } else if write
                 && call.requested.effect == Effect::Write
                 && (&call.scene, &call.requested.tool) == (&this.scene, &this.requested.tool)
@@ -437,7 +453,10 @@ impl Watch {
     }
 
     fn at_step_end(&self, step: u32) {
-        let open = self.calls.values().any(|c| c.step == step && matches!(c.seen, Seen::Flying | Seen::Cut | Seen::Wanted));
+        let open = self
+            .calls
+            .values()
+            .any(|c| c.step == step && matches!(c.seen, Seen::Flying | Seen::Cut | Seen::Wanted));
         assert!(!open, "step {step} ends while its calls are under way");
     }
 

@@ -6,8 +6,8 @@ use super::world::Dice;
 use crate::plan::{DependsOn, Plan, Step};
 use crate::planner::call_needs;
 use crate::run::{
-    Cause, Fault, Maker, Needed, Outcome, PlanMade, Question, RequestedCall, RunState, Usage,
-    Verdict, call_key,
+    Cause, Fault, Maker, Needed, Outcome, PlanMade, Question, RequestedCall, RunState, Usage, Verdict,
+    call_key,
 };
 use crate::scene::Catalogue;
 
@@ -113,7 +113,8 @@ pub fn calls(
 pub fn outcome(dice: &mut Dice, trouble: u16) -> Outcome {
     let error = Fault::new("tool.invented", "it did not work");
     if !dice.chance(trouble, 16) {
-        let mut result = json!({ "value": (dice.pick(1000) as f64) / 7.0, "big": u64::MAX, "none": Value::Null });
+        let mut result =
+            json!({ "value": (dice.pick(1000) as f64) / 7.0, "big": u64::MAX, "none": Value::Null });
         if dice.pick(8) == 7 {
             result["value"] = Value::Null;
         }
