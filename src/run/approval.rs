@@ -267,10 +267,9 @@ impl RunState {
                 }
         };
         let (number, call) = self.calls.iter().find(|(number, call)| unknown(call) && !put(**number))?;
-        let why = format!(
-            "nobody knows whether {} of {} was done: say whether it was, or have it tried again",
-            call.requested.tool, call.scene
-        );
+        let or = if call.undoes.is_none() { ", or have it tried again" } else { "" };
+        let (tool, scene) = (&call.requested.tool, &call.scene);
+        let why = format!("nobody knows whether {tool} of {scene} was done: say whether it was{or}");
         Some(self.put(Matter::Outcome { call: *number }, Needed { why: vec![why], ..Needed::default() }))
     }
 

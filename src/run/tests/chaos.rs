@@ -7,13 +7,13 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
-use super::sim::{Flight, Sim, queued, started};
+use super::sim::{Sim, queued, started};
 use super::words;
 use super::world::{Dice, World, worlds};
 use crate::plan::{Problem, StepStatus};
 use crate::run::{
-    AskStatus, CallStatus, Cause, Decision, Effect, Event, Fault, Maker, Matter, Outcome, PlanMade, Reply,
-    RunStatus, Subject, Usage, Verdict,
+    CallStatus, Cause, Decision, Effect, Event, Fault, Maker, Matter, Outcome, PlanMade, Reply, RunStatus,
+    Subject, Usage, Verdict,
 };
 
 /// Any event at all, about small numbers, so that many nearly fit.
@@ -158,10 +158,6 @@ fn attacked(world: World, dice: &mut Dice) -> Sim {
             // It was possible: it goes the ordinary way, and the rules must hold of it too.
             sim.state = before;
             sim.record(event);
-            sim.flights.retain(|flight| match flight {
-                Flight::Ask(call) => sim.state.asks[call].status == AskStatus::InFlight,
-                Flight::Call(call) => matches!(sim.state.calls[call].status, CallStatus::InFlight { .. }),
-            });
             if sim.state.status.is_terminal() {
                 return sim;
             }

@@ -63,7 +63,9 @@ pub struct Left {
 /// Something that somebody wants, in time or not, fitting or not.
 pub fn wish(dice: &mut Dice, state: &RunState, most: u32, left: Left) -> Command {
     let version = (dice.pick(6) == 5).then(|| dice.pick(4) as u32);
-    let wish = match dice.pick(16) {
+    // After the end there is little that can be wanted.
+    let kind = if state.status.is_terminal() && dice.pick(3) > 0 { 14 } else { dice.pick(16) };
+    let wish = match kind {
         0..=7 => decide(dice, state, left),
         8 | 9 => Wish::Approve { version, hash: None, hold: dice.pick(2) == 1 },
         10 if left.changes => Wish::Modify { words: "two days".to_owned(), version },

@@ -144,6 +144,10 @@ impl Sim {
         assert_eq!(self.shadow, self.state, "the journal tells another story after {line}");
         self.watch.after(&self.state);
         self.consent.after(&self.state);
+        self.flights.retain(|flight| match flight {
+            Flight::Ask(call) => self.state.asks[call].status == AskStatus::InFlight,
+            Flight::Call(call) => matches!(self.state.calls[call].status, CallStatus::InFlight { .. }),
+        });
         match &event {
             // Who carried it out has left.
             _ if event.is_terminal() => self.flights.clear(),
