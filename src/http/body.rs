@@ -84,6 +84,10 @@ fn parse<T: DeserializeOwned>(bytes: &[u8], max_depth: usize) -> Result<T, Probl
         let detail = format!("the body is nested deeper than {max_depth} levels (server.max_json_depth)");
         return Err(Problem::unprocessable("request.too_deep", detail));
     }
+    // The fields of what is read could come as a list, too: too short a way from nothing to a yes.
+    if bytes.trim_ascii_start().first() == Some(&b'[') {
+        return Err(Problem::unprocessable("request.body", "the body: a list, where an object is wanted"));
+    }
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let place = error.path().to_string();
@@ -142,6 +146,7 @@ mod tests {
         assert_eq!((problem.status, &*problem.code), (422, "request.body"));
         assert!(problem.detail.contains("messages[1]"), "{}", problem.detail);
         assert_eq!(parse::<Body>(b"{", 8).unwrap_err().status, 400);
+        assert_eq!(parse::<Body>(b" [[1]]", 8).unwrap_err().code.as_ref(), "request.body");
         assert_eq!(parse::<Body>(b"[[[[]]]]", 3).unwrap_err().code.as_ref(), "request.too_deep");
         assert_eq!(parse::<u32>(b"1 2", 3).unwrap_err().code.as_ref(), "request.json");
     }

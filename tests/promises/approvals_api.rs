@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 
 use crate::plans_api::{at, planned, rested};
 use crate::server_api::ask;
-use crate::support::planner_engine::{Play, plan, step};
-use crate::support::{Office, Reply, Served, Setup};
+use crate::support::planner_engine::{Play, has_results, plan, step};
+use crate::support::{Office, Reply, Scripted, ScriptedLlm, Served, Setup};
 
 /// The answer of a request that waits, with its only approval.
 async fn waiting(served: &Served, words: &str) -> (Value, Value) {
@@ -222,6 +222,7 @@ async fn a_yes_does_not_cover_tools_that_have_changed_since() {
 struct Post {
     served: Served,
     sent: Arc<AtomicUsize>,
+    _llm: ScriptedLlm,
 }
 
 impl Post {
@@ -252,16 +253,15 @@ impl Post {
             .unwrap();
         let llm = Play::of(plan(json!([step(1, "Post", &["Send"], Value::Null)])));
         let llm = llm.scene(|request, _| {
-            if crate::support::planner_engine::has_results(request) {
-                crate::support::Scripted::Text("The post was seen to.".to_owned())
+            if has_results(request) {
+                Scripted::Text("The post was seen to.".to_owned())
             } else {
-                crate::support::Scripted::call("Send", json!({}))
+                Scripted::call("Send", json!({}))
             }
         });
-        // It serves as long as the test.
-        let llm = Box::leak(Box::new(llm.start()));
-        let setup = Setup::scripted(llm).alone().set("llm.max_attempts", 1).scene(scene);
-        Self { served: Served::start(setup).await, sent }
+        let llm = llm.start();
+        let setup = Setup::scripted(&llm).alone().set("llm.max_attempts", 1).scene(scene);
+        Self { served: Served::start(setup).await, sent, _llm: llm }
     }
 
     /// A run that ended with an unknown outcome, and what is asked about it.

@@ -91,6 +91,7 @@ async fn what_was_not_seen_is_not_approved() {
     let plan = planned(&served, "book").await;
     approve(&served, &plan, json!({"hash": "0".repeat(64)})).await.is_problem(409, "approval.changed");
     approve(&served, &plan, json!({"version": 7})).await.is_problem(409, "approval.changed");
+    approve(&served, &plan, json!([null, null])).await.is_problem(422, "request.body");
 
     let changed = served.post(&at(&plan, "/modify"), &json!({"feedback": "look first", "version": 1})).await;
     assert_eq!(changed.status, 200, "{changed:#?}");

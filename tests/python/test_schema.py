@@ -35,10 +35,13 @@ def test_no_request_gets_a_5xx_and_every_reply_is_as_documented(tmp_path):
     with Server() as server:
         message = {"role": "user", "content": VACATION}
         run = post(f"{server.url}/api/chat", {"messages": [message], "session_id": "kept"})
+        plan = post(f"{server.url}/api/plans", {"message": VACATION, "session_id": "waits"})
         # Names of things that are there, so that more than the refusals is reached.
         named = {
             "path.run_id": run["run_id"],
             "path.session_id": "kept",
+            "path.task_id": plan["task_id"],
+            "path.approval_id": plan["approvals"][0],
             "path.name": "Weather",
             "path.model": "proscenium",
         }
