@@ -25,7 +25,7 @@ pub(crate) struct Order {
 /// Why an order was not taken.
 pub(crate) enum NotTaken {
     /// The run is not under way, or was just left.
-    NotUnderWay(Order),
+    NotUnderWay(Box<Order>),
     /// Too many wait.
     Full,
 }
@@ -144,10 +144,10 @@ impl Live {
     pub(crate) fn order(&self, tenant: &TenantId, run: RunId, order: Order) -> Result<(), NotTaken> {
         let runs = lock(&self.runs);
         let Some(entry) = runs.get(&run).filter(|entry| entry.tenant == *tenant) else {
-            return Err(NotTaken::NotUnderWay(order));
+            return Err(NotTaken::NotUnderWay(Box::new(order)));
         };
         entry.orders.try_send(order).map_err(|refused| match refused {
-            mpsc::error::TrySendError::Closed(order) => NotTaken::NotUnderWay(order),
+            mpsc::error::TrySendError::Closed(order) => NotTaken::NotUnderWay(Box::new(order)),
             mpsc::error::TrySendError::Full(_) => NotTaken::Full,
         })
     }

@@ -43,12 +43,18 @@ pub struct Problem {
     #[schema(value_type = Option<Object>)]
     pub document: Option<Box<Value>>,
     /// What is different from what the client had seen, a line each.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub difference: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Vec<String>>)]
+    pub difference: Option<Box<Difference>>,
     /// Seconds after which to try again; also the header `Retry-After`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<u64>,
 }
+
+/// What is different from what a client had seen, a line each.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Difference(Vec<String>);
 
 impl Problem {
     /// A problem with its status, code and words.
@@ -63,7 +69,7 @@ impl Problem {
             code: code.into(),
             run_id: None,
             document: None,
-            difference: Vec::new(),
+            difference: None,
             retry_after,
         }
     }
@@ -151,7 +157,9 @@ impl From<Fault> for Problem {
 
 impl From<Refused> for Problem {
     fn from(refused: Refused) -> Self {
-        Self { difference: refused.difference, ..refused.fault.into() }
+        let Refused { fault, difference, .. } = refused;
+        let difference = (!difference.is_empty()).then(|| Box::new(Difference(difference)));
+        Self { difference, ..fault.into() }
     }
 }
 

@@ -183,7 +183,7 @@ impl SceneManager {
             }
             // The order went with the refusal; whoever waits for its reply hears that nobody has it.
             Err(NotTaken::Full) => return,
-            Err(NotTaken::NotUnderWay(order)) => order,
+            Err(NotTaken::NotUnderWay(order)) => *order,
         };
         // Its driver has just left, and this actor has yet to hear of it.
         if self.at_work == Some(run) || self.taken_up.contains_key(&run) {
