@@ -140,13 +140,12 @@ fn a_write_needs_a_yes_as_scene_tool_and_policy_say() {
 }
 
 #[test]
-fn a_plan_of_the_rules_that_writes_a_request_that_asks_and_a_change_need_a_yes_too() {
+fn a_request_that_asks_and_a_change_need_a_yes_too_and_a_plan_of_the_rules_by_itself_does_not() {
     let catalogue = catalogue(ToolApproval::None, None, "Books.");
-    let told = why(Settings::default(), &catalogue, Maker::Fallback, &["book"]).unwrap();
-    assert_eq!(told.len(), 2);
-    assert!(told[1].contains("without the configured models"), "{told:?}");
-    assert_eq!(why(Settings::default(), &catalogue, Maker::Fallback, &["look"]), None);
-    assert_eq!(why(policy(AskFor::Never, AskFor::Never), &catalogue, Maker::Fallback, &["book"]), None);
+    // Its reads need nobody's yes, and each of its writes is asked about by itself.
+    assert_eq!(why(Settings::default(), &catalogue, Maker::Fallback, &["look", "book"]), None);
+    let writes = policy(AskFor::Writes, AskFor::Declared);
+    assert_eq!(why(writes, &catalogue, Maker::Fallback, &["book"]).unwrap().len(), 1);
 
     let needs = |queued: RunQueued, cause| {
         let state = planning(queued, policy(AskFor::Never, AskFor::Never));
@@ -258,7 +257,7 @@ fn a_plan_that_nobody_can_carry_out_is_seen_before_its_first_step() {
     let codes = |catalogue: &Catalogue| -> Vec<String> {
         preflight(&state, catalogue).into_iter().map(|problem| problem.code).collect()
     };
-    assert_eq!(codes(&scenes), ["preflight.fallback_write"]);
+    assert_eq!(codes(&scenes), Vec::<String>::new());
     assert_eq!(codes(&Catalogue::default()), ["preflight.scene"]);
     let looks = Scene::builder("A").description("A").instructions("Do it.").example("do", "look");
     let looks = Catalogue::new([looks.tool(tool("look", "Looks.", Effect::Read)).build().unwrap()]);

@@ -266,7 +266,7 @@ fn what_became_of_a_write_can_be_said_whenever_somebody_knows() {
 fn a_plan_of_the_rules_that_a_person_approved_may_write() {
     // Nobody is asked for single writes here: the yes to the plan is the yes to what it does.
     let catalogue = catalogue(ToolApproval::None, None, "Books.");
-    let mut state = planning(request(), policy(AskFor::Declared, AskFor::Never));
+    let mut state = planning(request(), policy(AskFor::Writes, AskFor::Never));
     let made =
         crate::run::PlanMade::new(1, Cause::Request, crate::run::Maker::Fallback, plan("book it", &["book"]));
     let made = super::super::with_approval(&state, &catalogue, made);
