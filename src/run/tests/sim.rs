@@ -180,7 +180,7 @@ impl Sim {
         if self.crashes < self.world.crashes && self.dice.chance(1, 24) {
             return self.crash();
         }
-        if self.dice.chance(self.world.people, 24) {
+        if self.wishes < WISHES && self.dice.chance(self.world.people, 24) {
             return self.wish();
         }
         if waits {
@@ -240,7 +240,9 @@ impl Sim {
         }
         if self.state.status == RunStatus::Waiting {
             let command = people::decisive(&mut self.dice, &self.state);
+            let before = self.events.len();
             self.order(&command);
+            assert!(self.events.len() > before, "{command:?} does not get it on: {:#?}", self.state);
         }
     }
 
