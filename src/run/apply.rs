@@ -123,9 +123,9 @@ impl RunState {
                 if let Some(approval) = self.approvals.get_mut(approval) {
                     approval.lapsed = true;
                 }
-                self.released = false;
                 match matter {
                     Matter::Plan { .. } => {
+                        self.released = false;
                         if let Some(made) = self.plans.last_mut() {
                             made.approval = Some(needed.clone());
                         }

@@ -181,6 +181,7 @@ impl RunState {
     /// Whether the plan in force was approved and somebody has yet to say that it begins.
     pub fn is_held(&self) -> bool {
         !self.released
+            && !self.has_begun()
             && self
                 .plan_approval()
                 .is_some_and(|(_, a)| matches!(a.decided, Some((Decision::Yes { hold: true }, _))))
