@@ -33,7 +33,7 @@ fn assert_read_and_asks_before_it_writes(town: &Town, told: &Told) {
         Event::ApprovalRequired { matter: Matter::Call { .. }, needed, .. } => Some(needed),
         _ => None,
     });
-    let why = asked.expect("somebody is asked").why.join("; ");
+    let why = asked.unwrap_or_else(|| panic!("nobody is asked: {told:#?}")).why.join("; ");
     assert!(why.contains("BookSpace of Parking writes") && why.contains("could not be used"), "{why}");
 }
 

@@ -32,7 +32,7 @@ struct Message {
 /// An address that takes messages and answers in turn with these statuses, the last one from then on.
 struct Receiver {
     url: String,
-    came: mpsc::UnboundedReceiver<Message>,
+    came: mpsc::Receiver<Message>,
     count: Arc<AtomicUsize>,
 }
 
@@ -40,7 +40,7 @@ impl Receiver {
     async fn start(answers: Vec<String>) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let url = format!("http://{}/hook", listener.local_addr().unwrap());
-        let (tell, came) = mpsc::unbounded_channel();
+        let (tell, came) = mpsc::channel(64);
         let count = Arc::new(AtomicUsize::new(0));
         let counted = count.clone();
         tokio::spawn(async move {
@@ -60,7 +60,7 @@ impl Receiver {
 }
 
 /// Reads one request, tells it, and answers.
-async fn take(mut stream: TcpStream, answer: String, tell: mpsc::UnboundedSender<Message>) {
+async fn take(mut stream: TcpStream, answer: String, tell: mpsc::Sender<Message>) {
     let mut bytes = Vec::new();
     loop {
         let text = String::from_utf8_lossy(&bytes).into_owned();
@@ -71,7 +71,7 @@ async fn take(mut stream: TcpStream, answer: String, tell: mpsc::UnboundedSender
             if body.len() >= length.parse::<usize>().unwrap() {
                 let answer = format!("HTTP/1.1 {answer}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
                 stream.write_all(answer.as_bytes()).await.unwrap();
-                let _ = tell.send(Message { head, body: body.to_owned() });
+                let _ = tell.send(Message { head, body: body.to_owned() }).await;
                 return;
             }
         }

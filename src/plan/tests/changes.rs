@@ -7,14 +7,17 @@ use proptest::prelude::*;
 use super::super::{Plan, Step, diff};
 use super::{any_plan, plan, step, valid};
 
-/// All that people are told of a step: what makes two steps different.
-fn told(step: &Step) -> (u32, String, String, BTreeSet<String>, Vec<u32>) {
+/// All that people are told of a step, which is what makes two steps different: number, scene, purpose,
+/// tools and dependencies.
+type Told = (u32, String, String, BTreeSet<String>, Vec<u32>);
+
+fn told(step: &Step) -> Told {
     let tools = step.expected_tools.iter().cloned().collect();
     let purpose = step.purpose.trim().to_owned();
     (step.step_number, step.scene_name.clone(), purpose, tools, step.depends_on_step.iter().collect())
 }
 
-fn set(plan: &Plan) -> BTreeSet<(u32, String, String, BTreeSet<String>, Vec<u32>)> {
+fn set(plan: &Plan) -> BTreeSet<Told> {
     plan.steps.iter().map(told).collect()
 }
 
