@@ -104,7 +104,14 @@ async fn a_run_is_replayed_as_far_as_it_goes() {
             assert!(!replayed.status.is_terminal());
             // What is due is what came next, or something from outside came.
             let next = serde_json::to_value(&events[end].body).unwrap();
-            let outside = ["model_replied", "model_failed", "cancel_requested", "run_resumed"];
+            let outside = [
+                "model_replied",
+                "model_failed",
+                "cancel_requested",
+                "run_resumed",
+                "decided",
+                "modification_asked",
+            ];
             assert!(
                 !replayed.due.is_empty()
                     || outside.contains(&next["type"].as_str().unwrap())

@@ -1,7 +1,11 @@
 //! Runs of every kind, made anew by the real engine: what the files in `tests/replays` are written from.
 
-use proscenium::run::{Envelope, Event, RunStatus};
+use proscenium::ChatRequest;
+use proscenium::planner::{Choice, Command, Wish};
+use proscenium::run::{Envelope, Event, RunStatus, SessionId};
 use proscenium::scene::Catalogue;
+
+use serde_json::json;
 
 use super::mind::Mind;
 use super::workshop::Workshop;
@@ -32,7 +36,7 @@ const fn kind(name: &'static str, scenes: Scenes, status: RunStatus, has: &'stat
 }
 
 /// Every kind there is.
-pub const KINDS: [Kind; 17] = [
+pub const KINDS: [Kind; 22] = [
     kind("main", Scenes::Shipped, RunStatus::Completed, &["tool_completed", "continuation"]),
     kind("weather-and-identity", Scenes::Shipped, RunStatus::Completed, &["tool_completed"]),
     kind("needs-input", Scenes::Shipped, RunStatus::NeedsInput, &["step_failed"]),
@@ -50,6 +54,11 @@ pub const KINDS: [Kind; 17] = [
     kind("resumed-question", Scenes::Workshop, RunStatus::Completed, &["run_resumed"]),
     kind("resumed-read", Scenes::Workshop, RunStatus::Completed, &["run_resumed"]),
     kind("resumed-write", Scenes::Workshop, RunStatus::Partial, &["run_resumed"]),
+    kind("approved", Scenes::Shipped, RunStatus::Completed, &["approval_required", "run_waiting", "decided"]),
+    kind("changed", Scenes::Shipped, RunStatus::Completed, &["modification_asked", "replanned", "decided"]),
+    kind("edited-write", Scenes::Shipped, RunStatus::Completed, &["approval_required", "decided"]),
+    kind("undone", Scenes::Shipped, RunStatus::Partial, &["compensating"]),
+    kind("dry-run", Scenes::Shipped, RunStatus::Completed, &["tool_completed"]),
 ];
 
 /// The scenes of today.
@@ -97,7 +106,54 @@ pub async fn record() -> Vec<(&'static str, Events)> {
     ] {
         runs.push((name, resumed(words).await));
     }
+    runs.extend(decided().await);
     runs
+}
+
+/// Runs that a person has a say in.
+async fn decided() -> Vec<(&'static str, Events)> {
+    let yes = || Wish::Approve { version: None, hash: None, hold: false };
+    let house = Setup::offline().start().await;
+    let mut runs = Vec::new();
+    let first = asked(&house, "approved", MAIN, &[yes()]).await;
+    runs.push(("approved", first));
+    let other = "Vorrei il meteo a Roma e poi chiedere 2 giorni di ferie dal 6 al 7 luglio";
+    let words = Wish::Modify { words: "senza il meteo".to_owned(), version: None };
+    runs.push(("changed", asked(&house, "changed", other, &[words, yes()]).await));
+    let dry = ChatRequest { dry_run: true, ..request(&house, "dry-run", "Vorrei ferie dal 3 al 5 agosto") };
+    let ticket = house.engine.submit(dry).await.unwrap();
+    runs.push(("dry-run", house.end(ticket).await.events));
+
+    let house = Setup::offline().set("approval.calls", "writes").start().await;
+    let edited = Choice::Edited(json!({"from": "2026-06-16", "to": "2026-06-17"}));
+    let edited = Wish::Decide { approval: 1, choice: edited, hash: None };
+    let three = "Vorrei chiedere 3 giorni di ferie dal 15 al 17 giugno";
+    runs.push(("edited-write", carried(&house, request(&house, "edited", three), &[edited]).await));
+
+    let house = Setup::offline().set("execution.compensate", true).start().await;
+    let both = "Vorrei chiedere ferie dal 15 al 17 giugno e poi richiedere ferie dal 16 al 18 giugno";
+    runs.push(("undone", house.say("undone", both).await.events));
+    runs
+}
+
+fn request(house: &House, session: &str, words: &str) -> ChatRequest {
+    house.engine.request(words, Some(SessionId::new(session).unwrap()))
+}
+
+async fn asked(house: &House, session: &str, words: &str, wishes: &[Wish]) -> Events {
+    let request = ChatRequest { require_approval: true, ..request(house, session, words) };
+    carried(house, request, wishes).await
+}
+
+/// A run that waits, and what a person then wants, one after the other.
+async fn carried(house: &House, request: ChatRequest, wishes: &[Wish]) -> Events {
+    let answer = house.engine.chat(request).await.unwrap();
+    assert_eq!(answer.status, RunStatus::Waiting, "{answer:#?}");
+    for wish in wishes {
+        let command = Command { by: "lferrari".to_owned(), note: None, wish: wish.clone() };
+        house.engine.command_and_wait(&house.tenant, answer.run_id, command).await.unwrap().unwrap();
+    }
+    house.events(answer.run_id).await
 }
 
 /// A person stops a run whose write is under way.
