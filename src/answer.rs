@@ -127,6 +127,8 @@ pub enum CallOutcome {
     Skipped,
     /// A write that was told and not done, since the request was a dry run.
     DryRun,
+    /// A write that was done, and undone since the run failed or was cancelled.
+    Undone,
 }
 
 /// Where the run went.
@@ -267,6 +269,9 @@ fn call_of(state: &RunState, number: u32) -> Option<AnswerCall> {
             if call.requested.effect == Effect::Write && call.attempts == 0 && state.is_dry_run() =>
         {
             outcome = CallOutcome::DryRun;
+        }
+        CallStatus::Done { outcome: Outcome::Ok { .. } } if state.is_undone(call) => {
+            outcome = CallOutcome::Undone;
         }
         _ => {}
     }

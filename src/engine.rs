@@ -135,7 +135,9 @@ impl Engine {
     /// # Errors
     /// The store's.
     pub async fn cancel(&self, tenant: &TenantId, run: RunId, by: &str) -> Result<bool, Fault> {
-        if self.follow(tenant, run).await?.is_some_and(|watch| watch.cancel(by)) {
+        let heard = self.follow(tenant, run).await?.is_some_and(|watch| watch.cancel(by));
+        // Its driver may have left just before; where it left after, it has heard the wish.
+        if heard && !self.parts.live.is_left(tenant, run) {
             return Ok(true);
         }
         // One that waits for a person is not under way.

@@ -29,7 +29,8 @@ use crate::plan::Problem;
 use crate::planner::{self, Shown};
 use crate::run::{
     Action, Attempt, CacheMode, Context, Effect, Envelope, Event, Fault, Illegal, Outcome, RunId, RunQueued,
-    RunStarted, RunState, RunStatus, SCHEMA, SessionId, Settings, Subject, TenantId, Usage, idempotency_key,
+    RunStarted, RunState, RunStatus, SCHEMA, SessionEvent, SessionId, Settings, Subject, TenantId, Usage,
+    idempotency_key,
 };
 use crate::scene::Catalogue;
 use crate::store::{self, Record};
@@ -77,6 +78,8 @@ pub(crate) struct Accepted {
     pub(crate) live: Arc<Entered>,
     /// Somebody carried it out before: it is to be taken over.
     pub(crate) taken_over: bool,
+    /// What the journal has of it, where whoever counts was not shown it yet.
+    pub(crate) known: Vec<Envelope<Event>>,
 }
 
 impl Accepted {
@@ -86,7 +89,7 @@ impl Accepted {
         if let Err(error) = state.apply(&Event::RunQueued(queued)) {
             tracing::error!(%run, %error, "a new run refused its own request");
         }
-        Self { state, live: Arc::new(live), taken_over: false }
+        Self { state, live: Arc::new(live), taken_over: false, known: Vec::new() }
     }
 }
 
@@ -110,8 +113,12 @@ pub(crate) struct Driver {
     orders: Option<mpsc::Receiver<Order>>,
     /// The version whose plan was looked through before its first step.
     looked_through: u32,
-    /// The number that its turn got in the session's stream.
-    turn: Option<u64>,
+    /// What its conversation remembers of it, with the numbers in the session's stream.
+    turns: Vec<(u64, SessionEvent)>,
+    /// What the journal has of it, until whoever counts is shown it: with the first event from here.
+    known: Vec<Envelope<Event>>,
+    /// It was carried on after its end, and has its whole time once more.
+    reopened: bool,
     /// How its questions use the cache, where not as configured.
     cache: Option<llm::cache::Mode>,
     /// Keeps the run's account until its end.
@@ -133,8 +140,8 @@ pub(crate) struct Ended {
     pub(crate) overhead: Duration,
     /// Why it could not go on: the journal refused an event.
     pub(crate) broken: Option<Fault>,
-    /// The number in the session's stream of what is remembered of it, where it ended here.
-    pub(crate) turn: Option<u64>,
+    /// What its conversation remembers of it, where it ended here, with the numbers in the session's stream.
+    pub(crate) turns: Vec<(u64, SessionEvent)>,
 }
 
 impl Driver {
@@ -146,7 +153,7 @@ impl Driver {
         accepted: Accepted,
         session_seq: SessionSeq,
     ) -> Self {
-        let Accepted { state, live, taken_over } = accepted;
+        let Accepted { state, live, taken_over, known } = accepted;
         let queued = state.queued.as_ref();
         let user = queued.map(|queued| queued.user.clone()).unwrap_or_default();
         let cache = queued.and_then(|queued| queued.cache);
@@ -173,7 +180,9 @@ impl Driver {
             orders: live.orders(),
             live,
             looked_through: 0,
-            turn: None,
+            turns: Vec::new(),
+            known,
+            reopened: false,
             cache,
             _account: account,
         }
@@ -194,7 +203,7 @@ impl Driver {
             tracing::error!(run = %self.state.run, code = %fault.code, "{}", fault.message);
         }
         let overhead = began.elapsed().saturating_sub(self.waited.total());
-        Ended { state: self.state, overhead, broken, turn: self.turn }
+        Ended { state: self.state, overhead, broken, turns: self.turns }
     }
 
     async fn drive(&mut self, context: Context) -> Result<(), Fault> {
@@ -204,7 +213,8 @@ impl Driver {
         }
         // Whoever takes a run over gives it its whole time: that in which nobody was there is not its own.
         let settings = self.state.started.as_ref().map_or(&self.shared.settings, |started| &started.settings);
-        let deadline = tokio::time::sleep(Duration::from_millis(settings.run_timeout_ms));
+        let time = Duration::from_millis(settings.run_timeout_ms);
+        let deadline = tokio::time::sleep(time);
         tokio::pin!(deadline);
         let mut late = false;
         // Whoever decides about something that is another by now is told so; only then it is put anew.
@@ -213,6 +223,10 @@ impl Driver {
         self.see_what_lapsed().await?;
         loop {
             self.carry_out().await?;
+            if std::mem::take(&mut self.reopened) {
+                late = false;
+                deadline.as_mut().reset(tokio::time::Instant::now() + time);
+            }
             while let Some(action) = self.state.next().into_iter().next() {
                 if self.state.seq > MAX_EVENTS && !matches!(action, Action::Record { .. }) {
                     let message = format!("more than {MAX_EVENTS} events: the run was stopped");
@@ -227,6 +241,12 @@ impl Driver {
                 if self.is_left() {
                     return Ok(());
                 }
+                // A wish to stop that came in these last moments is one of a run that waits.
+                let wished = !self.state.status.is_terminal() && self.wishes.has_changed().unwrap_or(false);
+                let wish = if wished { self.wishes.borrow_and_update().clone() } else { None };
+                if let Some(CancelWish { by }) = wish {
+                    self.record(Event::CancelRequested { by, deadline: false, note: None }).await?;
+                }
                 continue;
             }
             self.waited.busy(!self.in_flight.is_empty());
@@ -240,11 +260,11 @@ impl Driver {
                 Ok(()) = self.wishes.changed() => {
                     let wish = self.wishes.borrow_and_update().clone();
                     let Some(CancelWish { by }) = wish else { continue };
-                    (Event::CancelRequested { by, deadline: false }, None)
+                    (Event::CancelRequested { by, deadline: false, note: None }, None)
                 }
                 () = &mut deadline, if !late => {
                     late = true;
-                    (Event::CancelRequested { by: "deadline".to_owned(), deadline: true }, None)
+                    (Event::CancelRequested { by: "deadline".to_owned(), deadline: true, note: None }, None)
                 }
             };
             self.waited.busy(false);
@@ -266,8 +286,9 @@ impl Driver {
     /// Whether the run can be left: nobody wants anything of it, and whoever does from now on takes it up
     /// again.
     fn is_left(&mut self) -> bool {
+        let ended = self.state.status.is_terminal();
         let Some(orders) = &mut self.orders else { return true };
-        self.live.leave(orders)
+        self.live.leave(orders, || !ended && self.wishes.has_changed().unwrap_or(false))
     }
 
     /// One order: the events that carry it out are on disk before it is answered.
@@ -291,6 +312,7 @@ impl Driver {
                 let _ = reply.send(Err(planner::Refused { fault, difference: Vec::new(), record: None }));
                 return Ok(());
             }
+            self.reopened |= matches!(event, Event::RunReopened { .. });
             self.append(event).await?;
         }
         // Whoever asked may have gone.
@@ -353,7 +375,7 @@ impl Driver {
         let caller = self.caller();
         let refusal = gateway.guards().budget.affords(&caller, least).err()?;
         let what = format!("the steps cost at least what is not left: {refusal}");
-        Some(Problem::new("preflight.budget", what))
+        Some(Problem::new("budget.exceeded", what))
     }
 
     fn caller(&self) -> Caller {
@@ -553,6 +575,9 @@ impl Driver {
             schema: SCHEMA,
             body: event,
         });
+        if !self.known.is_empty() {
+            self.shared.journal.known(std::mem::take(&mut self.known));
+        }
         let name = envelope.body.name();
         crash::point(crash::BEFORE, name, self.state.request());
         if envelope.body.is_terminal() {
@@ -575,21 +600,21 @@ impl Driver {
         let mut seq = session.lock().await;
         let mut records = vec![Record::Run(last.clone())];
         let turn = self.turn(last, *seq + 1);
-        let remembered = turn.is_some();
-        records.extend(turn);
+        let remembered = turn.as_ref().map(|turn| turn.body.clone());
+        records.extend(turn.map(Record::Session));
         self.shared.journal.append(records, true).await.map_err(|error| store_fault(&error))?;
-        if remembered {
+        if let Some(remembered) = remembered {
             *seq += 1;
-            self.turn = Some(*seq);
+            self.turns.push((*seq, remembered));
         }
         Ok(())
     }
 
-    fn turn(&self, last: &Envelope<Event>, seq: u64) -> Option<Record> {
+    fn turn(&self, last: &Envelope<Event>, seq: u64) -> Option<Envelope<SessionEvent>> {
         let mut ended = self.state.clone();
         ended.apply(&last.body).ok()?;
         let body = memory::turn_ended(&ended)?;
-        Some(Record::Session(Envelope {
+        Some(Envelope {
             seq,
             run: None,
             session: last.session.clone(),
@@ -598,7 +623,7 @@ impl Driver {
             epoch: 0,
             schema: SCHEMA,
             body,
-        }))
+        })
     }
 
     fn is_about_a_write(&self, event: &Event) -> bool {

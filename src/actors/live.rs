@@ -72,9 +72,10 @@ impl Entered {
 
     /// Whether nobody wants anything of the run, which is then left: later orders are not taken. Nothing
     /// can come in between, since orders are handed over under the same lock.
-    pub(crate) fn leave(&self, orders: &mut mpsc::Receiver<Order>) -> bool {
+    /// `wished` says whether a wish to stop came that was not heard.
+    pub(crate) fn leave(&self, orders: &mut mpsc::Receiver<Order>, wished: impl Fn() -> bool) -> bool {
         let _runs = lock(&self.runs);
-        let left = orders.is_empty();
+        let left = orders.is_empty() && !wished();
         if left {
             orders.close();
         }
@@ -150,6 +151,13 @@ impl Live {
             mpsc::error::TrySendError::Closed(order) => NotTaken::NotUnderWay(Box::new(order)),
             mpsc::error::TrySendError::Full(_) => NotTaken::Full,
         })
+    }
+
+    /// Whether nobody drives a tenant's run any more: a wish to stop it is not heard here.
+    pub(crate) fn is_left(&self, tenant: &TenantId, run: RunId) -> bool {
+        let runs = lock(&self.runs);
+        let entry = runs.get(&run).filter(|entry| entry.tenant == *tenant);
+        entry.is_none_or(|entry| entry.orders.is_closed())
     }
 
     /// Waits until a tenant's run is under way; for ever where it never is.

@@ -231,7 +231,12 @@ impl SceneManager {
                 // Nobody else holds it before the first run is driven.
                 manager.seq = Arc::new(tokio::sync::Mutex::new(manager.remembered));
                 manager.memory = Some(memory);
+                // What the conversation was told before it slept is what its last turn is not newer than.
+                let last = events.last().map(|event| event.at);
                 manager.parked = left.parked;
+                for parked in manager.parked.values_mut() {
+                    parked.told &= last.is_none_or(|last| last < parked.since);
+                }
                 manager.take_over(left.runs);
                 manager.woken(ctx);
             }
@@ -284,10 +289,19 @@ impl SceneManager {
         let journal = &shared.journal;
         let mut decisions = Vec::new();
         for mut submit in submits {
-            // A plan that is sent, or only wanted, is no word about another.
-            let speaks = submit.plan.is_none() && !submit.plan_only;
+            // A plan that is sent, or only wanted, is no word about another; nor is a request that is to
+            // write nothing, or to be approved first.
+            let speaks =
+                submit.plan.is_none() && !submit.plan_only && !submit.dry_run && !submit.require_approval;
             match if speaks { self.says(&submit.message) } else { Ok(None) } {
                 Ok(None) => {}
+                // Sent again after a restart it would be taken for another word, about whatever waits then.
+                Ok(Some(_)) if submit.idempotency.is_some() => {
+                    let message = "a decision in words cannot carry an `Idempotency-Key`: leave it out, or decide with \
+                                   POST /api/approvals/{id}, which is safe to send again";
+                    let _ = submit.reply.send(Err(Fault::new("approval.keyed_words", message)));
+                    continue;
+                }
                 Ok(Some(said)) => {
                     decisions.push((said, submit));
                     continue;
@@ -426,7 +440,7 @@ impl SceneManager {
         };
         ctx.spawn(work.into_actor(self).map(move |ended, manager, ctx| {
             let result = match ended {
-                Ok(Some(ended)) => manager.ended(ended, received),
+                Ok(Some(ended)) => manager.ended(ended, received, answer.is_some()),
                 // So does this actor; whoever waits for the answer is told by its absence.
                 Ok(None) => return,
                 Err(error) => {
@@ -467,15 +481,23 @@ impl SceneManager {
         memory::with_instructions(remembered, queued.instructions.as_deref())
     }
 
-    fn ended(&mut self, ended: Ended, received: Instant) -> Result<Answer, Fault> {
+    /// What a run came to. `told` says that its answer is the conversation's own, for whoever speaks in it.
+    fn ended(&mut self, ended: Ended, received: Instant, told: bool) -> Result<Answer, Fault> {
+        for (seq, event) in ended.turns {
+            self.remember(seq, event);
+        }
         if let Some(fault) = ended.broken {
+            if ended.state.status == RunStatus::Waiting {
+                self.parked.insert(ended.state.run, Parked::of(&ended.state, false));
+            }
             return Err(fault);
         }
-        if ended.state.status == RunStatus::Waiting {
-            self.parked.insert(ended.state.run, Parked::of(&ended.state));
+        if told {
+            // A yes or a no is about what was said last.
+            self.parked.values_mut().for_each(|parked| parked.told = false);
         }
-        if let (Some(seq), Some(event)) = (ended.turn, memory::turn_ended(&ended.state)) {
-            self.remember(seq, event);
+        if ended.state.status == RunStatus::Waiting {
+            self.parked.insert(ended.state.run, Parked::of(&ended.state, told));
         }
         let session_cost = self.memory.as_ref().map_or(0, |m| m.usage().cost_nano_usd);
         Ok(Answer::new(&ended.state, &self.session, session_cost, received.elapsed(), ended.overhead))

@@ -146,6 +146,8 @@ pub(super) fn stopped(state: &RunState) -> String {
     let done = |call: &&CallState| {
         call.requested.effect == Effect::Write
             && call.attempts > 0
+            && call.undoes.is_none()
+            && !state.is_undone(call)
             && matches!(
                 &call.status,
                 CallStatus::Done { outcome: Outcome::Ok { .. } | Outcome::Unknown { .. } }

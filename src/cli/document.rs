@@ -4,7 +4,7 @@
 use proscenium::AnswerUsage;
 use proscenium::plan::{TaskId, diff};
 use proscenium::run::{
-    Approval, ApprovalId, CallStatus, Decision, Envelope, Event, Fault, Matter, Outcome, RunState,
+    Approval, ApprovalId, CallStatus, Decision, Effect, Envelope, Event, Fault, Matter, Outcome, RunState,
     idempotency_key,
 };
 use proscenium::store::{ApprovalRow, PlanRow};
@@ -76,7 +76,13 @@ fn done(state: &RunState, number: u32) -> Option<Value> {
         Outcome::Failed { error } => ("failed", None, Some(error)),
         Outcome::Unknown { error } => ("unknown", None, Some(error)),
     };
-    let outcome = if matches!(call.status, CallStatus::Skipped { .. }) { "skipped" } else { outcome };
+    let told_only = state.is_dry_run() && call.requested.effect == Effect::Write && call.attempts == 0;
+    let outcome = match call.status {
+        CallStatus::Skipped { .. } => "skipped",
+        _ if outcome == "ok" && told_only => "dry_run",
+        _ if outcome == "ok" && state.is_undone(call) => "undone",
+        _ => outcome,
+    };
     Some(filled(json!({
         "tool": call.requested.tool,
         "arguments": call.requested.arguments,

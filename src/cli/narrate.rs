@@ -183,8 +183,9 @@ impl Narrator {
             Event::CancelRequested { deadline: true, .. } => {
                 line(Mark::Note, "run: its time is over, it stops at the next safe point".to_owned())
             }
-            Event::CancelRequested { by, .. } => {
-                line(Mark::Note, format!("run: {} stops it at the next safe point", one_line(by)))
+            Event::CancelRequested { by, note, .. } => {
+                let why = note.as_deref().map(behind).unwrap_or_default();
+                line(Mark::Note, format!("run: {} stops it at the next safe point{why}", one_line(by)))
             }
             Event::RunFailed { error } => {
                 line(Mark::Failed, format!("run: failed [{}]{}", error.code, behind(&error.message)))

@@ -84,8 +84,8 @@ pub enum PlansCommand {
         /// The version that you saw: another one is not changed
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
         version: Option<u32>,
-        /// Why
-        #[arg(long, value_name = "TEXT")]
+        /// Why, with a file
+        #[arg(long, value_name = "TEXT", conflicts_with = "words")]
         note: Option<String>,
         /// Print the plan as JSON and nothing else
         #[arg(long)]
@@ -112,7 +112,7 @@ pub enum PlansCommand {
         #[arg(long)]
         json: bool,
     },
-    /// Deletes a plan that has ended, with its run and what it said
+    /// Deletes a plan that has ended, with its run; what its conversation remembers stays
     Delete {
         /// The plan's id
         #[arg(value_name = "TASK_ID", value_parser = task)]

@@ -452,7 +452,7 @@ pub fn undone() -> Vec<Envelope<Event>> {
     events.extend([
         Event::ToolStarted { call: 1, attempt: 1 },
         done(1, json!({"request_id": 7})),
-        Event::CancelRequested { by: "lucia".to_owned(), deadline: false },
+        Event::CancelRequested { by: "lucia".to_owned(), deadline: false, note: None },
         Event::Compensating { undoes: 1, requested },
         Event::ToolStarted { call: 2, attempt: 1 },
         done(2, json!({"request_id": 7})),

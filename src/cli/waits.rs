@@ -101,7 +101,7 @@ pub fn commands(state: &RunState, id: ApprovalId, put: &Approval) -> Vec<String>
         Matter::Plan { version } => {
             let Some(task) = state.queued.as_ref().map(|queued| queued.task) else { return Vec::new() };
             vec![
-                format!("proscenium plans approve {task} --version {version}"),
+                format!("proscenium plans approve {task} --version {version} --hash {}", put.needed.hash),
                 format!("proscenium plans modify {task} --version {version} \"what is to change\""),
                 format!("proscenium plans cancel {task}"),
             ]

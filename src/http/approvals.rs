@@ -130,7 +130,14 @@ pub(crate) async fn list(
     for row in rows {
         // Several of one run mostly stand side by side.
         if last.as_ref().is_none_or(|read| read.state.run != row.id.run) {
-            last = Journalled::read(&app, &who.tenant, row.id.run).await?;
+            // One run that cannot be read hides nothing of the others.
+            last = match Journalled::read(&app, &who.tenant, row.id.run).await {
+                Ok(read) => read,
+                Err(problem) => {
+                    tracing::error!(approval = %row.id, code = %problem.code, "what waits cannot be read");
+                    None
+                }
+            };
         }
         // What was erased since is not there any more.
         let Some(read) = &last else { continue };

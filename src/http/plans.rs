@@ -365,7 +365,8 @@ fn calls(state: &RunState) -> KnownCalls {
     known
 }
 
-/// Erases a plan with its run and all that hangs on it. What its tools stored is the company's and stays.
+/// Erases a plan with its run and its events. What its conversation remembers of it stays until that is
+/// erased; what its tools stored is the company's and stays.
 #[utoipa::path(delete, path = "/api/plans/{task_id}", operation_id = "erase_plan", tag = "plans",
     params(("task_id" = String, Path, format = "uuid")),
     responses((status = 204, description = "erased"), (status = "default", body = Problem, content_type = "application/problem+json")))]
@@ -420,10 +421,11 @@ pub(crate) async fn modify(
     let body: ModifyBody = super::body::json(&request, payload, &app.options).await?;
     let run = run_of(&app, &who.tenant, &path).await?;
     let wish = match (body.feedback, body.plan) {
-        (Some(words), None) => Wish::Modify { words, version: body.version },
+        // Words are their own reason.
+        (Some(words), None) if body.why.is_none() => Wish::Modify { words, version: body.version },
         (None, Some(plan)) => Wish::Edit { plan, version: body.version },
         _ => {
-            let detail = "send either `feedback`, in words, or `plan`";
+            let detail = "send either `feedback`, in words, or `plan`, with `why` if you like";
             return Err(Problem::unprocessable("request.body", detail));
         }
     };

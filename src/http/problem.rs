@@ -101,6 +101,7 @@ pub fn status_of(code: &str) -> StatusCode {
         "request.idempotency_conflict"
         | "approval.arguments"
         | "approval.choice"
+        | "approval.keyed_words"
         | "approval.note_too_long"
         | "plan.invalid"
         | "plan.no_feedback"
@@ -114,6 +115,7 @@ pub fn status_of(code: &str) -> StatusCode {
         | "approval.lapsed"
         | "plan.active"
         | "plan.illegal_transition"
+        | "plan.preflight"
         | "plan.not_changeable"
         | "plan.not_made"
         | "run.ended"
@@ -137,7 +139,7 @@ pub fn status_of(code: &str) -> StatusCode {
         | "store.io"
         | "store.read_only"
         | "llm.breaker_open" => StatusCode::SERVICE_UNAVAILABLE,
-        "llm.timeout" | "llm.silence" | "run.deadline" => StatusCode::GATEWAY_TIMEOUT,
+        "llm.timeout" | "llm.silence" | "run.deadline" | "run.slow" => StatusCode::GATEWAY_TIMEOUT,
         code if code.starts_with("request.") || code.starts_with("session.") => {
             StatusCode::UNPROCESSABLE_ENTITY
         }

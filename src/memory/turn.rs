@@ -12,6 +12,8 @@ pub fn turn_ended(state: &RunState) -> Option<SessionEvent> {
     let calls = state
         .calls
         .values()
+        // A write of a dry run was told and never begun.
+        .filter(|call| call.attempts > 0)
         .filter_map(|call| match &call.status {
             CallStatus::Done { outcome: Outcome::Ok { result, .. } } => Some(TurnCall {
                 scene: call.scene.clone(),
@@ -34,7 +36,9 @@ pub fn turn_ended(state: &RunState) -> Option<SessionEvent> {
         status: state.status,
         calls,
     };
-    Some(SessionEvent::TurnEnded { turn, pending: pending(state), usage: state.usage })
+    // A run that was carried on after its end was remembered before, with what it had cost by then.
+    let before = state.told.unwrap_or_default();
+    Some(SessionEvent::TurnEnded { turn, pending: pending(state), usage: state.usage.since(before) })
 }
 
 /// The question that the run ended with, if a scene asked one.

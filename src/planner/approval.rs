@@ -71,10 +71,17 @@ pub(crate) fn call_needs(
         AskFor::Writes => true,
         AskFor::Declared => tool.approval.of_calls() || by_rules,
     };
-    if !asked {
+    // A yes to the plan was a yes to the tools as they were.
+    let approved = state.plan_approval().map(|(_, put)| &put.needed.tools);
+    let before = approved.and_then(|tools| tools.get(&format!("{scene}.{}", tool.name)));
+    let another = before.is_some_and(|before| *before != definition(tool));
+    if !asked && !another {
         return None;
     }
     let mut why = vec![format!("{} of {scene} writes", tool.name)];
+    if another {
+        why.push("it has another definition than when the plan was approved".to_owned());
+    }
     if by_rules {
         why.push("it was asked for without the configured models, which could not be used".to_owned());
     }

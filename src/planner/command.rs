@@ -161,7 +161,11 @@ fn carried_out(state: &RunState, catalogue: &Catalogue, command: &Command) -> Re
         }
         Wish::Reopen => reopen(state, &command.by).map(|event| vec![event]),
         Wish::Cancel if state.status.is_terminal() => Err(ended(state)),
-        Wish::Cancel => Ok(vec![Event::CancelRequested { by: command.by.clone(), deadline: false }]),
+        Wish::Cancel => Ok(vec![Event::CancelRequested {
+            by: command.by.clone(),
+            deadline: false,
+            note: command.note.clone(),
+        }]),
     }
 }
 
@@ -189,6 +193,16 @@ fn approve(
     }
     may_decide(state, command)?;
     seen(state, version, hash, &shown)?;
+    // The version alone does not say which of its tools were seen.
+    let other = |a: &crate::run::Approval| {
+        a.lapsed && a.matter == put.matter && !a.needed.hash.is_empty() && a.needed.hash != shown
+    };
+    if hash.is_none() && state.approvals.values().any(other) {
+        let what = format!(
+            "tools have changed since this version was first shown: look again, and name the hash {shown}"
+        );
+        return Err(changed(what, Vec::new()));
+    }
     still_holds(state, catalogue)?;
     match &put.decided {
         None => {

@@ -147,7 +147,9 @@ impl RunState {
                 let told: Vec<&str> = problems.iter().map(|p| p.message.as_str()).collect();
                 let message =
                     format!("the plan cannot be carried out, and nothing of it was: {}", told.join("; "));
-                self.close(&Fault::new("plan.preflight", message));
+                // Where nothing but money is missing, the same may pass later.
+                let money = problems.iter().all(|problem| problem.code == "budget.exceeded");
+                self.close(&Fault::new(if money { "budget.exceeded" } else { "plan.preflight" }, message));
             }
             Event::RunReopened { .. } => self.reopen(),
             Event::Compensating { undoes, requested } => self.compensating(*undoes, requested),
@@ -224,7 +226,7 @@ impl RunState {
                 }
                 self.answer = Some(Answer { text: text.clone(), degraded: *degraded });
             }
-            Event::CancelRequested { by, deadline } => {
+            Event::CancelRequested { by, deadline, .. } => {
                 // A person's wish outweighs the deadline; the first of a kind stands. Once the
                 // answer is known it comes too late.
                 if self.answer.is_none() && self.cancel.as_ref().is_none_or(|c| c.deadline && !deadline) {

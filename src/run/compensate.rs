@@ -44,7 +44,7 @@ impl RunState {
     }
 
     /// Whether the write was undone.
-    pub(super) fn is_undone(&self, call: &CallState) -> bool {
+    pub fn is_undone(&self, call: &CallState) -> bool {
         let by = call.undone_by.and_then(|by| self.calls.get(&by));
         by.is_some_and(|by| self.is_undone_by(by))
     }

@@ -273,6 +273,9 @@ pub enum Event {
         by: String,
         /// Whether time ran out; the run then ends as failed.
         deadline: bool,
+        /// Why, in that person's words.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        note: Option<String>,
     },
     /// Terminal: `completed`, `partial` or `needs_input`.
     RunCompleted {
@@ -495,6 +498,20 @@ pub struct Usage {
     pub output_tokens: u64,
     /// Billionths of a US dollar.
     pub cost_nano_usd: u64,
+}
+
+impl Usage {
+    /// What was used since `before`.
+    #[must_use]
+    pub fn since(self, before: Self) -> Self {
+        Self {
+            calls: self.calls.saturating_sub(before.calls),
+            input_tokens: self.input_tokens.saturating_sub(before.input_tokens),
+            cached_input_tokens: self.cached_input_tokens.saturating_sub(before.cached_input_tokens),
+            output_tokens: self.output_tokens.saturating_sub(before.output_tokens),
+            cost_nano_usd: self.cost_nano_usd.saturating_sub(before.cost_nano_usd),
+        }
+    }
 }
 
 impl std::ops::AddAssign for Usage {

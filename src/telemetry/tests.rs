@@ -178,7 +178,7 @@ fn wordy(book: &mut Book) {
         Event::ModelFailed { call: 3, error, usage: Attempt::sum(&attempts), millis: 100, attempts },
     );
     book.tell(Event::Answered { text: CANARY.to_owned(), degraded: true });
-    book.tell(Event::CancelRequested { by: CANARY.to_owned(), deadline: false });
+    book.tell(Event::CancelRequested { by: CANARY.to_owned(), deadline: false, note: None });
     book.after(500, Event::RunCompleted { status: RunStatus::Partial });
     let failed = SessionEvent::SummaryFailed { error: fault(), usage: Usage::default(), attempts: vec![] };
     let record = book.envelope(None, failed);

@@ -113,6 +113,7 @@ fn folded_call(state: &RunState, number: u32) -> Option<Value> {
     let outcome = match outcome {
         _ if skipped => CallOutcome::Skipped,
         _ if told_only => CallOutcome::DryRun,
+        _ if outcome == CallOutcome::Ok && state.is_undone(call) => CallOutcome::Undone,
         outcome => outcome,
     };
     let RequestedCall { tool, arguments, .. } = &call.requested;

@@ -15,12 +15,14 @@ use crate::actors::driver::{self, store_fault};
 use crate::actors::journal;
 use crate::actors::live::Entered;
 use crate::answer::Answer;
-use crate::run::{Envelope, Event, Fault, RunId, RunState, RunStatus, SCHEMA, SessionId, TenantId};
+use crate::run::{
+    Envelope, Event, Fault, RunId, RunState, RunStatus, SCHEMA, SessionEvent, SessionId, TenantId,
+};
 use crate::store::{self, Record, Store, Stream};
 
 /// How often a driver of one run may panic in this process. The machine puts a run aside before that
 /// (`run.poisonous`); this is for one that cannot even say so.
-const MAX_CRASHES: u32 = 5;
+pub(super) const MAX_CRASHES: u32 = 5;
 
 /// The wish to have what was left unfinished carried on.
 #[derive(Message)]
@@ -72,7 +74,7 @@ pub(super) async fn unfinished(
         }
         match read(store, journal, tenant, row.run).await {
             Ok((state, _)) if waits => {
-                left.parked.insert(row.run, Parked::of(&state));
+                left.parked.insert(row.run, Parked::stored(&state, row.updated));
             }
             Ok((state, events)) => {
                 journal.known(events);
@@ -132,7 +134,27 @@ async fn put_aside(journal: &journal::Handle, last: Last<'_>, why: Fault) -> Res
     journal.append(vec![Record::Run(envelope.into())], true).await
 }
 
+/// A conversation's own stream, with its last number known to all who write to it.
+pub(super) async fn stream(
+    store: &Store,
+    seq: &driver::SessionSeq,
+    tenant: &TenantId,
+    session: &SessionId,
+) -> Result<Vec<Envelope<SessionEvent>>, Fault> {
+    let mut seq = seq.lock().await;
+    let events = store.session_events(tenant, session).await.map_err(|error| store_fault(&error))?;
+    *seq = events.last().map_or(0, |last| last.seq);
+    Ok(events)
+}
+
 impl SceneManager {
+    /// Remembers what it had not heard of.
+    pub(super) fn catch_up(&mut self, events: Vec<Envelope<SessionEvent>>) {
+        for event in events {
+            self.remember(event.seq, event.body);
+        }
+    }
+
     /// Puts what was left unfinished before everything else.
     pub(super) fn take_over(&mut self, left: Vec<RunState>) {
         let shared = self.options.shared.load();
@@ -140,7 +162,7 @@ impl SceneManager {
             let Some(queued) = &state.queued else { continue };
             let (live, _) = shared.live.enter(state.run, queued.task, &self.tenant, &self.session);
             self.queue.push_back(Waiting {
-                run: driver::Accepted { state, live: Arc::new(live), taken_over: true },
+                run: driver::Accepted { state, live: Arc::new(live), taken_over: true, known: Vec::new() },
                 received: Instant::now(),
                 answer: None,
                 queued: None,
@@ -179,16 +201,10 @@ impl SceneManager {
             journal.flush().await.map_err(|error| store_fault(&error))?;
             // Where it cannot be read now, it is carried on when the conversation wakes again.
             let read = read(&store, &journal, &tenant, run).await.map_err(|error| store_fault(&error))?;
-            if read.0.status.is_terminal() {
-                // It came to its end, and nobody here has heard at which number it is remembered.
-                let mut seq = seq.lock().await;
-                let events =
-                    store.session_events(&tenant, &session).await.map_err(|error| store_fault(&error))?;
-                *seq = events.last().map_or(0, |last| last.seq);
+            // It may have come to an end, and nobody here has heard at which number it is remembered.
+            let events = stream(&store, &seq, &tenant, &session).await?;
+            if read.0.status.is_terminal() || crashes < MAX_CRASHES {
                 return Ok((read.0, events));
-            }
-            if crashes < MAX_CRASHES {
-                return Ok((read.0, Vec::new()));
             }
             let fault = Fault::new("run.crashed", "its driver ended with an internal error each time");
             if let Ok(Some(row)) = store.run(&tenant, run).await
@@ -212,31 +228,34 @@ impl SceneManager {
                 manager.at_work = None;
             }
             live.renew_orders();
+            let read = read.map(|(state, events)| {
+                manager.catch_up(events);
+                state
+            });
             match read {
-                Ok((state, _)) if !state.status.is_terminal() => {
-                    let run = driver::Accepted { state, live, taken_over: true };
+                Ok(state) if !state.status.is_terminal() => {
+                    // What was wanted of it meanwhile is heard by whoever carries it on.
+                    manager.hand_over(run);
+                    let run = driver::Accepted { state, live, taken_over: true, known: Vec::new() };
                     manager.queue.push_front(Waiting { run, received, answer, queued: None, crashes });
                 }
-                Ok((state, events)) => {
-                    for event in events {
-                        if event.seq > manager.remembered {
-                            manager.remember(event.seq, event.body);
-                        }
-                    }
+                Ok(state) => {
                     drop(live);
+                    manager.take_left_over(run, ctx);
                     let ended = driver::Ended {
                         state,
                         overhead: std::time::Duration::ZERO,
                         broken: None,
-                        turn: None,
+                        turns: Vec::new(),
                     };
-                    let result = manager.ended(ended, received);
+                    let result = manager.ended(ended, received, answer.is_some());
                     if let Some(answer) = answer {
                         let _ = answer.send(result);
                     }
                 }
                 Err(fault) => {
                     drop(live);
+                    manager.take_left_over(run, ctx);
                     if let Some(answer) = answer {
                         let _ = answer.send(Err(fault));
                     }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use actix::prelude::*;
+use jiff::Timestamp;
 use tokio::sync::oneshot;
 
 use super::{SceneManager, carry};
@@ -14,7 +15,7 @@ use crate::actors::driver::{self, Driver, Shared, store_fault};
 use crate::actors::live::{NotTaken, Order, Watch};
 use crate::answer::Answer;
 use crate::planner::{Choice, Command, Refused, Wish};
-use crate::run::{ApprovalId, Fault, Matter, RunId, RunState};
+use crate::run::{ApprovalId, Cause, Envelope, Event, Fault, Matter, RunId, RunState, RunStatus};
 
 /// Commands that wait until a run was read from its journal; more are refused.
 const MAX_PENDING: usize = 256;
@@ -39,6 +40,8 @@ pub(super) struct TakenUp {
     waiters: Vec<Waiter>,
     /// Its driver is at work; until then it is being read.
     driven: bool,
+    /// How often its driver has panicked.
+    crashes: u32,
 }
 
 /// Somebody who waits for what a run comes to.
@@ -48,6 +51,8 @@ pub(super) struct Waiter {
     answer: Option<oneshot::Sender<Result<Answer, Fault>>>,
     /// Given the run to follow, from before anything comes of the command.
     follow: Option<oneshot::Sender<Watch>>,
+    /// It spoke in the conversation.
+    said: bool,
 }
 
 impl Waiter {
@@ -74,16 +79,30 @@ pub(super) struct Parked {
     seq: u64,
     /// What is open.
     pub(super) open: Vec<ApprovalId>,
+    /// Whether the conversation's last answer said so, as it is now: then words can decide it.
+    pub(super) told: bool,
+    /// When it began to wait, where that was read from the store.
+    pub(super) since: Timestamp,
 }
 
 impl Parked {
-    pub(super) fn of(state: &RunState) -> Self {
+    pub(super) fn of(state: &RunState, told: bool) -> Self {
         let asks = |matter: Matter| !matches!(matter, Matter::Outcome { .. });
         let open = state.approvals.iter().filter(|(_, put)| put.is_open() && asks(put.matter));
         Self {
             seq: state.seq,
             open: open.map(|(approval, _)| ApprovalId { run: state.run, approval: *approval }).collect(),
+            told,
+            since: Timestamp::MAX,
         }
+    }
+
+    /// As it is read from the store, waiting since then. A plan that a person has changed meanwhile may be
+    /// another than the conversation was told of.
+    pub(super) fn stored(state: &RunState, since: Timestamp) -> Self {
+        let changed = state.plan().is_some_and(|made| matches!(made.cause, Cause::Feedback | Cause::Edit));
+        let lapsed = state.approvals.values().any(|put| put.lapsed);
+        Self { since, ..Self::of(state, !changed && !lapsed) }
     }
 }
 
@@ -114,7 +133,7 @@ impl SceneManager {
             let said = move |approval: &ApprovalId| Said { approval: *approval, yes, before };
             parked.open.iter().map(said).collect::<Vec<_>>()
         };
-        let mut open: Vec<Said> = self.parked.values().flat_map(of).collect();
+        let mut open: Vec<Said> = self.parked.values().filter(|parked| parked.told).flat_map(of).collect();
         match open.len() {
             0 | 1 => Ok(open.pop()),
             many => {
@@ -140,7 +159,7 @@ impl SceneManager {
         let (answer, answered) = oneshot::channel();
         let (follow, followed) = oneshot::channel();
         let (submitted, before) = (submit.reply, said.before);
-        let waiter = Waiter { answer: Some(answer), follow: Some(follow) };
+        let waiter = Waiter { answer: Some(answer), follow: Some(follow), said: true };
         self.take_order(run, Order { command, reply }, waiter, ctx);
         let told = async move {
             let accepted = match (decided.await, followed.await) {
@@ -156,7 +175,7 @@ impl SceneManager {
 
     pub(super) fn carry_out(&mut self, wish: Do, ctx: &mut Context<Self>) {
         let Do { run, command, reply, answer } = wish;
-        self.take_order(run, Order { command, reply }, Waiter { answer, follow: None }, ctx);
+        self.take_order(run, Order { command, reply }, Waiter { answer, follow: None, said: false }, ctx);
     }
 
     /// Hands an order to the run's driver, or has the run taken up for it.
@@ -196,7 +215,7 @@ impl SceneManager {
             left.waiters.push(waiter);
             return;
         }
-        let taken = TakenUp { orders: vec![order], waiters: vec![waiter], driven: false };
+        let taken = TakenUp { orders: vec![order], waiters: vec![waiter], ..TakenUp::default() };
         self.taken_up.insert(run, taken);
         self.take_up(run, ctx);
     }
@@ -209,6 +228,16 @@ impl SceneManager {
         }
     }
 
+    /// Hands what was wanted of a run while its driver was leaving to whoever drives it now.
+    pub(super) fn hand_over(&mut self, run: RunId) {
+        let Some(left) = self.left_over.get_mut(&run) else { return };
+        let live = self.options.shared.load().live.clone();
+        for order in left.orders.drain(..) {
+            // There is room for all of them.
+            let _ = live.order(&self.tenant, run, order);
+        }
+    }
+
     /// Reads a run and has it driven, its orders first.
     fn take_up(&mut self, run: RunId, ctx: &mut Context<Self>) {
         if let Some(timer) = self.timer.take() {
@@ -217,6 +246,8 @@ impl SceneManager {
         let journal = self.options.shared.load().journal.clone();
         let (store, tenant, session) =
             (self.options.store.clone(), self.tenant.clone(), self.session.clone());
+        let crashed = self.taken_up.get(&run).is_some_and(|taken| taken.crashes > 0);
+        let seq = self.seq.clone();
         let work = aside(async move {
             // What was told to it and not waited for.
             journal.flush().await.map_err(|error| store_fault(&error))?;
@@ -229,11 +260,16 @@ impl SceneManager {
             }
             let (state, events) =
                 carry::read(&store, &journal, &tenant, run).await.map_err(|error| store_fault(&error))?;
-            journal.known(events);
-            Ok(state)
+            // It may have come to an end before its driver panicked.
+            let told =
+                if crashed { carry::stream(&store, &seq, &tenant, &session).await? } else { Vec::new() };
+            Ok((state, events, told))
         });
         ctx.spawn(work.into_actor(self).map(move |read, manager, ctx| match read {
-            Ok(state) => manager.drive_again(state, ctx),
+            Ok((state, events, told)) => {
+                manager.catch_up(told);
+                manager.drive_again(state, events, ctx);
+            }
             Err(fault) => manager.not_taken_up(run, &fault, ctx),
         }));
     }
@@ -249,7 +285,7 @@ impl SceneManager {
         self.proceed(ctx);
     }
 
-    fn drive_again(&mut self, state: RunState, ctx: &mut Context<Self>) {
+    fn drive_again(&mut self, state: RunState, known: Vec<Envelope<Event>>, ctx: &mut Context<Self>) {
         let run = state.run;
         let Some(task) = state.queued.as_ref().map(|queued| queued.task) else {
             let fault = Fault::new("run.unknown", format!("there is no run {run}"));
@@ -270,26 +306,30 @@ impl SceneManager {
         }
         self.parked.remove(&run);
         let received = Instant::now();
-        let accepted = driver::Accepted { state, live: live.clone(), taken_over: false };
+        // One that neither waits nor has ended was left by whoever carried it out.
+        let taken_over = matches!(state.status, RunStatus::Queued | RunStatus::Running);
+        let remembered = self.remembered(&state);
+        let accepted = driver::Accepted { state, live: live.clone(), taken_over, known };
         let (gateway, all) = (shared.gateway.clone(), shared.live.clone());
         let driver =
             Driver::new(shared, self.session.clone(), self.tenant.clone(), accepted, self.seq.clone());
         let work = async move {
-            let driven = driver.run(crate::run::Context::default());
+            let driven = driver.run(remembered);
             let task = gateway.spawn(all.until_end(driven)).map_err(|e| e.to_string())?;
             task.await.map_err(|e| e.to_string())
         };
         ctx.spawn(work.into_actor(self).map(move |ended, manager, ctx| {
             let result = match ended {
-                Ok(Some(ended)) => manager.ended(ended, received),
+                Ok(Some(ended)) => {
+                    let taken = manager.taken_up.get(&run);
+                    let said = taken.is_some_and(|taken| taken.waiters.iter().any(|waiter| waiter.said));
+                    manager.ended(ended, received, said)
+                }
                 Ok(None) => return,
                 Err(error) => {
                     tracing::error!(%run, error, "the driver of a run panicked");
-                    // It is carried on from its journal, as the next of the queue.
-                    let live = live.clone();
-                    let crashed = carry::Crashed { run, live, received, answer: None, crashes: 1 };
-                    manager.crashed(crashed, ctx);
-                    Err(Fault::new("run.crashed", "its driver ended with an internal error"))
+                    drop(live);
+                    return manager.take_up_again(run, ctx);
                 }
             };
             drop(live);
@@ -301,6 +341,24 @@ impl SceneManager {
             manager.take_left_over(run, ctx);
             manager.proceed(ctx);
         }));
+    }
+}
+
+impl SceneManager {
+    /// Takes a run up once more whose driver panicked. It stays in the table meanwhile, so that nobody else
+    /// takes it up; the machine puts it aside before this bound (`run.poisonous`).
+    fn take_up_again(&mut self, run: RunId, ctx: &mut Context<Self>) {
+        let left = self.left_over.remove(&run).unwrap_or_default();
+        let Some(taken) = self.taken_up.get_mut(&run) else { return };
+        taken.driven = false;
+        taken.crashes += 1;
+        taken.orders.extend(left.orders);
+        taken.waiters.extend(left.waiters);
+        if taken.crashes < carry::MAX_CRASHES {
+            return self.take_up(run, ctx);
+        }
+        let fault = Fault::new("run.crashed", "its driver ended with an internal error each time");
+        self.not_taken_up(run, &fault, ctx);
     }
 }
 

@@ -99,7 +99,7 @@ fn unknown(ends: bool) -> RunState {
     apply(&mut state, Event::ToolCompleted { call: 1, outcome, millis: 0 });
     settle(&mut state);
     if ends {
-        apply(&mut state, Event::CancelRequested { by: "deadline".to_owned(), deadline: true });
+        apply(&mut state, Event::CancelRequested { by: "deadline".to_owned(), deadline: true, note: None });
         settle(&mut state);
         assert_eq!(state.status, RunStatus::Partial);
     }
@@ -180,7 +180,7 @@ fn while_a_plan_is_changed_it_cannot_be_approved_or_changed_and_what_was_seen_be
 #[test]
 fn nothing_is_decided_in_a_run_that_is_being_cancelled_or_was_not_planned() {
     let mut state = waits();
-    apply(&mut state, Event::CancelRequested { by: "keysersoze".to_owned(), deadline: false });
+    apply(&mut state, Event::CancelRequested { by: "keysersoze".to_owned(), deadline: false, note: None });
     for wish in [approve(false), say(1, Choice::Yes), say(1, Choice::No), Wish::Expire { approval: 1 }] {
         assert_eq!(code(&state, wish), "run.not_now");
     }

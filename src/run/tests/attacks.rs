@@ -206,7 +206,7 @@ fn a_write_cannot_be_tried_again_by_a_run_that_is_about_to_end() {
         run.state.check(&Event::Decided { approval: 1, matter, decision, by: String::new(), note: None })
     };
     assert_eq!(again(&run), Ok(()));
-    run.tell(Event::CancelRequested { by: "keysersoze".to_owned(), deadline: false });
+    run.tell(Event::CancelRequested { by: "keysersoze".to_owned(), deadline: false, note: None });
     assert!(again(&run).unwrap_err().why.contains("being cancelled"));
 }
 

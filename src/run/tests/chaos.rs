@@ -104,7 +104,7 @@ fn any_event(dice: &mut Dice, sim: &Sim) -> Event {
         }
         23 if dice.pick(16) == 15 => Event::RunFailed { error },
         23 if dice.pick(16) == 15 => {
-            Event::CancelRequested { by: String::new(), deadline: dice.pick(2) == 0 }
+            Event::CancelRequested { by: String::new(), deadline: dice.pick(2) == 0, note: None }
         }
         24 => Event::ApprovalRequired { approval, matter, needed: words::needed("chaos") },
         25 | 26 => {

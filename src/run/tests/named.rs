@@ -108,7 +108,7 @@ fn a_cancel_during_a_write_waits_for_the_write_and_starts_nothing_more() {
     let mut run = script();
     run.plan(Maker::Deterministic, &[("A", &[]), ("B", &[1])]);
     run.calls(1, &[BOOK, LOOK]);
-    run.tell(Event::CancelRequested { by: "keysersoze".to_owned(), deadline: false });
+    run.tell(Event::CancelRequested { by: "keysersoze".to_owned(), deadline: false, note: None });
     assert!(run.state.next().is_empty());
     run.done(1, json!({ "id": 7 }));
     assert_eq!(run.state.status, RunStatus::Cancelled);
@@ -139,7 +139,7 @@ fn a_write_that_ended_before_the_deadline_is_told_though_its_step_did_not_end() 
     run.plan(Maker::Deterministic, &[("A", &[])]);
     run.calls(1, &[BOOK]);
     run.done(1, json!("booked as 7"));
-    run.tell(Event::CancelRequested { by: "deadline".to_owned(), deadline: true });
+    run.tell(Event::CancelRequested { by: "deadline".to_owned(), deadline: true, note: None });
     run.settle();
     assert_eq!(run.state.status, RunStatus::Partial);
     let answer = run.state.answer.unwrap().text;
@@ -166,7 +166,7 @@ fn a_cancel_that_comes_after_the_answer_comes_too_late() {
         crate::run::Verdict { can_answer_now: true, answer: Some("Sunny.".to_owned()), ..Default::default() };
     run.tell(Event::Continuation { round, verdict, degraded: false });
     run.tell(Event::Answered { text: "Sunny.".to_owned(), degraded: false });
-    run.tell(Event::CancelRequested { by: "keysersoze".to_owned(), deadline: false });
+    run.tell(Event::CancelRequested { by: "keysersoze".to_owned(), deadline: false, note: None });
     run.settle();
     assert_eq!(run.state.status, RunStatus::Completed);
 }

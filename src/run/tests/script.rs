@@ -236,7 +236,7 @@ impl Script {
     }
 
     pub fn cancel(&mut self, deadline: bool) {
-        self.tell(Event::CancelRequested { by: "keysersoze".to_owned(), deadline });
+        self.tell(Event::CancelRequested { by: "keysersoze".to_owned(), deadline, note: None });
         self.settle();
     }
 

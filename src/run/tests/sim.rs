@@ -175,7 +175,7 @@ impl Sim {
         );
         if self.dice.chance(self.world.stops, 64) {
             let deadline = self.dice.pick(2) == 1;
-            return self.record(Event::CancelRequested { by: "somebody".to_owned(), deadline });
+            return self.record(Event::CancelRequested { by: "somebody".to_owned(), deadline, note: None });
         }
         if self.crashes < self.world.crashes && self.dice.chance(1, 24) {
             return self.crash();
@@ -275,7 +275,9 @@ impl Sim {
     /// Whatever a run waits for, a wish to stop ends it: by its own records, and by undoing.
     fn can_be_ended(&self) {
         let mut state = self.state.clone();
-        state.apply(&Event::CancelRequested { by: "somebody".to_owned(), deadline: false }).unwrap();
+        state
+            .apply(&Event::CancelRequested { by: "somebody".to_owned(), deadline: false, note: None })
+            .unwrap();
         for _ in 0..LIMIT {
             let event = match state.next().into_iter().next() {
                 Some(Action::Record { event }) => event,

@@ -102,7 +102,7 @@ async fn statuses_follow_the_events() {
             Event::Replanned(made(3, true)),
             about_plan(4, 3),
             Event::RunWaiting {},
-            Event::CancelRequested { by: boss(), deadline: false },
+            Event::CancelRequested { by: boss(), deadline: false, note: None },
             end(R::Partial),
             Event::RunReopened { by: boss() },
             end(R::Completed),
@@ -145,7 +145,7 @@ async fn statuses_follow_the_events() {
     let told = story(
         &store,
         2,
-        vec![Event::RunQueued(queued(2)), Event::CancelRequested { by: boss(), deadline: false }],
+        vec![Event::RunQueued(queued(2)), Event::CancelRequested { by: boss(), deadline: false, note: None }],
     )
     .await;
     assert_eq!(told[1], (R::Queued, P::Draft, 0));
