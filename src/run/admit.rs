@@ -165,6 +165,15 @@ impl RunState {
                 self.asks_for(|a| matches!(a, Action::Record { event: Event::RunCancelled { .. } })),
                 "nobody wants it to stop, or a write is under way",
             ),
+            Event::ApprovalRequired { matter: Matter::Call { .. }, .. } => {
+                let puts = |a: &Action| {
+                    matches!(a, Action::Record {
+                        event: Event::ApprovalRequired { matter: Matter::Call { .. }, .. }
+                    })
+                };
+                let due = self.steps_due().iter().any(|a| matches!(a, Action::Record { event: e } if e == event));
+                require(due && self.asks_for(puts), "it is not due")
+            }
             Event::Planning { .. }
             | Event::ApprovalRequired { .. }
             | Event::RunWaiting {}

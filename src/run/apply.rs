@@ -315,11 +315,17 @@ impl RunState {
             matches!(status, None | Some(CallStatus::Done { .. } | CallStatus::Skipped { .. }))
         };
         let open = self.steps.get(&step).into_iter().flat_map(|s| &s.round_calls);
-        let open: Vec<u32> = open.copied().filter(|c| *c != number && !ended(c)).collect();
+        let open = open.copied().filter(|c| *c != number && !ended(c));
+        let flies = |c: &u32| {
+            self.calls.get(c).is_some_and(|call| matches!(call.status, CallStatus::InFlight { .. }))
+        };
+        // What is under way ends before a write begins.
+        let (mut round, waiting): (Vec<u32>, Vec<u32>) = open.partition(flies);
+        round.push(number);
+        round.extend(waiting);
         self.step(step, |s| {
             s.status = StepStatus::Running;
-            s.round_calls = vec![number];
-            s.round_calls.extend(open);
+            s.round_calls = round;
             s.tries.clear();
             s.question = None;
             s.result = None;

@@ -154,6 +154,22 @@ impl RunState {
     }
 
     fn step_actions(&self) -> Vec<Action> {
+        let mut actions = self.steps_due();
+        // What is put to people counts up by one: the next has its turn when this one is put.
+        let mut puts = false;
+        actions.retain(|action| {
+            let put = matches!(action, Action::Record { event: Event::ApprovalRequired { .. } });
+            !put || !std::mem::replace(&mut puts, true)
+        });
+        let runs = self.steps.values().any(|s| !s.status.is_terminal());
+        if actions.is_empty() && runs && !self.in_flight() && self.waits_for_a_person() {
+            return self.wait();
+        }
+        actions
+    }
+
+    /// Everything that is due in steps; each of several questions to people as if it came first.
+    pub(super) fn steps_due(&self) -> Vec<Action> {
         let all: Vec<&Step> = self.steps.values().map(|s| &s.step).collect();
         let statuses = self.step_statuses();
         let mut actions = Vec::new();
@@ -173,7 +189,6 @@ impl RunState {
             }
         }
         let mut asks = self.next_ask();
-        let mut puts = false;
         for (number, step) in self.steps.iter().filter(|(_, s)| s.status == StepStatus::Running) {
             for mut action in self.in_step(*number, step) {
                 // Several steps may ask at once: each question has an ordinal of its own.
@@ -181,18 +196,8 @@ impl RunState {
                     *call = asks;
                     asks += 1;
                 }
-                // What is put to people counts up by one: the next has its turn when this one is put.
-                if matches!(action, Action::Record { event: Event::ApprovalRequired { .. } })
-                    && std::mem::replace(&mut puts, true)
-                {
-                    continue;
-                }
                 actions.push(action);
             }
-        }
-        let runs = self.steps.values().any(|s| !s.status.is_terminal());
-        if actions.is_empty() && runs && !self.in_flight() && self.waits_for_a_person() {
-            return self.wait();
         }
         actions
     }

@@ -355,3 +355,36 @@ fn a_plan_that_is_only_wanted_stays_a_draft() {
     run.plan(Maker::Deterministic, &[("A", &[])]);
     assert_eq!((run.state.status, run.state.plan_status), (RunStatus::Completed, PlanStatus::Draft));
 }
+
+#[test]
+fn a_plan_that_was_told_to_begin_goes_on_though_a_yes_to_one_of_its_writes_lapses() {
+    let mut run = script();
+    (run.asks_plans, run.asks_calls) = (true, true);
+    run.plan(Maker::Deterministic, &[("A", &[])]);
+    run.decide(1, Decision::Yes { hold: true }, "hockney");
+    run.tell(Event::Released { by: "hockney".to_owned() });
+    run.settle();
+    run.calls(1, &[BOOK]);
+    let (matter, needed) = (Matter::Call { call: 1 }, words::needed("another"));
+    run.tell(Event::ApprovalLapsed { approval: 2, matter, why: Vec::new(), needed });
+    run.settle();
+    assert!(!run.state.is_held());
+    assert_eq!((run.state.status, open(&run)), (RunStatus::Waiting, vec![matter]));
+    run.decide(3, YES, "hockney");
+    assert_eq!(run.begun().len(), 1);
+}
+
+#[test]
+fn a_write_tried_again_waits_for_what_its_round_has_under_way() {
+    let mut run = script();
+    run.plan(Maker::Deterministic, &[("A", &[])]);
+    run.calls(1, &[BOOK, LOOK, PAY]);
+    run.outcome(1, unknown());
+    assert_eq!(run.state.calls[&2].attempts, 1);
+    run.decide(1, Decision::Again, "hockney");
+    assert_eq!(run.state.calls[&1].attempts, 1);
+    run.done(2, json!("sunny"));
+    assert_eq!((run.state.calls[&1].attempts, run.state.calls[&3].attempts), (2, 0));
+    run.done(1, json!({ "id": 7 }));
+    assert_eq!(run.state.calls[&3].attempts, 1);
+}
