@@ -440,7 +440,7 @@ impl SceneManager {
         };
         ctx.spawn(work.into_actor(self).map(move |ended, manager, ctx| {
             let result = match ended {
-                Ok(Some(ended)) => manager.ended(ended, received, answer.is_some()),
+                Ok(Some(ended)) => manager.ended(ended, received, answer.is_some(), false),
                 // So does this actor; whoever waits for the answer is told by its absence.
                 Ok(None) => return,
                 Err(error) => {
@@ -481,8 +481,9 @@ impl SceneManager {
         memory::with_instructions(remembered, queued.instructions.as_deref())
     }
 
-    /// What a run came to. `told` says that its answer is the conversation's own, for whoever speaks in it.
-    fn ended(&mut self, ended: Ended, received: Instant, told: bool) -> Result<Answer, Fault> {
+    /// What a run came to. `told` says that its answer is the conversation's own, for whoever speaks in it;
+    /// `still` that it stands where it stood when that was so.
+    fn ended(&mut self, ended: Ended, received: Instant, told: bool, still: bool) -> Result<Answer, Fault> {
         for (seq, event) in ended.turns {
             self.remember(seq, event);
         }
@@ -497,7 +498,7 @@ impl SceneManager {
             self.parked.values_mut().for_each(|parked| parked.told = false);
         }
         if ended.state.status == RunStatus::Waiting {
-            self.parked.insert(ended.state.run, Parked::of(&ended.state, told));
+            self.parked.insert(ended.state.run, Parked::of(&ended.state, told || still));
         }
         let session_cost = self.memory.as_ref().map_or(0, |m| m.usage().cost_nano_usd);
         Ok(Answer::new(&ended.state, &self.session, session_cost, received.elapsed(), ended.overhead))

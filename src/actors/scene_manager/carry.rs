@@ -248,7 +248,7 @@ impl SceneManager {
                         broken: None,
                         turns: Vec::new(),
                     };
-                    let result = manager.ended(ended, received, answer.is_some());
+                    let result = manager.ended(ended, received, answer.is_some(), false);
                     if let Some(answer) = answer {
                         let _ = answer.send(result);
                     }

@@ -42,6 +42,8 @@ pub(super) struct TakenUp {
     driven: bool,
     /// How often its driver has panicked.
     crashes: u32,
+    /// Where it stood when its conversation was told of what waits.
+    told: Option<u64>,
 }
 
 /// Somebody who waits for what a run comes to.
@@ -133,9 +135,10 @@ impl SceneManager {
             let said = move |approval: &ApprovalId| Said { approval: *approval, yes, before };
             parked.open.iter().map(said).collect::<Vec<_>>()
         };
-        let mut open: Vec<Said> = self.parked.values().filter(|parked| parked.told).flat_map(of).collect();
+        let mut open: Vec<Said> = self.parked.values().flat_map(of).collect();
         match open.len() {
-            0 | 1 => Ok(open.pop()),
+            // A yes or a no is about what was said last.
+            0 | 1 => Ok(open.pop().filter(|_| self.parked.values().any(|parked| parked.told))),
             many => {
                 let ids: Vec<String> = open.iter().map(|said| said.approval.to_string()).collect();
                 let message = format!(
@@ -304,7 +307,8 @@ impl SceneManager {
             // There is room for all of them.
             let _ = shared.live.order(&self.tenant, run, order);
         }
-        self.parked.remove(&run);
+        let before = self.parked.remove(&run).filter(|parked| parked.told);
+        taken.told = before.map(|parked| parked.seq);
         let received = Instant::now();
         // One that neither waits nor has ended was left by whoever carried it out.
         let taken_over = matches!(state.status, RunStatus::Queued | RunStatus::Running);
@@ -323,7 +327,9 @@ impl SceneManager {
                 Ok(Some(ended)) => {
                     let taken = manager.taken_up.get(&run);
                     let said = taken.is_some_and(|taken| taken.waiters.iter().any(|waiter| waiter.said));
-                    manager.ended(ended, received, said)
+                    // A decision that was refused changes nothing of what was told.
+                    let still = taken.is_some_and(|taken| taken.told == Some(ended.state.seq));
+                    manager.ended(ended, received, said, still)
                 }
                 Ok(None) => return,
                 Err(error) => {

@@ -213,8 +213,12 @@ fn tools_that_have_changed_are_told_and_recorded_before_anything_is_approved() {
     let mut state = state;
     apply(&mut state, lapse);
     settle(&mut state);
-    // What is asked then is what there is now.
-    assert!(command(&state, &other, &by("hockney", approve(false))).is_ok());
+    // What is asked then is what there is now, and only who names its hash has seen it.
+    let unseen = command(&state, &other, &by("hockney", approve(false))).unwrap_err();
+    assert_eq!(unseen.fault.code, "approval.changed");
+    let hash = state.plan_approval().map(|(_, put)| put.needed.hash.clone());
+    let seen = Wish::Approve { version: Some(1), hash, hold: false };
+    assert!(command(&state, &other, &by("hockney", seen)).is_ok());
     // A no needs no second look.
     assert!(command(&waits(), &other, &by("hockney", say(1, Choice::No))).is_ok());
 }
