@@ -227,7 +227,7 @@ async fn what_is_left_for_later_is_told_with_the_commands_that_decide_it() {
       1. VacationManagement: Ask for three days off [MakeRequest]
     why: step 1: MakeRequest of VacationManagement writes
     To decide:
-      proscenium plans approve 01976c8e-0000-7000-8000-000000000002 --version 1
+      proscenium plans approve 01976c8e-0000-7000-8000-000000000002 --version 1 --hash hash-1
       proscenium plans modify 01976c8e-0000-7000-8000-000000000002 --version 1 "what is to change"
       proscenium plans cancel 01976c8e-0000-7000-8000-000000000002
     "#);

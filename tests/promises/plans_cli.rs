@@ -83,7 +83,7 @@ fn a_plan_waits_until_it_is_approved_and_is_then_carried_out_once() {
             "## Step 1: Library\n",
             "1 approval:\n",
             "why: step 1: ReserveBook of Library writes",
-            &format!("  proscenium plans approve {task} --version 1\n"),
+            &format!("  proscenium plans approve {task} --version 1 --hash "),
         ],
     );
     let chart = desk.run(&["plans", "show", &task, "--mermaid"]);
@@ -151,7 +151,7 @@ fn a_plan_is_changed_by_a_file_and_only_what_was_seen_is_approved() {
         &[
             "plan 2, changed by hand: 1 step (by keysersoze): a week will do\n",
             "  ~ step 1 Library: purpose \"",
-            &format!("  proscenium plans approve {task} --version 2\n"),
+            &format!("  proscenium plans approve {task} --version 2 --hash "),
         ],
     );
     let shown = desk.run(&["plans", "show", &task]);
