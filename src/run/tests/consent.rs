@@ -98,7 +98,11 @@ impl Consent {
             Event::StepCompleted { step, .. } => {
                 self.touched.insert(*step);
             }
-            Event::RunReopened { .. } => self.begun.retain(|step, _| self.touched.contains(step)),
+            // A step that ended in words alone, where something was to be done, begins anew untouched.
+            Event::RunReopened { .. } => self.begun.retain(|step, _| {
+                let evaded = |s: &crate::run::StepState| s.calls.is_empty() && state.is_unserved(s);
+                self.touched.contains(step) && !state.steps.get(step).is_some_and(evaded)
+            }),
             _ => {}
         }
         self.plan_moves(event);
