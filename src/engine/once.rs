@@ -86,8 +86,9 @@ impl Engine {
     }
 }
 
-/// Of what the client gave, not of what was made of it: without a conversation of its own each request
-/// gets a new one. A part that is absent does not count, so that later parts change no hash.
+/// Of what the client gave (a wish for approval, a dry run and a plan of its own included), not of what was
+/// made of it: without a conversation of its own each request gets a new one. A part that is absent does
+/// not count, so that later parts change no hash.
 fn hash(request: &ChatRequest) -> String {
     let ChatRequest {
         message,
