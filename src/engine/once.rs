@@ -33,8 +33,8 @@ impl Engine {
     /// Submits a request; under its idempotency key, where it has one, it is carried out once however
     /// often it is sent, also after a restart, until its conversation is erased. Of equal requests at
     /// the same time one is accepted, and the others hear of its run. Two requests are equal where
-    /// message, user, conversation (as the client named it, if it did), history, instructions and `plan_only`
-    /// are.
+    /// message, user, conversation (as the client named it, if it did), history, instructions, `plan_only`,
+    /// `require_approval`, `dry_run` and the plan that came with them are.
     ///
     /// What was begun here goes on when the caller goes away.
     ///
