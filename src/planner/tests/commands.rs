@@ -299,6 +299,31 @@ fn a_plan_of_the_rules_that_a_person_approved_may_write() {
     assert_eq!(state.next(), [crate::run::Action::Call { call: 1, attempt: 1 }]);
 }
 
+#[test]
+fn a_write_whose_tool_is_another_than_the_plan_was_approved_with_is_asked_about() {
+    let before = catalogue(ToolApproval::Plan, None, "Books.");
+    let now = catalogue(ToolApproval::Plan, None, "Books at once.");
+    let mut state = planning(request(), policy(AskFor::Declared, AskFor::Declared));
+    let made = crate::run::PlanMade::new(
+        1,
+        Cause::Request,
+        crate::run::Maker::Deterministic,
+        plan("book it", &["book"]),
+    );
+    let made = super::super::with_approval(&state, &before, made);
+    super::replied(&mut state, Subject::Plan { version: 1 }, Default::default());
+    apply(&mut state, Event::PlanCreated(made));
+    settle(&mut state);
+    carry_out_with(&mut state, &before, approve(false));
+    let needs = |scenes: &Catalogue| {
+        let tool = scenes.get("A").unwrap().tool("book").unwrap();
+        super::super::call_needs(&state, "A", tool, &json!({"n": 1}), false)
+    };
+    assert_eq!(needs(&before), None);
+    let why = needs(&now).unwrap().why;
+    assert!(why[1].contains("another definition"), "{why:?}");
+}
+
 fn carry_out_with(state: &mut RunState, catalogue: &Catalogue, wish: Wish) {
     for event in command(state, catalogue, &by("hockney", wish)).unwrap() {
         apply(state, event);
