@@ -1,5 +1,6 @@
 //! The disk under a data directory, as a test wants it: full, or with a power failure that takes what was
-//! written and not synced. It stands between one process and its C library (`disk.c`, by `LD_PRELOAD`).
+//! written and not synced. It stands between one process and its C library (`disk.c`, by `LD_PRELOAD`), so it
+//! needs Linux and a C compiler.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
