@@ -98,6 +98,9 @@ async fn a_plan_that_waits_is_there_after_a_kill_and_is_carried_out_once() {
     let seen = json!({"version": 1, "hash": plan["hash"], "execute": false});
     let held = server.post(&format!("/api/plans/{task}/approve"), &seen).await;
     assert_eq!((held.status, &held.json()["status"]), (200, &json!("approved")), "{held:#?}");
+    // It waits again. One that is killed on its way there is carried on by the next server first.
+    let waits = server.at_rest(plan["run_id"].as_str().unwrap()).await;
+    assert_eq!(waits["status"], "waiting", "{waits:#}");
     server.held.kill();
 
     // The decision lasts, too: it is neither asked again nor begun by itself.

@@ -110,7 +110,8 @@ async fn goes_on(server: Server) -> Ran {
 async fn a_log_that_ends_in_the_middle_of_a_record_is_recovered_to_the_last_whole_one() {
     let left = Left::of_a_killed_server().await;
     let commits = left.commits();
-    assert!(commits.len() > 20, "{commits:?}");
+    // How many there are depends on how many events were written together.
+    assert!(commits.len() > 8, "{commits:?}");
     let last = *commits.last().unwrap();
     assert_eq!(left.whole(last).await.len(), 3);
     // Behind a whole transaction: a byte, a part of the header, of the page, of the next frames.
