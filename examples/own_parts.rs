@@ -26,6 +26,7 @@ impl Planner for Rules {
             purpose: question.state.request().to_owned(),
             expected_tools: vec![tool.to_owned()],
             depends_on_step: after.into_iter().collect::<DependsOn>(),
+            ..Step::default()
         };
         let mut steps = vec![step(first, "GetOrder", None)];
         if question.state.request().to_lowercase().contains("cancel") {

@@ -3,6 +3,8 @@
 
 use std::fmt::Write;
 
+use serde_json::Value;
+
 use super::open;
 use crate::llm::language;
 use crate::run::{ApprovalId, CallState, CallStatus, Effect, Matter, Outcome, RunState, canonical_json};
@@ -179,6 +181,10 @@ fn steps(out: &mut String, state: &RunState) {
             (step.step_number, one_line(&step.scene_name), one_line(&step.purpose));
         // Writing into a String cannot fail.
         let _ = writeln!(out, "{number}. {scene}: {purpose}{tools}");
+        for call in &step.prepared_calls {
+            let arguments = cut(canonical_json(&Value::Object(call.arguments.clone())));
+            let _ = writeln!(out, "   {}: {arguments}", one_line(&call.tool));
+        }
     }
 }
 

@@ -328,11 +328,11 @@ impl Narrator {
     }
 }
 
-/// The steps of a plan, a line each, indented.
+/// The steps of a plan, a line each, indented, and under each the calls whose arguments are known.
 pub fn steps_of(plan: &Plan) -> Vec<String> {
     plan.steps
         .iter()
-        .map(|step| {
+        .flat_map(|step| {
             let tools = match step.expected_tools.as_slice() {
                 [] => String::new(),
                 tools => format!(" [{}]", one_line(&tools.join(", "))),
@@ -341,7 +341,12 @@ pub fn steps_of(plan: &Plan) -> Vec<String> {
             let after =
                 if after.is_empty() { String::new() } else { format!(", after {}", after.join(" and ")) };
             let (scene, purpose) = (one_line(&step.scene_name), short(&step.purpose, WORDS));
-            format!("  {}. {scene}: {purpose}{tools}{after}", step.step_number)
+            let line = format!("  {}. {scene}: {purpose}{tools}{after}", step.step_number);
+            // Whole: a yes covers what is shown.
+            let calls = step.prepared_calls.iter().map(|call| {
+                format!("     {} {}", one_line(&call.tool), one_line(&Value::Object(call.arguments.clone()).to_string()))
+            });
+            std::iter::once(line).chain(calls)
         })
         .collect()
 }

@@ -47,6 +47,7 @@ pub fn step(number: u32, scene: &str, purpose: &str, tools: &[&str], after: &[u3
         purpose: purpose.to_owned(),
         expected_tools: tools.iter().map(|t| (*t).to_owned()).collect(),
         depends_on_step: DependsOn::from_iter(after.iter().copied()),
+        prepared_calls: Vec::new(),
     }
 }
 

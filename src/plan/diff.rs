@@ -1,30 +1,54 @@
 //! What one version of a plan changes in another, for people.
 
-use super::format::one_line;
-use super::{Plan, Step};
+use std::collections::BTreeMap;
 
-/// What `new` changes in `old`: a line a change, `+`, `-` or `~` first, empty where nothing changed. Steps
-/// are the same where they have the same number and scene.
+use super::format::{object, one_line};
+use super::{Plan, PreparedCall, Step};
+
+/// What `new` changes in `old`: a line a change, `+`, `-` or `~` first, empty where nothing changed. A step is
+/// the same where it says the same, whatever its number, and else where number and scene are the same.
 pub fn diff(old: &Plan, new: &Plan) -> Vec<String> {
+    let pairs = pairs(&old.steps, &new.steps);
     let mut lines = Vec::new();
-    let find = |steps: &[Step], step: &Step| {
-        steps
-            .iter()
-            .find(|other| other.step_number == step.step_number && other.scene_name == step.scene_name)
-            .cloned()
-    };
-    for step in &old.steps {
-        if find(&new.steps, step).is_none() {
+    for (at, step) in old.steps.iter().enumerate() {
+        if !pairs.contains(&Some(at)) {
             lines.push(format!("- {}", line(step)));
         }
     }
-    for step in &new.steps {
-        match find(&old.steps, step) {
+    let numbers: BTreeMap<u32, u32> = pairs
+        .iter()
+        .zip(&new.steps)
+        .filter_map(|(before, step)| Some((old.steps.get((*before)?)?.step_number, step.step_number)))
+        .collect();
+    for (step, before) in new.steps.iter().zip(&pairs) {
+        match before.and_then(|at| old.steps.get(at)) {
             None => lines.push(format!("+ {}", line(step))),
-            Some(before) => lines.extend(changes(&before, step)),
+            Some(before) => lines.extend(changes(before, step, &old.steps, &numbers)),
         }
     }
     lines
+}
+
+/// For each new step the place of the old one that it is, if it was there.
+fn pairs(old: &[Step], new: &[Step]) -> Vec<Option<usize>> {
+    let mut pairs: Vec<Option<usize>> = vec![None; new.len()];
+    let says = |a: &Step, b: &Step| {
+        a.scene_name == b.scene_name
+            && a.purpose.trim() == b.purpose.trim()
+            && a.expected_tools == b.expected_tools
+    };
+    let same = |a: &Step, b: &Step| a.step_number == b.step_number && a.scene_name == b.scene_name;
+    let rules: [&dyn Fn(&Step, &Step) -> bool; 3] =
+        [&|a, b| same(a, b) && says(a, b), &says, &same];
+    for rule in rules {
+        for (at, step) in new.iter().enumerate() {
+            if pairs[at].is_none() {
+                let free = |n: &usize| !pairs.contains(&Some(*n));
+                pairs[at] = (0..old.len()).filter(free).find(|n| rule(&old[*n], step));
+            }
+        }
+    }
+    pairs
 }
 
 fn line(step: &Step) -> String {
@@ -37,6 +61,9 @@ fn line(step: &Step) -> String {
     if !after.is_empty() {
         line.push_str(&format!(", after {after}"));
     }
+    for prepared in &step.prepared_calls {
+        line.push_str(&format!("; {}", call(prepared)));
+    }
     line
 }
 
@@ -44,9 +71,13 @@ fn after(step: &Step) -> String {
     step.depends_on_step.iter().map(|number| number.to_string()).collect::<Vec<_>>().join(", ")
 }
 
-fn changes(before: &Step, now: &Step) -> Vec<String> {
+/// What is different in a step; `numbers` are the new numbers of those `old` steps that are still there.
+fn changes(before: &Step, now: &Step, old: &[Step], numbers: &BTreeMap<u32, u32>) -> Vec<String> {
     let mut lines = Vec::new();
     let head = format!("~ step {} {}", now.step_number, one_line(&now.scene_name));
+    if before.step_number != now.step_number {
+        lines.push(format!("{head}: was step {}", before.step_number));
+    }
     if before.purpose.trim() != now.purpose.trim() {
         let (old, new) = (one_line(&before.purpose), one_line(&now.purpose));
         lines.push(format!("{head}: purpose {old:?} -> {new:?}"));
@@ -59,11 +90,36 @@ fn changes(before: &Step, now: &Step) -> Vec<String> {
             signed.chain(removed.iter().map(|tool| format!("-{}", one_line(tool)))).collect();
         lines.push(format!("{head}: tools {}", signed.join(" ")));
     }
-    if after(before) != after(now) {
-        let told = |after: String| if after.is_empty() { "nothing".to_owned() } else { after };
-        lines.push(format!("{head}: after {} -> {}", told(after(before)), told(after(now))));
+    let calls = |step: &Step| step.prepared_calls.iter().map(call).collect::<Vec<_>>();
+    let (were, are) = (calls(before), calls(now));
+    if were != are {
+        let signed = only_in(&are, &were).into_iter().map(|call| format!("+{call}"));
+        let signed = signed.chain(only_in(&were, &are).into_iter().map(|call| format!("-{call}")));
+        let told: Vec<String> = signed.collect();
+        // The same calls in another order, or one of them once more.
+        let told = if told.is_empty() { are.join(", ") } else { told.join(" ") };
+        lines.push(format!("{head}: calls {told}"));
+    }
+    // As the numbers are now. A step of the plan that is gone is told as such: another may have its number.
+    let moved = |number: u32| match numbers.get(&number) {
+        Some(now) => now.to_string(),
+        None if old.iter().any(|step| step.step_number == number) => format!("{number}, which is gone"),
+        None => number.to_string(),
+    };
+    let listed = |mut all: Vec<String>| {
+        all.sort();
+        if all.is_empty() { "nothing".to_owned() } else { all.join(", ") }
+    };
+    let was = listed(before.depends_on_step.iter().map(moved).collect());
+    let is = listed(now.depends_on_step.iter().map(|number| number.to_string()).collect());
+    if was != is {
+        lines.push(format!("{head}: after {was} -> {is}"));
     }
     lines
+}
+
+fn call(prepared: &PreparedCall) -> String {
+    format!("{} {}", one_line(&prepared.tool), object(&prepared.arguments))
 }
 
 fn only_in<'a>(these: &'a [String], others: &[String]) -> Vec<&'a str> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{Plan, PlanStatus, StepStatus, TaskId};
 
@@ -55,8 +55,13 @@ pub fn text_with_calls(
             if step.expected_tools.first() == Some(tool) {
                 let _ = writeln!(out, "Input: {}", one_line(&step.purpose));
             }
+            // What was really asked for stands before what was prepared.
             if let Some((_, arguments)) = known.iter().rev().find(|(name, _)| name == tool) {
                 let _ = writeln!(out, "Parameters: {}", json(arguments));
+                continue;
+            }
+            for prepared in step.prepared_calls.iter().filter(|prepared| prepared.tool == *tool) {
+                let _ = writeln!(out, "Parameters: {}", object(&prepared.arguments));
             }
         }
         let after: Vec<String> = step.depends_on_step.iter().map(|d| d.to_string()).collect();
@@ -90,6 +95,11 @@ fn name<T: serde::Serialize>(status: &T) -> String {
         Ok(serde_json::Value::String(name)) => name,
         _ => String::new(),
     }
+}
+
+/// The same for the arguments of a prepared call.
+pub(super) fn object(arguments: &Map<String, Value>) -> String {
+    json(&Value::Object(arguments.clone()))
 }
 
 /// JSON on one line with its keys in order; what could command a terminal or turn the reading direction is

@@ -13,6 +13,7 @@ mod tests;
 mod validate;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use uuid::Uuid;
 
 pub use depends::DependsOn;
@@ -48,7 +49,7 @@ pub struct Plan {
 }
 
 /// One unit of a plan: a scene, what it is to do, and what must be done before.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Step {
     /// Unique in the run, counted from 1; a re-plan's numbers continue those of earlier versions.
     pub step_number: u32,
@@ -65,4 +66,19 @@ pub struct Step {
     #[serde(default)]
     #[schema(value_type = Value)]
     pub depends_on_step: DependsOn,
+    /// Calls whose arguments the maker already knows: shown to whoever approves the plan, whose yes
+    /// covers a write with exactly these arguments.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub prepared_calls: Vec<PreparedCall>,
+}
+
+/// A call of one of a step's expected tools, as far as it is known before the step begins.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct PreparedCall {
+    /// The tool.
+    pub tool: String,
+    /// Its arguments; what is not known yet is left out.
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    pub arguments: Map<String, Value>,
 }

@@ -28,6 +28,7 @@ fn step(number: u32, depends: &[u32]) -> Step {
         purpose: "Get weather information for Milan".to_owned(),
         expected_tools: vec!["WeatherForecast_Get".to_owned()],
         depends_on_step: depends.iter().copied().collect(),
+        prepared_calls: Vec::new(),
     }
 }
 
@@ -170,6 +171,7 @@ fn any_plan() -> impl Strategy<Value = Plan> {
                 purpose,
                 expected_tools: tools.into_iter().map(str::to_owned).collect(),
                 depends_on_step: depends.into_iter().collect(),
+                prepared_calls: Vec::new(),
             })
             .collect(),
     })
@@ -261,6 +263,14 @@ fn a_plan_is_told_as_text_and_drawn_as_mermaid() {
     ]);
     let statuses = BTreeMap::new();
     let task = TaskId(Uuid::nil());
+    // What was asked for stands before what was prepared, and what was prepared where nothing was.
+    for (at, tool, arguments) in [
+        (0, "WeatherForecast_Get", json!({"city": "Turin"})),
+        (2, "WeatherForecast_Get", json!({"days": 1, "city": "Turin"})),
+    ] {
+        let arguments = arguments.as_object().unwrap().clone();
+        shown.steps[at].prepared_calls.push(PreparedCall { tool: tool.to_owned(), arguments });
+    }
     let told =
         text_with_calls(&shown, "What is the weather?", task, PlanStatus::PendingApproval, &statuses, &known);
     insta::assert_snapshot!("text_with_calls", told);

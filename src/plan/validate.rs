@@ -44,7 +44,8 @@ impl Problem {
 }
 
 /// Repairs what can be understood in one way only: argument lists behind tool names
-/// (`get_weather(city)`), scene and tool names in another case, repeats among `expected_tools`, and
+/// (`get_weather(city)`), scene and tool names in another case, repeats among `expected_tools`, prepared
+/// arguments that are null, and
 /// numbers that start again (`last` is the highest number used so far) or start from 0: all are moved
 /// so that the first is `last + 1`, with the references among the new steps. Doing it twice changes
 /// nothing more.
@@ -76,6 +77,14 @@ pub fn normalise(plan: &mut Plan, known: &Known, last: u32) {
             }
         }
         step.expected_tools = expected;
+        for prepared in &mut step.prepared_calls {
+            let bare = prepared.tool.split('(').next().unwrap_or_default().trim();
+            if let Some(name) = only_match(step.expected_tools.iter(), bare) {
+                prepared.tool = name;
+            }
+            // Models say null for what they do not know.
+            prepared.arguments.retain(|_, value| !value.is_null());
+        }
     }
 }
 
@@ -176,6 +185,12 @@ fn names(step: &Step, known: &Known, problems: &mut Vec<Problem>) {
         problems.push(Problem::new(
             "plan.no_purpose",
             format!("step {n} has no purpose: say what the scene is to do"),
+        ));
+    }
+    for prepared in step.prepared_calls.iter().filter(|call| !step.expected_tools.contains(&call.tool)) {
+        problems.push(Problem::new(
+            "plan.prepared_tool",
+            format!("step {n} prepares a call of {:?}, which is not among its expected_tools", prepared.tool),
         ));
     }
     let Some(tools) = known.scenes.get(&step.scene_name) else {

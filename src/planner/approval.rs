@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::plan::{Plan, Step, StepStatus};
+use crate::plan::{Plan, PreparedCall, Problem, Step, StepStatus};
 use crate::run::{
     AskFor, CallState, CallStatus, Decision, Effect, Event, Matter, Needed, PlanMade, RunState,
     canonical_json,
 };
-use crate::scene::{Catalogue, SceneTool};
+use crate::scene::{Catalogue, SceneTool, ToolApproval, arguments};
 
 /// What stands for a tool that the catalogue does not have.
 const GONE: &str = "gone";
@@ -54,10 +54,14 @@ pub fn plan_needs(state: &RunState, catalogue: &Catalogue, made: &PlanMade) -> O
     Some(Needed { hash: plan_hash(made.version, &made.plan, &tools), why, tools })
 }
 
-/// The same for a call: `by_rules` says that the embedded rules asked for it in place of failed models.
+/// The same for a call that a step asks for: `by_rules` says that the embedded rules asked for it in place
+/// of failed models.
+///
+/// A yes to the plan covers exactly the writes whose arguments were shown in it. Any other write of such a
+/// plan is asked about by itself, but where the tool says that the plan's yes is enough.
 pub(crate) fn call_needs(
     state: &RunState,
-    scene: &str,
+    step: &Step,
     tool: &SceneTool,
     arguments: &Value,
     by_rules: bool,
@@ -65,28 +69,85 @@ pub(crate) fn call_needs(
     if tool.effect != Effect::Write {
         return None;
     }
+    let scene = &step.scene_name;
+    // A yes to the plan was a yes to the tools as they were.
+    let approved = state.approval_of_step(step.step_number);
+    let before = approved.and_then(|put| put.needed.tools.get(&format!("{scene}.{}", tool.name)));
+    let another = before.is_some_and(|before| *before != definition(tool));
+    let unshown = before.is_some() && !shows(step, &tool.name, arguments);
     let policy = state.settings().approval.calls;
     let asked = match policy {
         AskFor::Never => false,
-        AskFor::Writes => true,
+        AskFor::Writes => before.is_none() || unshown,
+        AskFor::Declared if before.is_some() => unshown && (by_rules || tool.approval != ToolApproval::Plan),
         AskFor::Declared => tool.approval.of_calls() || by_rules,
     };
-    // A yes to the plan was a yes to the tools as they were.
-    let approved = state.plan_approval().map(|(_, put)| &put.needed.tools);
-    let before = approved.and_then(|tools| tools.get(&format!("{scene}.{}", tool.name)));
-    let another = before.is_some_and(|before| *before != definition(tool));
     if !asked && !another {
         return None;
     }
     let mut why = vec![format!("{} of {scene} writes", tool.name)];
     if another {
         why.push("it has another definition than when the plan was approved".to_owned());
+    } else if unshown {
+        why.push("the plan was approved without these arguments".to_owned());
     }
     if by_rules {
         why.push("it was asked for without the configured models, which could not be used".to_owned());
     }
     let tools = BTreeMap::from([(format!("{scene}.{}", tool.name), definition(tool))]);
     Some(Needed { hash: call_hash(arguments, &tools), why, tools })
+}
+
+/// Whether a step shows a call of `tool` with just these arguments.
+fn shows(step: &Step, tool: &str, arguments: &Value) -> bool {
+    let known = canonical_json(arguments);
+    let mut prepared = step.prepared_calls.iter().filter(|prepared| prepared.tool == tool);
+    prepared.any(|prepared| canonical_json(&Value::Object(prepared.arguments.clone())) == known)
+}
+
+/// What is wrong with the calls that a plan prepares, as far as their arguments are known.
+pub(super) fn unfit_calls(catalogue: &Catalogue, plan: &Plan) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for step in &plan.steps {
+        problems.extend(step.prepared_calls.iter().filter_map(|call| unfit_call(catalogue, step, call)));
+    }
+    problems
+}
+
+fn unfit_call(catalogue: &Catalogue, step: &Step, call: &PreparedCall) -> Option<Problem> {
+    let tool = catalogue.get(&step.scene_name)?.tool(&call.tool)?;
+    let wrong = arguments::check_known(tool, &call.arguments);
+    if wrong.is_empty() {
+        return None;
+    }
+    let what = format!(
+        "step {}: what is known of the arguments of {} does not fit its parameters:\n- {}",
+        step.step_number,
+        call.tool,
+        wrong.join("\n- ")
+    );
+    Some(Problem::new("plan.prepared_arguments", what))
+}
+
+/// Whether a person may have to approve the plan that is to be made: then it is to say what is known of its
+/// writes.
+pub(super) fn may_be_shown(state: &RunState, catalogue: &Catalogue) -> bool {
+    if state.is_plan_only() || state.is_dry_run() {
+        return false;
+    }
+    let changed = state.planning.as_ref().is_some_and(|planning| planning.feedback.is_some());
+    let asks = state.queued.as_ref().is_some_and(|queued| queued.require_approval);
+    let declared = || {
+        let mut tools = catalogue.iter().flat_map(|scene| &scene.tools);
+        tools.any(|tool| tool.effect == Effect::Write && tool.approval.of_plans())
+    };
+    changed
+        || asks
+        || match state.settings().approval.plans {
+            AskFor::Never => false,
+            AskFor::Writes => true,
+            AskFor::Declared => declared(),
+        }
 }
 
 /// An approval that does not hold any more, since the tools it covers have changed.
@@ -190,7 +251,7 @@ fn hash(value: &Value) -> String {
 
 /// What stands against carrying out the plan in force, as can be known before its first step. Empty where
 /// nothing does.
-pub fn preflight(state: &RunState, catalogue: &Catalogue) -> Vec<crate::plan::Problem> {
+pub fn preflight(state: &RunState, catalogue: &Catalogue) -> Vec<Problem> {
     let Some(made) = state.plan() else { return Vec::new() };
     let mut problems = Vec::new();
     let ours =
@@ -198,15 +259,17 @@ pub fn preflight(state: &RunState, catalogue: &Catalogue) -> Vec<crate::plan::Pr
     for step in made.plan.steps.iter().filter(ours) {
         let Some(scene) = catalogue.get(&step.scene_name) else {
             let what = format!("step {}: the scene {} is not loaded", step.step_number, step.scene_name);
-            problems.push(crate::plan::Problem::new("preflight.scene", what));
+            problems.push(Problem::new("preflight.scene", what));
             continue;
         };
         for tool in &step.expected_tools {
             if scene.tool(tool).is_none() {
                 let what = format!("step {}: {} has no tool {tool}", step.step_number, step.scene_name);
-                problems.push(crate::plan::Problem::new("preflight.tool", what));
+                problems.push(Problem::new("preflight.tool", what));
             }
         }
+        // A tool may be another than when the plan was made.
+        problems.extend(step.prepared_calls.iter().filter_map(|call| unfit_call(catalogue, step, call)));
     }
     problems
 }

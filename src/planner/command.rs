@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
-use super::approval::{lapsed, plan_needs};
+use super::approval::{lapsed, plan_needs, unfit_calls};
 use super::given::invalid;
 use crate::plan::{self, Plan, PlanStatus, diff};
 use crate::run::{
@@ -336,7 +336,8 @@ pub(super) fn person_made(
     let last = state.last_fixed_step(cause == Cause::Edit);
     plan::normalise(&mut plan, catalogue.known(), last);
     let limits = plan::Limits { max_steps: state.settings().max_steps };
-    let problems = plan::validate(&plan, catalogue.known(), limits, &state.finished_steps(), last);
+    let mut problems = plan::validate(&plan, catalogue.known(), limits, &state.finished_steps(), last);
+    problems.extend(unfit_calls(catalogue, &plan));
     if problems.is_empty() { Ok(PlanMade::new(version, cause, Maker::Person, plan)) } else { Err(problems) }
 }
 

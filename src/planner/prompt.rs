@@ -8,6 +8,7 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 
+use super::approval::may_be_shown;
 use super::executed::{earlier, executed};
 use super::tools::{
     CHECK_CONTINUATION, CREATE_PLAN, NEXT_CALL, ask_user, check_continuation, create_plan, next_call,
@@ -16,8 +17,9 @@ use super::tools::{
 use super::wanted::{Wanted, choices, wanted};
 use crate::llm::signature::{self, SceneLine, ToolLine};
 use crate::llm::{Choice, Message, Purpose, Request, ToolSpec, sections};
+use crate::plan::diff;
 use crate::run::{
-    AskStatus, Context, Effect, OutOfScope, Outcome, ReplyCall, RunState, StepState, Subject, Turn,
+    AskStatus, Cause, Context, Effect, OutOfScope, Outcome, ReplyCall, RunState, StepState, Subject, Turn,
 };
 use crate::scene::{Catalogue, Scene, SceneTool};
 
@@ -38,6 +40,12 @@ another's result, the number of that step.
 - If a detail is missing, plan the step all the same: its scene asks the user. 
 - If there is <pending>, the assistant has asked the user that question. If the request answers it, plan a step for \
 that scene whose purpose joins the earlier purpose with what the user says now.";
+
+const PREPARED: &str = "
+- A person is shown the plan before it begins. prepared_calls: for each tool with effect \"write\" among expected_tools, \
+the call as it is to be made, with the arguments that the user said. Leave an argument out where the user did not say \
+it or another step finds it; never make one up. A date without a year is the next such date after <now>; the end of a \
+range is the first such date after its start.";
 
 const REPLAN: &str = "
 This is a further plan. <executed> was already done: never repeat it. Plan only what <missing> names, number the steps \
@@ -60,6 +68,10 @@ required value: if only the user can say it, call AskUser.
 - When the tools have answered, reply with the result in one or two sentences, in the user's language, with the exact \
 figures, names and sources the tools gave. If a tool refused or failed, say what was not done and why.";
 
+const SCENE_PREPARED: &str = "
+- <prepared> has calls that a person approved: make them with exactly these arguments, and add to them only what is \
+required and missing.";
+
 const CONTINUATION: &str = "\
 You judge whether a user's request has been dealt with. Call the function CheckContinuation exactly once.
 - <executed> lists what was done, with results. Judge only by it.
@@ -73,6 +85,10 @@ const CONTINUATION_ANSWER: &str = "
 - answer: when should_continue is false, the answer to the user, in the user's language: everything that was found and \
 done, with the exact figures, names, dates and sources from <executed>; what was not done, and why; and if a step asks \
 the user something, that question. Nothing that is not in <executed>.";
+
+const CHANGED: &str = "
+- <changed> tells how a person changed the plan, in their words and as what it changes (- is taken out, + is put in). What was \
+taken out is not wanted any more: it is neither missing nor to be spoken of.";
 
 const ANSWER: &str = "\
 You write the answer to a user's request, in the user's language. Be brief and exact.
@@ -135,6 +151,10 @@ fn plan(state: &RunState, catalogue: &Catalogue, version: u32) -> Request {
     sections::push(&mut data, "conversation", &conversation(&context, context.turns.iter()));
     pending(&mut data, &context);
     let mut system = PLAN.to_owned();
+    let prepares = may_be_shown(state, catalogue);
+    if prepares {
+        system.push_str(PREPARED);
+    }
     let feedback = state.planning.as_ref().and_then(|planning| planning.feedback.as_ref());
     if let Some(feedback) = feedback {
         system.push_str(MODIFY);
@@ -155,7 +175,7 @@ fn plan(state: &RunState, catalogue: &Catalogue, version: u32) -> Request {
     }
     sections::push(&mut data, "request", state.request());
     let tries = state.planning.as_ref().map(|p| p.tries.clone()).unwrap_or_default();
-    forced(state, Purpose::Plan, system, data, create_plan(catalogue), CREATE_PLAN, &tries)
+    forced(state, Purpose::Plan, system, data, create_plan(catalogue, prepares), CREATE_PLAN, &tries)
 }
 
 fn continuation(state: &RunState, catalogue: &Catalogue) -> Request {
@@ -171,6 +191,7 @@ fn continuation(state: &RunState, catalogue: &Catalogue) -> Request {
         sections::push(&mut data, "plan", &json!(made.plan).to_string());
     }
     sections::push(&mut data, "executed", &executed(state, catalogue));
+    tell_changes(state, &mut system, &mut data);
     sections::push(&mut data, "request", state.request());
     let tool = check_continuation(with_answer);
     forced(state, Purpose::Continuation, system, data, tool, CHECK_CONTINUATION, &state.check_tries)
@@ -197,13 +218,15 @@ fn answer(state: &RunState, catalogue: &Catalogue) -> Request {
             (false, true) => {}
         }
     }
+    let mut system = ANSWER.to_owned();
+    tell_changes(state, &mut system, &mut data);
     let capabilities: Vec<String> = catalogue
         .iter()
         .map(|scene| json!({"scene": scene.name, "description": scene.description}).to_string())
         .collect();
     sections::push(&mut data, "capabilities", &capabilities.join("\n"));
     sections::push(&mut data, "request", state.request());
-    let mut messages = vec![Message::System { text: ANSWER.to_owned() }, Message::User { text: data }];
+    let mut messages = vec![Message::System { text: system }, Message::User { text: data }];
     messages.extend(repair(state, &state.answer_tries));
     Request {
         purpose: Purpose::Answer,
@@ -212,6 +235,23 @@ fn answer(state: &RunState, catalogue: &Catalogue) -> Request {
         choice: Choice::None,
         temperature: None,
         max_output_tokens: None,
+    }
+}
+
+/// Tells what people changed of the plan, where they did.
+fn tell_changes(state: &RunState, system: &mut String, data: &mut String) {
+    let mut lines = Vec::new();
+    for (before, made) in state.plans.iter().zip(state.plans.iter().skip(1)) {
+        if !matches!(made.cause, Cause::Feedback | Cause::Edit) {
+            continue;
+        }
+        // The words of an edit say why, which nobody need have said.
+        lines.extend(made.why.iter().map(|why| json!(why).to_string()));
+        lines.extend(diff(&before.plan, &made.plan));
+    }
+    if !lines.is_empty() {
+        system.push_str(CHANGED);
+        sections::push(data, "changed", &lines.join("\n"));
     }
 }
 
@@ -229,6 +269,9 @@ fn scene(state: &RunState, catalogue: &Catalogue, number: u32) -> Request {
             scene.map_or("", |s| s.description.trim()),
             scene.map_or("", |s| s.instructions.trim()),
         );
+        if !step.step.prepared_calls.is_empty() {
+            system.push_str(SCENE_PREPARED);
+        }
         data = scene_data(state, number, step);
         messages = loop_messages(state, step);
         if let Some(scene) = scene.filter(|_| !state.is_last_round(number)) {
@@ -297,6 +340,8 @@ fn scene_data(state: &RunState, number: u32, step: &StepState) -> String {
     sections::push(&mut data, "request", state.request());
     sections::push(&mut data, "step", &format!("{number} of {}", state.last_step()));
     sections::push(&mut data, "expected_tools", &step.step.expected_tools.join("\n"));
+    let prepared: Vec<String> = step.step.prepared_calls.iter().map(|call| json!(call).to_string()).collect();
+    sections::push(&mut data, "prepared", &prepared.join("\n"));
     sections::push(&mut data, "purpose", &step.step.purpose);
     data
 }

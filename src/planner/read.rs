@@ -4,7 +4,7 @@ use jiff::civil::Date;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::approval::{call_needs, with_approval};
+use super::approval::{call_needs, unfit_calls, with_approval};
 use super::founded::{days_said, found_by, unfounded};
 use super::prompt::{grounds, offered};
 use super::tools::{ASK_USER, CHECK_CONTINUATION, CREATE_PLAN, NEXT_CALL, NOTHING};
@@ -104,6 +104,16 @@ fn read_plan(
     let problems = plan::validate(&plan, known, limits, &state.finished_steps(), last);
     if !problems.is_empty() {
         return Err(problems);
+    }
+    let unfit = unfit_calls(catalogue, &plan);
+    if !unfit.is_empty() {
+        // This one is among them.
+        let tries = state.planning.as_ref().map_or(0, |planning| planning.tries.len());
+        if tries <= state.settings().max_retries as usize {
+            return Err(unfit);
+        }
+        // A plan that is right but for them is better than none: its writes are asked about by themselves.
+        plan.steps.iter_mut().for_each(|step| step.prepared_calls.clear());
     }
     let maker = if fallback { Maker::Fallback } else { Maker::Deterministic };
     let cause = match feedback {
@@ -480,7 +490,7 @@ fn read_call(
     };
     let by_rules = fallback || state.is_planned_by_rules(step.step.step_number);
     let approval = match problem {
-        None => call_needs(state, &scene.name, tool, &arguments, by_rules),
+        None => call_needs(state, &step.step, tool, &arguments, by_rules),
         Some(_) => None,
     };
     RequestedCall {

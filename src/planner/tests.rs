@@ -2,6 +2,7 @@
 
 mod approvals;
 mod commands;
+mod prepared;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use serde_json::{Value, json};
 
 use crate::llm::ToolSpec;
+use crate::run::Effect;
 use crate::scene::{Catalogue, SceneTool};
 use crate::schema::Schema;
 
@@ -23,22 +24,35 @@ pub const NOTHING: &str = "nothing";
 ///
 /// Each scene is a choice of its own: a model that is held to the schema cannot join a scene with
 /// another's tools, which small ones do, and do again however often they are told.
-pub fn create_plan(catalogue: &Catalogue) -> ToolSpec {
+///
+/// With `prepares` its steps have `prepared_calls` for the writes of their scene. Their arguments are the
+/// tools' own and none of them is required, which servers that hold a model strictly to a schema do not take.
+pub fn create_plan(catalogue: &Catalogue, prepares: bool) -> ToolSpec {
     ToolSpec {
         name: CREATE_PLAN.to_owned(),
         description: "Says which scenes take part in answering the request, for what, and in which order."
             .to_owned(),
-        parameters: catalogue.planned(plan_schema).clone(),
-        strict: true,
+        parameters: if prepares {
+            catalogue.prepared(|catalogue| plan_schema(catalogue, true)).clone()
+        } else {
+            catalogue.planned(|catalogue| plan_schema(catalogue, false)).clone()
+        },
+        strict: !prepares,
     }
 }
 
-fn plan_schema(catalogue: &Catalogue) -> Schema {
+fn plan_schema(catalogue: &Catalogue, prepares: bool) -> Schema {
     let mut steps: Vec<Value> = catalogue
         .iter()
         .map(|scene| {
             let tools: Vec<&str> = scene.tools.iter().map(|t| t.name.as_str()).collect();
-            step_of(&json!({"type": "string", "enum": [scene.name]}), &tools)
+            let mut step = step_of(&json!({"type": "string", "enum": [scene.name]}), &tools);
+            let writes = scene.tools.iter().filter(|tool| tool.effect == Effect::Write);
+            let calls: Vec<Value> = writes.map(prepared_call).collect();
+            if prepares && !calls.is_empty() {
+                step["properties"]["prepared_calls"] = json!({"type": "array", "items": {"anyOf": calls}});
+            }
+            step
         })
         .collect();
     let step = match steps.len() {
@@ -65,6 +79,20 @@ fn plan_schema(catalogue: &Catalogue) -> Schema {
             }
         }
     }))
+}
+
+/// A call of a write as far as it is known.
+fn prepared_call(tool: &SceneTool) -> Value {
+    let mut arguments = Value::clone(&tool.parameters);
+    if let Some(schema) = arguments.as_object_mut() {
+        schema.remove("required");
+    }
+    json!({
+        "type": "object",
+        "additionalProperties": false,
+        "required": ["tool", "arguments"],
+        "properties": {"tool": {"type": "string", "enum": [tool.name]}, "arguments": arguments}
+    })
 }
 
 /// A step of a scene with these tools.

@@ -46,6 +46,7 @@ fn events() -> Vec<Event> {
         purpose: "Get the weather".to_owned(),
         expected_tools: vec!["Get".to_owned()],
         depends_on_step: plan::DependsOn::none(),
+        prepared_calls: Vec::new(),
     };
     let plan = Plan { needs_execution: true, reasoning: "asked".to_owned(), steps: vec![step] };
     let made = |cause| PlanMade::new(1, cause, Maker::Deterministic, plan.clone());

@@ -168,10 +168,10 @@ impl RunState {
         self.approvals.iter().rev().find(|(_, a)| about(a)).map(|(n, a)| (*n, a))
     }
 
-    /// Whether a person said yes to the plan that brought `step`.
-    pub(super) fn is_plan_approved(&self, step: u32) -> bool {
+    /// The yes of a person to the plan that brought `step`.
+    pub fn approval_of_step(&self, step: u32) -> Option<&Approval> {
         let version = self.steps.get(&step).map_or(0, |step| step.version);
-        self.approvals.values().any(|a| {
+        self.approvals.values().find(|a| {
             a.matter == Matter::Plan { version }
                 && !a.lapsed
                 && matches!(a.decided, Some((Decision::Yes { .. }, _)))

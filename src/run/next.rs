@@ -328,7 +328,7 @@ impl RunState {
             return None;
         }
         let by_rules =
-            call.fallback || (self.is_planned_by_rules(call.step) && !self.is_plan_approved(call.step));
+            call.fallback || (self.is_planned_by_rules(call.step) && self.approval_of_step(call.step).is_none());
         if writes && by_rules && call.requested.approval.is_none() && !self.is_dry_run() {
             return refuse(Fault::new(
                 "policy.fallback_write",

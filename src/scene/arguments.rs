@@ -54,6 +54,22 @@ pub fn check(tool: &SceneTool, raw: &str) -> Result<Value, Fault> {
     Err(Fault::new("tool.arguments", message))
 }
 
+/// What is wrong with arguments of which some may still be missing, a line each, as [`check`] tells it.
+/// What is only missing is no fault.
+pub fn check_known(tool: &SceneTool, arguments: &Map<String, Value>) -> Vec<String> {
+    let whole = Value::Object(arguments.clone());
+    let required = tool.parameters.get("required").and_then(Value::as_array).into_iter().flatten();
+    let is_whole = required.filter_map(Value::as_str).all(|name| arguments.contains_key(name));
+    // A rule about all of them together can only be judged once all are there.
+    let counts = |error: &ValidationError<'_>| {
+        is_whole
+            || !error.instance_path().as_str().is_empty()
+            || matches!(error.kind(), ValidationErrorKind::AdditionalProperties { .. })
+    };
+    let wrong = tool.validator.iter_errors(&whole).filter(counts);
+    wrong.take(MAX_TOLD).map(|error| describe(tool, &error)).collect()
+}
+
 fn object(tool: &SceneTool, raw: &str) -> Result<Value, Fault> {
     if raw.trim().is_empty() {
         return Ok(Value::Object(Map::new()));

@@ -148,6 +148,7 @@ pub struct Catalogue {
     known: Arc<OnceLock<Known>>,
     told: Arc<OnceLock<String>>,
     planned: Arc<OnceLock<Schema>>,
+    prepared: Arc<OnceLock<Schema>>,
 }
 
 impl Catalogue {
@@ -187,6 +188,11 @@ impl Catalogue {
     /// The schema of plans over it, likewise.
     pub(crate) fn planned(&self, make: impl FnOnce(&Self) -> Schema) -> &Schema {
         self.planned.get_or_init(|| make(self))
+    }
+
+    /// That of plans with prepared calls, likewise.
+    pub(crate) fn prepared(&self, make: impl FnOnce(&Self) -> Schema) -> &Schema {
+        self.prepared.get_or_init(|| make(self))
     }
 
     /// SHA-256 over everything that models and tools see of it, in hex.

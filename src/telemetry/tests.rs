@@ -102,6 +102,7 @@ fn planned(steps: &[(u32, &str, &[&str])]) -> Event {
         purpose: CANARY.to_owned(),
         expected_tools: tools.iter().map(|t| (*t).to_owned()).collect(),
         depends_on_step: Default::default(),
+        prepared_calls: Vec::new(),
     });
     let plan = Plan { needs_execution: true, reasoning: CANARY.to_owned(), steps: steps.collect() };
     Event::PlanCreated(PlanMade::new(1, Cause::Request, Maker::Deterministic, plan))

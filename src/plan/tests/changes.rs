@@ -4,21 +4,29 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
-use super::super::{Plan, Step, diff};
+use serde_json::{Value, json};
+
+use super::super::{Plan, PreparedCall, Step, diff};
 use super::{any_plan, plan, step, valid};
 
 /// All that people are told of a step, which is what makes two steps different: number, scene, purpose,
-/// tools and dependencies.
-type Told = (u32, String, String, BTreeSet<String>, Vec<u32>);
+/// tools, dependencies and prepared calls.
+type Told = (u32, String, String, BTreeSet<String>, Vec<u32>, Vec<(String, String)>);
 
 fn told(step: &Step) -> Told {
     let tools = step.expected_tools.iter().cloned().collect();
     let purpose = step.purpose.trim().to_owned();
-    (step.step_number, step.scene_name.clone(), purpose, tools, step.depends_on_step.iter().collect())
+    let calls = step.prepared_calls.iter();
+    let calls = calls.map(|call| (call.tool.clone(), json!(call.arguments).to_string())).collect();
+    (step.step_number, step.scene_name.clone(), purpose, tools, step.depends_on_step.iter().collect(), calls)
 }
 
 fn set(plan: &Plan) -> BTreeSet<Told> {
     plan.steps.iter().map(told).collect()
+}
+
+fn prepared(arguments: Value) -> PreparedCall {
+    PreparedCall { tool: "AddCity".to_owned(), arguments: arguments.as_object().unwrap().clone() }
 }
 
 /// A change of one step of a valid plan, or of their number.
@@ -41,6 +49,14 @@ fn changed(plan: &Plan, at: usize, how: u8) -> Plan {
         }
         7 => step.purpose.push_str("  "),
         8 => other.reasoning.push_str("other words"),
+        9 => step.prepared_calls.push(prepared(json!({"city": "Milan"}))),
+        10 => {
+            // Nothing but the numbers, all of them.
+            for step in &mut other.steps {
+                step.step_number += 7;
+                step.depends_on_step = step.depends_on_step.iter().map(|number| number + 7).collect();
+            }
+        }
         _ => other.steps.reverse(),
     }
     other
@@ -51,7 +67,7 @@ proptest! {
 
     #[test]
     fn a_plan_differs_from_another_exactly_where_a_step_does(
-        (plan, ..) in valid(), at in any::<prop::sample::Index>(), how in 0..10u8
+        (plan, ..) in valid(), at in any::<prop::sample::Index>(), how in 0..12u8
     ) {
         prop_assert_eq!(diff(&plan, &plan), Vec::<String>::new());
         let other = changed(&plan, at.index(plan.steps.len()), how);
@@ -93,4 +109,48 @@ fn changes_are_told_line_by_line() {
     let begins = plan(vec![step(1, &[])]);
     let waits = plan(vec![step(1, &[2]), step(2, &[])]);
     insta::assert_snapshot!("changes_of_order", diff(&begins, &waits).join("\n"));
+}
+
+#[test]
+fn a_step_that_only_moved_is_the_same_step() {
+    let before = plan(vec![
+        step(1, &[]),
+        Step { scene_name: "Identity".to_owned(), expected_tools: Vec::new(), ..step(2, &[1]) },
+        Step { purpose: "Ask for three days".to_owned(), ..step(3, &[2]) },
+    ]);
+    let after = plan(vec![
+        Step { scene_name: "Identity".to_owned(), expected_tools: Vec::new(), ..step(1, &[]) },
+        Step { purpose: "Ask for three days".to_owned(), ..step(2, &[1]) },
+    ]);
+    let told = diff(&before, &after);
+    assert_eq!(
+        told[1..],
+        [
+            "~ step 1 Identity: was step 2",
+            "~ step 1 Identity: after 1, which is gone -> nothing",
+            "~ step 2 Weather: was step 3"
+        ]
+    );
+    assert!(told[0].starts_with("- step 1 Weather: "), "{told:?}");
+}
+
+#[test]
+fn what_is_known_of_calls_is_told_with_its_arguments() {
+    let with = |calls: Vec<Value>| {
+        plan(vec![Step {
+            expected_tools: vec!["AddCity".to_owned()],
+            prepared_calls: calls.into_iter().map(prepared).collect(),
+            ..step(1, &[])
+        }])
+    };
+    let (rome, milan) = (json!({"city": "Rome"}), json!({"city": "Milan \u{202e}"}));
+    assert_eq!(
+        diff(&with(vec![rome.clone()]), &with(vec![milan.clone()])),
+        [r#"~ step 1 Weather: calls +AddCity {"city":"Milan \u202e"} -AddCity {"city":"Rome"}"#]
+    );
+    let twice = diff(&with(vec![rome.clone()]), &with(vec![rome.clone(), rome.clone()]));
+    assert_eq!(twice, [r#"~ step 1 Weather: calls AddCity {"city":"Rome"}, AddCity {"city":"Rome"}"#]);
+    let added = diff(&plan(vec![]), &with(vec![rome]));
+    assert!(added[0].ends_with(r#"[AddCity]; AddCity {"city":"Rome"}"#), "{added:?}");
+    assert_eq!(diff(&with(vec![milan.clone()]), &with(vec![milan])), Vec::<String>::new());
 }

@@ -44,6 +44,7 @@ pub fn plan(purpose: &str, tools: &[&str]) -> Plan {
         purpose: purpose.to_owned(),
         expected_tools: tools.iter().map(|tool| (*tool).to_owned()).collect(),
         depends_on_step: Default::default(),
+        prepared_calls: Vec::new(),
     };
     Plan { needs_execution: true, reasoning: String::new(), steps: vec![step] }
 }
@@ -126,7 +127,7 @@ fn a_write_needs_a_yes_as_scene_tool_and_policy_say() {
             let tool = |name: &str| catalogue.get("A").unwrap().tool(name).unwrap().clone();
             for (calls, by_rules) in EVERY.into_iter().flat_map(|calls| [(calls, false), (calls, true)]) {
                 let state = planning(request(), policy(AskFor::Declared, calls));
-                let needs = |tool| call_needs(&state, "A", &tool, &json!({"n": 1}), by_rules);
+                let needs = |tool| call_needs(&state, &plan("book it", &["book"]).steps[0], &tool, &json!({"n": 1}), by_rules);
                 let asked = match calls {
                     AskFor::Declared => by_rules || matches!(own.unwrap_or(scene), Call | Required),
                     AskFor::Writes => true,
@@ -189,7 +190,7 @@ fn a_yes_covers_the_version_each_step_and_the_definition_of_each_tool() {
     }
     let call = |catalogue: &Catalogue, n: f64| {
         let tool = catalogue.get("A").unwrap().tool("book").unwrap();
-        call_needs(&state, "A", tool, &json!({"n": n}), false).unwrap().hash
+        call_needs(&state, &plan("book it", &["book"]).steps[0], tool, &json!({"n": n}), false).unwrap().hash
     };
     assert_eq!(call(&scenes, 1.0), call(&scenes, 1e0));
     assert_ne!(call(&scenes, 1.0), call(&scenes, 2.0));

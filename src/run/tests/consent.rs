@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use crate::plan::PlanStatus;
+use crate::plan::{PlanStatus, PreparedCall};
 use crate::run::{
-    CallStatus, Cause, Decision, Effect, Event, Matter, Needed, Outcome, PlanMade, RequestedCall, RunState,
+    AskFor, CallStatus, Cause, Decision, Effect, Event, Matter, Needed, Outcome, PlanMade, RequestedCall, RunState,
     RunStatus, Settings, canonical_json,
 };
 
@@ -47,6 +47,8 @@ pub struct Consent {
     plans: Vec<bool>,
     /// By step: its scene and version.
     steps: BTreeMap<u32, (String, usize)>,
+    /// By step: the calls that its plan shows.
+    shown: BTreeMap<u32, Vec<PreparedCall>>,
     begun: BTreeMap<u32, usize>,
     /// Steps that did something, or were completed.
     touched: BTreeSet<u32>,
@@ -83,6 +85,7 @@ impl Consent {
                     self.touched.insert(*step);
                 }
                 for call in calls.iter().filter(|call| call.effect == Effect::Write) {
+                    self.covered(*step, call);
                     self.writes.insert(call.call, write(scene, call));
                 }
             }
@@ -201,6 +204,7 @@ impl Consent {
         assert_eq!(made.version as usize, self.plans.len());
         for step in &made.plan.steps {
             self.steps.insert(step.step_number, (step.scene_name.clone(), self.plans.len()));
+            self.shown.insert(step.step_number, step.prepared_calls.clone());
         }
         self.released = false;
     }
@@ -274,6 +278,28 @@ impl Consent {
             }
             Matter::Outcome { .. } => panic!("what became of a write does not lapse"),
         }
+    }
+
+    /// A yes to a plan covers what was shown in it: any other write is asked about by itself.
+    fn covered(&self, step: u32, call: &RequestedCall) {
+        let (scene, version) = &self.steps[&step];
+        let matter = Matter::Plan { version: *version as u32 };
+        let yes = |a: &Asked| a.matter == matter && matches!(a.said, Said::Decided(Decision::Yes { .. }));
+        let Some(asked) = self.asked.values().find(|a| yes(a)) else { return };
+        // The only tool of this world that says of itself that a plan's yes is enough.
+        let enough = (scene.as_str(), call.tool.as_str()) == ("B", "book");
+        let never = self.settings.approval.calls == AskFor::Never;
+        let covers = asked.needed.tools.contains_key(&format!("{scene}.{}", call.tool));
+        if call.approval.is_some() || call.problem.is_some() || enough || never || !covers {
+            return;
+        }
+        let arguments = canonical_json(&call.arguments);
+        let same = |prepared: &&PreparedCall| {
+            prepared.tool == call.tool
+                && canonical_json(&Value::Object(prepared.arguments.clone())) == arguments
+        };
+        let shown = self.shown[&step].iter().any(|prepared| same(&prepared));
+        assert!(shown, "nobody is asked about {call:?}, which the plan did not show");
     }
 
     fn step_started(&mut self, step: u32) {

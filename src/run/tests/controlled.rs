@@ -92,6 +92,7 @@ fn an_edited_plan_that_is_only_approved_begins_when_it_is_told_to() {
         purpose: "something else".to_owned(),
         expected_tools: vec!["book".to_owned()],
         depends_on_step: Default::default(),
+        prepared_calls: Vec::new(),
     };
     let plan = Plan { needs_execution: true, reasoning: String::new(), steps: vec![step] };
     let by = Some("hockney".to_owned());

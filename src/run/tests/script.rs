@@ -128,6 +128,7 @@ impl Script {
             purpose: "something".to_owned(),
             expected_tools: Vec::new(),
             depends_on_step: depends.iter().copied().collect(),
+            prepared_calls: Vec::new(),
         });
         let plan = Plan { needs_execution: true, reasoning: String::new(), steps: steps.collect() };
         let approval = self.asks_plans.then(|| words::needed(&format!("plan {version}")));

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::world::Dice;
-use crate::plan::{DependsOn, Plan, Step};
+use crate::plan::{DependsOn, Plan, PreparedCall, Step};
 use crate::planner::call_needs;
 use crate::run::{
     Cause, Fault, Maker, Needed, Outcome, PlanMade, Question, RequestedCall, RunState, Usage, Verdict,
@@ -26,12 +26,22 @@ pub fn plan(dice: &mut Dice, state: &RunState, most: u32, changes: bool) -> Plan
         number += 1 + dice.pick(2) as u32;
         let depends: DependsOn = known.iter().copied().filter(|_| dice.pick(3) == 2).collect();
         known.push(number);
+        let expected_tools: Vec<String> =
+            TOOLS.iter().filter(|_| dice.pick(3) == 2).map(|t| (*t).to_owned()).collect();
+        let writes = expected_tools.iter().filter(|tool| matches!(tool.as_str(), "book" | "pay"));
+        let prepared_calls = writes
+            .filter_map(|tool| {
+                let arguments = arguments(dice).as_object().cloned()?;
+                (dice.pick(2) == 1).then(|| PreparedCall { tool: tool.clone(), arguments })
+            })
+            .collect();
         steps.push(Step {
             step_number: number,
             scene_name: SCENES[dice.pick(2)].to_owned(),
             purpose: "something".to_owned(),
-            expected_tools: TOOLS.iter().filter(|_| dice.pick(3) == 2).map(|t| (*t).to_owned()).collect(),
+            expected_tools,
             depends_on_step: depends,
+            prepared_calls,
         });
     }
     for i in (1..steps.len()).rev() {
@@ -80,7 +90,8 @@ pub fn calls(
     (step, ask): (u32, u32),
     trouble: u16,
 ) -> Vec<RequestedCall> {
-    let scene = state.steps.get(&step).map_or("A", |s| s.step.scene_name.as_str());
+    let of = state.steps.get(&step).map(|s| &s.step);
+    let scene = of.map_or("A", |s| s.scene_name.as_str());
     let by_rules = state.asks.get(&ask).is_some_and(|ask| ask.fallback) || state.is_planned_by_rules(step);
     (0..1 + dice.pick(4))
         .map(|i| {
@@ -90,9 +101,9 @@ pub fn calls(
                 _ => arguments(dice),
             };
             let problem = dice.chance(trouble, 32).then(|| Fault::new("tool.arguments", "they do not fit"));
-            let approval = match problem {
-                None => call_needs(state, scene, tool, &arguments, by_rules),
-                Some(_) => None,
+            let approval = match (&problem, of) {
+                (None, Some(of)) => call_needs(state, of, tool, &arguments, by_rules),
+                _ => None,
             };
             RequestedCall {
                 call: state.next_call() + i as u32,
