@@ -344,7 +344,11 @@ pub fn steps_of(plan: &Plan) -> Vec<String> {
             let line = format!("  {}. {scene}: {purpose}{tools}{after}", step.step_number);
             // Whole: a yes covers what is shown.
             let calls = step.prepared_calls.iter().map(|call| {
-                format!("     {} {}", one_line(&call.tool), one_line(&Value::Object(call.arguments.clone()).to_string()))
+                format!(
+                    "     {} {}",
+                    one_line(&call.tool),
+                    one_line(&Value::Object(call.arguments.clone()).to_string())
+                )
             });
             std::iter::once(line).chain(calls)
         })

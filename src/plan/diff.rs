@@ -38,8 +38,7 @@ fn pairs(old: &[Step], new: &[Step]) -> Vec<Option<usize>> {
             && a.expected_tools == b.expected_tools
     };
     let same = |a: &Step, b: &Step| a.step_number == b.step_number && a.scene_name == b.scene_name;
-    let rules: [&dyn Fn(&Step, &Step) -> bool; 3] =
-        [&|a, b| same(a, b) && says(a, b), &says, &same];
+    let rules: [&dyn Fn(&Step, &Step) -> bool; 3] = [&|a, b| same(a, b) && says(a, b), &says, &same];
     for rule in rules {
         for (at, step) in new.iter().enumerate() {
             if pairs[at].is_none() {

@@ -327,8 +327,8 @@ impl RunState {
         if self.is_put(number) {
             return None;
         }
-        let by_rules =
-            call.fallback || (self.is_planned_by_rules(call.step) && self.approval_of_step(call.step).is_none());
+        let by_rules = call.fallback
+            || (self.is_planned_by_rules(call.step) && self.approval_of_step(call.step).is_none());
         if writes && by_rules && call.requested.approval.is_none() && !self.is_dry_run() {
             return refuse(Fault::new(
                 "policy.fallback_write",

@@ -244,6 +244,10 @@ async fn a_cancelled_plan_undoes_what_it_wrote_where_that_is_configured() {
     let office = Office::open();
     let served = Served::start(office.setup().set("execution.compensate", true)).await;
     let plan = planned(&served, "book and pay").await;
+    // What is not shown is not covered by the plan's yes.
+    let mut by_hand = plan["plan"].clone();
+    by_hand["steps"][1]["prepared_calls"] = json!([]);
+    assert_eq!(served.post(&at(&plan, "/modify"), &json!({"plan": by_hand})).await.status, 200);
     approve(&served, &plan, json!({})).await;
     // It waits for the payment; the room is booked.
     let waits = rested(&served, &plan).await;
@@ -274,11 +278,13 @@ async fn a_plan_is_shown_in_words_and_as_a_flowchart() {
     );
     assert!(text.body.starts_with(&head), "{}", text.body);
     assert!(
-        text.body.contains("\n## Step 2: Desk\nTool: Book\nInput: Desk per l'utente\nAfter: 1\n"),
+        text.body.contains(
+            "\n## Step 2: Desk\nTool: Book\nInput: Desk per l'utente\nParameters: {\"room\":\"r1\"}\nAfter: 1\n"
+        ),
         "{}",
         text.body
     );
-    assert!(!text.body.contains("Parameters:"), "{}", text.body);
+    assert_eq!(text.body.matches("Parameters:").count(), 1, "the write is known: {}", text.body);
     let asked = served.request("GET", &at(&plan, "")).header("accept", "text/plain, */*");
     assert_eq!(Reply::of(asked.send().await.unwrap()).await.body, text.body);
     let chart = served.get(&at(&plan, "?format=mermaid")).await;
@@ -336,8 +342,8 @@ async fn plans_are_listed_by_page_and_by_what_they_are_and_erased_once_they_ende
 async fn a_plan_that_is_sent_is_carried_out_as_it_was_sent() {
     let office = Office::open();
     let served = Served::start(office.setup()).await;
-    let step =
-        json!({"step_number": 1, "scene_name": "Desk", "purpose": "Book r1", "expected_tools": ["Book"]});
+    let step = json!({"step_number": 1, "scene_name": "Desk", "purpose": "Book r1", "expected_tools": ["Book"],
+        "prepared_calls": [{"tool": "Book", "arguments": {"room": "r1"}}]});
     let sent = json!({"needs_execution": true, "reasoning": "by hand", "steps": [step]});
     let body = json!({"message": "book", "plan": sent});
     let named = async || {
@@ -432,4 +438,45 @@ async fn what_was_done_is_not_done_again_when_a_run_is_carried_on() {
     let task = done["task_id"].as_str().unwrap();
     served.post(&format!("/api/plans/{task}/resume"), &json!({})).await.is_problem(409, "run.not_resumable");
     served.post("/api/runs/x/resume", &json!({})).await.is_problem(404, "run.unknown");
+}
+
+#[tokio::test]
+async fn a_yes_to_a_plan_covers_the_writes_that_it_showed_and_any_other_asks_by_itself() {
+    let office = Office::open();
+    let served = Served::start(office.setup()).await;
+    let plan = planned(&served, "see and book").await;
+    let shown = &plan["plan"]["steps"][1]["prepared_calls"];
+    assert_eq!(*shown, json!([{"tool": "Book", "arguments": {"room": "r1"}}]), "{plan:#}");
+    let text = served.get(&at(&plan, "?format=text")).await.body;
+    assert!(text.contains("Tool: Book\nInput: ") && text.contains("Parameters: {\"room\":\"r1\"}"), "{text}");
+
+    // Somebody puts another room in its place; what does not fit is not taken.
+    let mut by_hand = plan["plan"].clone();
+    let known = |arguments: Value| json!([{"tool": "Book", "arguments": arguments}]);
+    by_hand["steps"][1]["prepared_calls"] = known(json!({"room": 7}));
+    let problem = served.post(&at(&plan, "/modify"), &json!({"plan": by_hand})).await;
+    let problem = problem.is_problem(422, "plan.invalid");
+    assert!(problem["detail"].as_str().unwrap().contains("/room must be a string"), "{problem:#}");
+    by_hand["steps"][1]["prepared_calls"] = known(json!({"room": "r2"}));
+    let changed = served.post(&at(&plan, "/modify"), &json!({"plan": by_hand})).await.json();
+    let diff = changed["versions"][1]["diff"].to_string();
+    assert!(diff.contains("calls +Book") && diff.contains("-Book"), "{diff}");
+
+    // The scene's model wants the first room all the same: nobody has said yes to that.
+    assert_eq!(approve(&served, &plan, json!({"version": 2})).await.status, 200);
+    let waits = rested(&served, &plan).await;
+    assert_eq!(
+        (&waits["status"], &waits["run_status"]),
+        (&json!("executing"), &json!("waiting")),
+        "{waits:#}"
+    );
+    assert_eq!(office.reached(), ["GET /See"]);
+    let id = waits["approvals"][0].as_str().unwrap();
+    let asked = served.get(&format!("/api/approvals/{id}")).await.json();
+    assert_eq!((&asked["about"], &asked["arguments"]), (&json!("call"), &json!({"room": "r1"})), "{asked:#}");
+    assert!(asked["why"].to_string().contains("approved without these arguments"), "{asked:#}");
+    let yes = served.post(&format!("/api/approvals/{id}"), &json!({"decision": "yes"})).await;
+    assert_eq!(yes.status, 200, "{yes:#?}");
+    assert_eq!(rested(&served, &plan).await["status"], "completed");
+    assert_eq!(office.reached(), ["POST /Book"]);
 }

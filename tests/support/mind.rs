@@ -76,7 +76,8 @@ impl Mind {
     }
 
     fn plan(&self, request: &Value) -> Value {
-        let (thought, _) = self.thought(request);
+        let (thought, day) = self.thought(request);
+        let shown = prepared_tools(request);
         let steps = thought.steps.iter().zip(1..).map(|(step, number)| {
             let mut tools: Vec<&str> = Vec::new();
             for (tool, arguments) in step.rounds.iter().flatten().flatten() {
@@ -88,8 +89,19 @@ impl Mind {
                 [one] => json!(one),
                 several => json!(several),
             };
-            json!({"step_number": number, "scene_name": step.scene, "purpose": format!("{} per l'utente", step.scene),
-                "expected_tools": tools, "depends_on_step": after})
+            let mut planned = json!({"step_number": number, "scene_name": step.scene,
+                "purpose": format!("{} per l'utente", step.scene), "expected_tools": tools, "depends_on_step": after});
+            let calls = step.rounds.iter().flatten().flatten().filter(|(tool, _)| shown.contains(tool));
+            let calls: Vec<Value> = calls
+                .map(|(tool, arguments)| {
+                    let arguments: Value = serde_json::from_str(&on(day, arguments)).unwrap();
+                    json!({"tool": tool, "arguments": arguments})
+                })
+                .collect();
+            if !calls.is_empty() {
+                planned["prepared_calls"] = json!(calls);
+            }
+            planned
         });
         let steps: Vec<Value> = steps.collect();
         json!({"needs_execution": !steps.is_empty(), "reasoning": "as the user asked", "steps": steps})
@@ -107,11 +119,8 @@ impl Mind {
         let calls: Vec<ScriptedCall> = calls
             .map(|(tool, arguments)| {
                 assert!(offered.contains(&tool.as_str()), "{tool} is not offered: {request:#}");
-                let arguments = arguments.to_string();
-                let arguments =
-                    day.map_or(arguments.clone(), |day| arguments.replace("{day}", &next_day(day)));
                 // Ids repeat, as on real servers.
-                ScriptedCall { id: "call_0".to_owned(), name: tool.clone(), arguments }
+                ScriptedCall { id: "call_0".to_owned(), name: tool.clone(), arguments: on(day, arguments) }
             })
             .collect();
         if calls.is_empty() {
@@ -177,4 +186,20 @@ fn turn_in_brief(turn: &Value) -> String {
     let calls = turn["calls"].as_array().map(Vec::as_slice).unwrap_or_default();
     let facts: Vec<String> = calls.iter().map(|call| call["arguments"].to_string()).collect();
     format!("- {} {}", turn["request"].as_str().unwrap_or_default(), facts.join(", "))
+}
+
+/// Arguments with the day of the month that was asked for.
+fn on(day: Option<i8>, arguments: &Value) -> String {
+    let arguments = arguments.to_string();
+    day.map_or(arguments.clone(), |day| arguments.replace("{day}", &next_day(day)))
+}
+
+/// The tools whose calls a plan is to show, by the schema of the forced tool.
+fn prepared_tools(request: &Value) -> Vec<String> {
+    let steps = &request["tools"][0]["function"]["parameters"]["properties"]["steps"]["items"];
+    let several = steps["anyOf"].as_array();
+    let scenes = several.into_iter().flatten().chain([steps]);
+    let calls = scenes.filter_map(|scene| scene["properties"]["prepared_calls"]["items"]["anyOf"].as_array());
+    let names = calls.flatten().map(|call| &call["properties"]["tool"]["enum"][0]);
+    names.filter_map(Value::as_str).map(str::to_owned).collect()
 }

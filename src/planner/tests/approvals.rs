@@ -127,7 +127,15 @@ fn a_write_needs_a_yes_as_scene_tool_and_policy_say() {
             let tool = |name: &str| catalogue.get("A").unwrap().tool(name).unwrap().clone();
             for (calls, by_rules) in EVERY.into_iter().flat_map(|calls| [(calls, false), (calls, true)]) {
                 let state = planning(request(), policy(AskFor::Declared, calls));
-                let needs = |tool| call_needs(&state, &plan("book it", &["book"]).steps[0], &tool, &json!({"n": 1}), by_rules);
+                let needs = |tool| {
+                    call_needs(
+                        &state,
+                        &plan("book it", &["book"]).steps[0],
+                        &tool,
+                        &json!({"n": 1}),
+                        by_rules,
+                    )
+                };
                 let asked = match calls {
                     AskFor::Declared => by_rules || matches!(own.unwrap_or(scene), Call | Required),
                     AskFor::Writes => true,

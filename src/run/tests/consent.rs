@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use crate::plan::{PlanStatus, PreparedCall};
 use crate::run::{
-    AskFor, CallStatus, Cause, Decision, Effect, Event, Matter, Needed, Outcome, PlanMade, RequestedCall, RunState,
-    RunStatus, Settings, canonical_json,
+    AskFor, CallStatus, Cause, Decision, Effect, Event, Matter, Needed, Outcome, PlanMade, RequestedCall,
+    RunState, RunStatus, Settings, canonical_json,
 };
 
 #[derive(Debug, Clone, PartialEq)]

@@ -1,0 +1,221 @@
+//! Calls that a plan shows before it begins: what a yes to it covers, how they are checked, and who is
+//! asked for them.
+
+use serde_json::{Value, json};
+
+use super::super::approval::call_needs;
+use super::super::{CREATE_PLAN, Command, Wish, command, given, preflight, read, request};
+use super::approvals::{apply, catalogue, in_force, plan, planning, policy, settle};
+use super::replied;
+use crate::llm::Message;
+use crate::plan::{Plan, PreparedCall};
+use crate::run::{
+    AskFor, Event, PlanMade, Reply, ReplyCall, RunQueued, RunState, RunStatus, Settings, Subject,
+};
+use crate::scene::{Catalogue, ToolApproval};
+
+fn prepared(arguments: &Value) -> PreparedCall {
+    PreparedCall { tool: "book".to_owned(), arguments: arguments.as_object().unwrap().clone() }
+}
+
+fn booking(arguments: &[Value]) -> Plan {
+    let mut plan = plan("book it", &["look", "book"]);
+    plan.steps[0].prepared_calls = arguments.iter().map(prepared).collect();
+    plan
+}
+
+/// A run whose plan somebody approved, so that its step is at work.
+fn approved(settings: Settings, scenes: &Catalogue, plan: Plan) -> RunState {
+    let mut state = in_force(settings, scenes, plan);
+    assert_eq!(state.status, RunStatus::Waiting);
+    let wish = Wish::Approve { version: None, hash: None, hold: false };
+    let events = command(&state, scenes, &Command { by: "hockney".to_owned(), note: None, wish }).unwrap();
+    events.into_iter().for_each(|event| apply(&mut state, event));
+    settle(&mut state);
+    state
+}
+
+#[test]
+fn a_yes_to_a_plan_covers_the_writes_that_it_showed_and_no_others() {
+    use ToolApproval::{None as Nothing, Plan as PlanOnly, Required};
+    let shown = [json!({"n": 1.0}), json!({"n": 2})];
+    for (declared, calls, by_rules) in [Nothing, PlanOnly, Required]
+        .into_iter()
+        .flat_map(|declared| [AskFor::Declared, AskFor::Writes, AskFor::Never].map(|calls| (declared, calls)))
+        .flat_map(|(declared, calls)| [false, true].map(|rules| (declared, calls, rules)))
+    {
+        let scenes = catalogue(declared, None, "Books.");
+        let state = approved(policy(AskFor::Writes, calls), &scenes, booking(&shown));
+        let tool = scenes.get("A").unwrap().tool("book").unwrap();
+        let needs = |n: Value| call_needs(&state, &state.steps[&1].step, tool, &json!({"n": n}), by_rules);
+        let what = format!("{declared:?} {calls:?} {by_rules}");
+        assert_eq!(needs(json!(1)), None, "{what}: it was shown, whatever else asks");
+        assert_eq!(needs(json!(2)), None, "{what}: so was the other");
+        let asked = match calls {
+            AskFor::Never => false,
+            AskFor::Writes => true,
+            AskFor::Declared => declared != PlanOnly || by_rules,
+        };
+        let why = needs(json!(3)).map(|needed| needed.why[1].clone());
+        let told = "the plan was approved without these arguments".to_owned();
+        assert_eq!(why, asked.then_some(told), "{what}");
+    }
+}
+
+#[test]
+fn what_was_shown_is_covered_only_as_long_as_its_tool_is_the_same() {
+    let scenes = catalogue(ToolApproval::Required, None, "Books.");
+    let other = catalogue(ToolApproval::Required, None, "Books at once.");
+    let state = approved(Settings::default(), &scenes, booking(&[json!({"n": 1})]));
+    let needs = |scenes: &Catalogue| {
+        let tool = scenes.get("A").unwrap().tool("book").unwrap();
+        call_needs(&state, &state.steps[&1].step, tool, &json!({"n": 1}), false)
+    };
+    assert_eq!(needs(&scenes), None);
+    assert!(needs(&other).unwrap().why[1].contains("another definition"));
+}
+
+#[test]
+fn a_plan_that_nobody_was_asked_about_covers_nothing() {
+    let scenes = catalogue(ToolApproval::Call, None, "Books.");
+    let state = in_force(Settings::default(), &scenes, booking(&[json!({"n": 1})]));
+    let tool = scenes.get("A").unwrap().tool("book").unwrap();
+    assert!(call_needs(&state, &state.steps[&1].step, tool, &json!({"n": 1}), false).is_some());
+}
+
+/// The codes with which a plan of a person is refused.
+fn refused(scenes: &Catalogue, plan: Plan) -> Option<String> {
+    let state = planning(
+        RunQueued { plan: Some(plan), ..super::approvals::request() },
+        policy(AskFor::Never, AskFor::Never),
+    );
+    match given(&state, scenes, 1) {
+        Event::PlanCreated(_) => None,
+        Event::PlanningFailed { error, .. } => Some(error.message),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn known_arguments_have_to_fit_and_missing_ones_need_not_be_there() {
+    let scenes = catalogue(ToolApproval::None, None, "Books.");
+    for fits in [json!({}), json!({"n": 3}), json!({"n": 3, "note": "x"}), json!({"n": null})] {
+        assert_eq!(refused(&scenes, booking(&[fits.clone()])), None, "{fits}");
+    }
+    let said = refused(&scenes, booking(&[json!({"n": 1}), json!({"n": "three"})])).unwrap();
+    assert!(said.contains("step 1") && said.contains("book") && said.contains("/n must be"), "{said}");
+    let mut strange = booking(&[json!({"n": 1})]);
+    strange.steps[0].expected_tools = vec!["look".to_owned()];
+    let said = refused(&scenes, strange).unwrap();
+    assert!(said.contains("\"book\", which is not among its expected_tools"), "{said}");
+}
+
+#[test]
+fn before_the_first_step_known_arguments_are_checked_against_the_tools_as_they_are_then() {
+    let scenes = catalogue(ToolApproval::None, None, "Books.");
+    let state = in_force(policy(AskFor::Never, AskFor::Never), &scenes, plan("book it", &["book"]));
+    assert_eq!(preflight(&state, &scenes), []);
+    // The tool took anything when the plan was made.
+    let mut planned = state.clone();
+    let mut made: PlanMade = planned.plans[0].clone();
+    made.plan = booking(&[json!({"n": "three"})]);
+    planned.plans[0] = made;
+    planned.steps.get_mut(&1).unwrap().status = crate::plan::StepStatus::Pending;
+    let problems = preflight(&planned, &scenes);
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    assert_eq!(problems[0].code, "plan.prepared_arguments");
+}
+
+fn reply_with(plan: &Plan) -> Reply {
+    let arguments = serde_json::to_string(plan).unwrap();
+    let call = ReplyCall { id: "1".to_owned(), name: CREATE_PLAN.to_owned(), arguments };
+    Reply { calls: vec![call], ..Reply::default() }
+}
+
+#[test]
+fn a_planner_is_told_which_arguments_do_not_fit_and_at_its_last_try_the_plan_stands_without_them() {
+    let scenes = catalogue(ToolApproval::Required, None, "Books.");
+    let settings = Settings { max_retries: 1, ..Settings::default() };
+    let mut state = planning(super::approvals::request(), settings);
+    let subject = Subject::Plan { version: 1 };
+    let call = replied(&mut state, subject, reply_with(&booking(&[json!({"n": "three"})])));
+    let sent_back = read(&state, &scenes, call, subject);
+    let Event::ReplyRejected { problems, .. } = &sent_back else { panic!("{sent_back:?}") };
+    assert_eq!(problems[0].code, "plan.prepared_arguments");
+    apply(&mut state, sent_back);
+    let call = state.next_ask();
+    let asked = Event::ModelAsked { call, subject, attempt: 1, fallback: false, prompt_hash: String::new() };
+    apply(&mut state, asked);
+    let (reply, usage) = (reply_with(&booking(&[json!({"n": "three"})])), Default::default());
+    apply(&mut state, Event::ModelReplied { call, reply, usage, millis: 0, attempts: vec![] });
+    let Event::PlanCreated(made) = read(&state, &scenes, call, subject) else { panic!() };
+    assert_eq!(made.plan, booking(&[]));
+    assert!(made.approval.is_some());
+}
+
+#[test]
+fn a_planner_is_asked_for_them_only_where_somebody_may_have_to_approve() {
+    let asks = |queued: RunQueued, settings: Settings, scenes: &Catalogue| {
+        let state = planning(queued, settings);
+        let asked = request(&state, scenes, Subject::Plan { version: 1 });
+        let schema = asked.tools[0].parameters.to_string();
+        let Message::System { text } = &asked.messages[0] else { panic!() };
+        assert_eq!(schema.contains("prepared_calls"), text.contains("prepared_calls"));
+        assert_eq!(asked.tools[0].strict, !schema.contains("prepared_calls"));
+        schema.contains("prepared_calls")
+    };
+    let plain = super::approvals::request;
+    let [none, required, call] = [ToolApproval::None, ToolApproval::Required, ToolApproval::Call]
+        .map(|declared| catalogue(declared, None, "Books."));
+    let never = || policy(AskFor::Never, AskFor::Never);
+    let (wants, dry) = (
+        RunQueued { require_approval: true, ..plain() },
+        RunQueued { require_approval: true, dry_run: true, ..plain() },
+    );
+    assert!(!asks(plain(), Settings::default(), &none));
+    assert!(!asks(plain(), Settings::default(), &call));
+    assert!(asks(plain(), Settings::default(), &required));
+    assert!(!asks(plain(), never(), &required));
+    assert!(asks(plain(), policy(AskFor::Writes, AskFor::Never), &none));
+    assert!(asks(wants, never(), &none));
+    assert!(!asks(dry, Settings::default(), &required));
+}
+
+#[test]
+fn a_scene_is_told_what_was_approved() {
+    let scenes = catalogue(ToolApproval::Required, None, "Books.");
+    let told = |plan: Plan| {
+        let state = approved(Settings::default(), &scenes, plan);
+        let asked = request(&state, &scenes, Subject::Scene { step: 1 });
+        asked.messages.iter().map(|message| format!("{message:?}\n")).collect::<String>()
+    };
+    let with = told(booking(&[json!({"n": 7})]));
+    assert!(with.contains(r#"<prepared>\n{\"arguments\":{\"n\":7},\"tool\":\"book\"}"#), "{with}");
+    assert!(!told(booking(&[])).contains("<prepared>"));
+}
+
+#[test]
+fn the_check_and_the_answer_are_told_what_a_person_changed() {
+    let scenes = catalogue(ToolApproval::None, None, "Books.");
+    let mut state = in_force(Settings::default(), &scenes, plan("book it", &["look"]));
+    let told = |state: &RunState, subject| {
+        let asked = request(state, &scenes, subject);
+        asked.messages.iter().map(|message| format!("{message:?}\n")).collect::<String>()
+    };
+    let (check, answer) = (Subject::Continuation { round: 1 }, Subject::Answer);
+    for subject in [check, answer] {
+        assert!(!told(&state, subject).contains("changed"), "{subject:?}");
+    }
+    state = in_force(policy(AskFor::Writes, AskFor::Declared), &scenes, booking(&[json!({"n": 1})]));
+    let wish = Wish::Edit { plan: plan("look only", &["look"]), version: None };
+    let note = Some("no booking".to_owned());
+    for event in command(&state, &scenes, &Command { by: "hockney".to_owned(), note, wish }).unwrap() {
+        apply(&mut state, event);
+    }
+    for subject in [check, answer] {
+        let told = told(&state, subject);
+        assert!(told.contains("no booking") && told.contains("purpose"), "{told}");
+        assert!(told.contains("tools -book"), "{told}");
+        assert!(told.contains("calls -book {"), "{told}");
+    }
+}
