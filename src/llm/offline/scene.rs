@@ -160,13 +160,15 @@ impl<'a> Step<'a> {
         let inherited = self.purpose_is_own_words();
         let back = text::tokens(&self.purpose).iter().any(|t| t.is(lexicon::BACK) || t.is(&["allora"]));
         if !filled.missing(&self.fields).is_empty() || !inherited {
-            // A purpose in a planner's words has its values in the request; one in the user's own
-            // words takes from the rest of the request only what it points back to.
+            // A purpose in a planner's words has its values in the request, and what need not be said only
+            // where it has none itself: those of a step that a person added are in no request. One in the
+            // user's own words takes from the rest of the request only what it points back to.
             let whole = fill(&self.request, false);
+            let bare = filled.values == fill("", false).values;
             for field in &self.fields {
                 let personal = matches!(field.kind, Kind::Person | Kind::Place | Kind::Email);
                 let free = !matches!(field.kind, Kind::Text | Kind::Thing);
-                let may = !inherited
+                let may = (!inherited && (bare || field.required))
                     || (back && free && field.required)
                     || (field.required && personal && !writes)
                     || (field.required && field.kind == Kind::Person);
