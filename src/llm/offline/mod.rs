@@ -23,6 +23,7 @@ mod names;
 mod numbers;
 mod options;
 mod plan;
+mod prepared;
 mod prompt;
 mod pronouns;
 mod recap;

@@ -55,6 +55,13 @@ pub(super) fn next(request: &Request, prompt: &Prompt) -> Move {
     }
 }
 
+/// The calls with which a step will begin, as far as they are known before it: without what only a
+/// look-up or the user can say, and, where the step `waits` for others, without what those may find.
+pub(super) fn prepared(prompt: &Prompt, tools: &[&ToolSpec], waits: bool) -> Vec<(String, Value)> {
+    let step = Step::read(prompt, tools).map(|step| Step { waits, ..step });
+    step.map(|step| step.calls(&step.filled())).unwrap_or_default()
+}
+
 struct Step<'a> {
     prompt: &'a Prompt,
     tools: &'a [&'a ToolSpec],
@@ -65,6 +72,8 @@ struct Step<'a> {
     pending: Option<Pending>,
     now: jiff::Zoned,
     verbs: Vec<String>,
+    /// Steps before it have not found yet what they will.
+    waits: bool,
 }
 
 impl<'a> Step<'a> {
@@ -92,6 +101,7 @@ impl<'a> Step<'a> {
             pending,
             now: prompt.now(),
             verbs,
+            waits: false,
         })
     }
 
@@ -190,7 +200,13 @@ impl<'a> Step<'a> {
         }
         let missing: Vec<Field> = filled.missing(&self.fields).into_iter().cloned().collect();
         for field in &missing {
-            if let Some(value) = memory::recall(field, self.tool, self.prompt, &self.purpose, writes, back) {
+            let recalls = memory::may_recall(field, self.tool, writes, back);
+            if self.waits && recalls {
+                continue;
+            }
+            let recalled =
+                recalls.then(|| memory::recall(field, self.tool, self.prompt, &self.purpose, back)).flatten();
+            if let Some(value) = recalled {
                 filled.values.insert(field.name.clone(), value);
             } else if !user.trim().is_empty()
                 && memory::is_own_name(field, self.tool, &self.purpose, &self.request)

@@ -5,6 +5,7 @@ mod domains;
 mod flow;
 mod more;
 mod paraphrases;
+mod prepared;
 mod readers;
 mod robust;
 mod scenarios;
