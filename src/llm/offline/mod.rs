@@ -10,6 +10,7 @@
 mod answer;
 mod ask;
 mod candidates;
+mod changed;
 mod clauses;
 mod dates;
 mod entities;

@@ -1,5 +1,6 @@
 //! The embedded model against a catalogue of strangers' scenes, through prompts as they are built.
 
+mod changed;
 mod contract;
 mod domains;
 mod flow;
