@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::changed::Changed;
 use super::prompt::{Conversation, Executed, Lang, Prompt};
 use super::recap;
 use super::render;
@@ -22,7 +23,7 @@ pub(super) fn answer(prompt: &Prompt) -> String {
     let lang = prompt.language();
     let executed: Vec<Executed> = prompt.lines("executed");
     if prompt.get("mode").trim() == "answer" || !executed.is_empty() {
-        return from_steps(&executed, &prompt.request(), lang);
+        return from_steps(&executed, prompt, lang);
     }
     let conversation: Conversation = prompt.json("conversation");
     let can = capabilities(prompt, lang);
@@ -102,7 +103,7 @@ fn words(value: Option<&Value>) -> String {
 
 /// What the steps found and did, in their order; what could not be done, with its reason; questions
 /// last.
-pub(super) fn from_steps(executed: &[Executed], request: &str, lang: Lang) -> String {
+pub(super) fn from_steps(executed: &[Executed], prompt: &Prompt, lang: Lang) -> String {
     let mut parts: Vec<String> = Vec::new();
     let mut questions: Vec<String> = Vec::new();
     for step in executed {
@@ -157,7 +158,7 @@ pub(super) fn from_steps(executed: &[Executed], request: &str, lang: Lang) -> St
             parts.push(text);
         }
     }
-    if let Some(rest) = unserved(executed, request) {
+    if let Some(rest) = unserved(executed, prompt) {
         let not = lang.pick([
             "Non posso invece aiutarti con",
             "I cannot help with",
@@ -196,8 +197,9 @@ fn from_calls(step: &Executed, lang: Lang) -> String {
     if done.is_empty() { String::new() } else { render::tell(&done, lang) }
 }
 
-/// Sentences of the request of which nothing is in any step's purpose: what no scene was found for.
-fn unserved(executed: &[Executed], request: &str) -> Option<String> {
+/// Sentences of the request of which nothing is in any step's purpose and that nobody took out of the plan:
+/// what no scene was found for.
+fn unserved(executed: &[Executed], prompt: &Prompt) -> Option<String> {
     let planned: std::collections::HashSet<String> =
         executed.iter().flat_map(|e| text::tokens(&e.purpose)).filter(|t| t.word).map(|t| t.norm).collect();
     struct Nothing;
@@ -209,7 +211,7 @@ fn unserved(executed: &[Executed], request: &str) -> Option<String> {
             false
         }
     }
-    let clauses = super::clauses::split(request, &Nothing);
+    let clauses = super::clauses::split(&prompt.request(), &Nothing);
     // One clause alone was planned in some other words.
     if clauses.len() < 2 {
         return None;
@@ -217,10 +219,12 @@ fn unserved(executed: &[Executed], request: &str) -> Option<String> {
     let own_words = clauses.iter().any(|c| {
         text::tokens(&c.text).iter().filter(|t| t.word && t.norm.len() > 3).all(|t| planned.contains(&t.norm))
     });
+    let changed = Changed::of(prompt);
     let rest: Vec<String> = clauses
         .into_iter()
         .filter(|c| !talk::is_chat(&c.text))
-        .filter(|c| {
+        .zip(1..)
+        .filter(|(c, _)| {
             let tokens = text::tokens(&c.text);
             let words: Vec<_> = tokens
                 .iter()
@@ -228,7 +232,8 @@ fn unserved(executed: &[Executed], request: &str) -> Option<String> {
                 .collect();
             !words.is_empty() && !words.iter().any(|t| planned.contains(&t.norm))
         })
-        .map(|c| c.text)
+        .filter(|(c, place)| !changed.took_out(c, *place, executed))
+        .map(|(c, _)| c.text)
         .collect();
     (own_words && !rest.is_empty()).then(|| rest.join("; "))
 }

@@ -54,30 +54,31 @@ pub(super) fn may_write(tool: &ToolSpec) -> bool {
     name.iter().chain(&opening).any(|w| does(w))
 }
 
-/// A value for a required argument from earlier steps and turns. Days, numbers and free text are
-/// taken over only where the words point back; names and identifiers also without.
-pub(super) fn recall(
-    field: &Field,
-    tool: &ToolSpec,
-    prompt: &Prompt,
-    purpose: &str,
-    writes: bool,
-    back: bool,
-) -> Option<Value> {
+/// Whether an argument may be taken over from earlier steps and turns. Days, numbers and free text are
+/// only where the words point back; names and identifiers also without.
+pub(super) fn may_recall(field: &Field, tool: &ToolSpec, writes: bool, back: bool) -> bool {
     let naming =
         field.identifies() || matches!(field.kind, Kind::Person | Kind::Place | Kind::Email | Kind::Thing);
-    let earlier: Vec<Executed> = prompt.lines("earlier");
-    let conversation: Conversation = prompt.json("conversation");
-    let now = prompt.now();
-    let steady = field.identifies() || matches!(field.kind, Kind::Person | Kind::Email);
     // A write takes over only which thing is meant and who the user is: a plate or a guest of another
     // time is not what was said now.
     let verb = name_words(&tool.name);
     let own = field.findable(verb.first().map_or("", String::as_str))
         || field.named(&["username", "user", "login", "utente"]);
-    if !(back || (naming && !writes) || (own && writes)) {
-        return None;
-    }
+    back || (naming && !writes) || (own && writes)
+}
+
+/// A value for a required argument that [`may_recall`] lets be taken over.
+pub(super) fn recall(
+    field: &Field,
+    tool: &ToolSpec,
+    prompt: &Prompt,
+    purpose: &str,
+    back: bool,
+) -> Option<Value> {
+    let earlier: Vec<Executed> = prompt.lines("earlier");
+    let conversation: Conversation = prompt.json("conversation");
+    let now = prompt.now();
+    let steady = field.identifies() || matches!(field.kind, Kind::Person | Kind::Email);
     for step in earlier.iter().rev() {
         for call in step.calls.iter().rev() {
             if let Some(value) =

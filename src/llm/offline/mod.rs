@@ -10,6 +10,7 @@
 mod answer;
 mod ask;
 mod candidates;
+mod changed;
 mod clauses;
 mod dates;
 mod entities;
@@ -23,6 +24,7 @@ mod names;
 mod numbers;
 mod options;
 mod plan;
+mod prepared;
 mod prompt;
 mod pronouns;
 mod recap;

@@ -3,13 +3,13 @@
 
 use serde_json::{Value, json};
 
-use super::text;
+use super::text::{self, Token};
 
 /// Words that have something left out.
-const OUT: [&str; 30] = [
-    "remove", "drop", "skip", "without", "delete", "omit", "exclude", "except", "dont", "don't", "not", "no",
-    "senza", "togli", "rimuovi", "elimina", "salta", "escludi", "non", "tranne", "ohne", "entferne",
-    "streiche", "nicht", "sans", "supprime", "enleve", "sin", "quita", "elimine",
+const OUT: [&str; 29] = [
+    "remove", "drop", "skip", "without", "delete", "omit", "exclude", "except", "dont", "not", "no", "senza",
+    "togli", "rimuovi", "elimina", "salta", "escludi", "non", "tranne", "ohne", "entferne", "streiche",
+    "nicht", "sans", "supprime", "enleve", "sin", "quita", "elimine",
 ];
 
 /// Words that have everything else left out.
@@ -30,19 +30,42 @@ pub(super) fn change(plan: &Value, feedback: &str, planned: &Value, first: u32) 
     let steps = plan["steps"].as_array()?;
     let known: Vec<Known> = steps.iter().map(Known::of).collect();
     let tokens = text::tokens(feedback);
-    let has = |words: &[&str]| tokens.iter().any(|t| t.word && words.contains(&t.lower.as_str()));
+    let (only, out) = (tokens.iter().any(is_only), leaves_out(&tokens));
     let meant = meant(&known, feedback, planned);
-    let kept: Vec<Value> = if has(&ONLY) && !meant.is_empty() {
+    let kept: Vec<Value> = if only && !meant.is_empty() {
         keep(steps, &meant)
-    } else if has(&OUT) && !meant.is_empty() && meant.len() < steps.len() {
+    } else if out && !meant.is_empty() && meant.len() < steps.len() {
         let rest: Vec<u64> = known.iter().map(|s| s.number).filter(|n| !meant.contains(n)).collect();
         keep(steps, &rest)
-    } else if has(&OUT) {
+    } else if out {
         return None;
     } else {
         reworded(steps, &known, feedback, planned)?
     };
     Some(numbered(&kept, first))
+}
+
+/// Whether words have something left out.
+pub(super) fn leaves_out(tokens: &[Token]) -> bool {
+    let short_not = |pair: &[Token]| pair[0].lower.ends_with('n') && pair[1].lower == "t";
+    tokens.iter().any(is_out) || tokens.windows(2).any(short_not)
+}
+
+/// Whether a word has something left out.
+pub(super) fn is_out(token: &Token) -> bool {
+    token.word && OUT.contains(&token.lower.as_str())
+}
+
+/// Whether a word has everything else left out.
+pub(super) fn is_only(token: &Token) -> bool {
+    token.word && ONLY.contains(&token.lower.as_str())
+}
+
+/// The numbers of the steps that words name: "step 2".
+pub(super) fn numbered_steps(tokens: &[Token]) -> Vec<u64> {
+    let names = ["step", "passo", "schritt", "étape", "etape", "paso"];
+    let pairs = tokens.windows(2).filter(|pair| names.contains(&pair[0].lower.as_str()));
+    pairs.filter_map(|pair| pair[1].raw.parse().ok()).collect()
 }
 
 impl Known {
@@ -68,14 +91,8 @@ impl Known {
 fn meant(known: &[Known], feedback: &str, planned: &Value) -> Vec<u64> {
     let tokens = text::tokens(feedback);
     let words: Vec<&str> = tokens.iter().filter(|t| t.word).map(|t| t.norm.as_str()).collect();
-    let after_step = |n: &u64| {
-        let named = n.to_string();
-        tokens.windows(2).any(|pair| {
-            matches!(pair[0].lower.as_str(), "step" | "passo" | "schritt" | "étape" | "etape" | "paso")
-                && pair[1].raw == named
-        })
-    };
-    let by_number: Vec<u64> = known.iter().map(|s| s.number).filter(after_step).collect();
+    let numbers = numbered_steps(&tokens);
+    let by_number: Vec<u64> = known.iter().map(|s| s.number).filter(|n| numbers.contains(n)).collect();
     if !by_number.is_empty() {
         return by_number;
     }
@@ -189,7 +206,14 @@ mod tests {
     #[test]
     fn steps_are_left_out_or_kept_alone_by_number_or_name() {
         let nothing = json!({"steps": []});
-        for words in ["remove step 1", "senza il meteo", "Without the weather please", "togli il passo 1"] {
+        let without = [
+            "remove step 1",
+            "senza il meteo",
+            "Without the weather please",
+            "togli il passo 1",
+            "I don't need the weather",
+        ];
+        for words in without {
             let changed = change(&plan(), words, &nothing, 1).unwrap();
             assert_eq!(purposes(&changed), [r#"1 "ferie dal 15 al 17 giugno" null"#], "{words}");
         }

@@ -15,6 +15,7 @@ use super::followup;
 use super::index::Index;
 use super::lexicon;
 use super::modify;
+use super::prepared;
 use super::prompt::{Conversation, Executed, Pending, Prompt};
 use super::pronouns;
 use super::routing::{FITS, Hit, STRONG};
@@ -59,14 +60,15 @@ pub(super) fn create(request: &Request, prompt: &Prompt) -> Value {
     let (drafts, unserved) = planner.drafts(&words, &executed);
     let first = prompt.get("number_from").trim().parse::<u32>().unwrap_or(1).max(1);
     let mut plan = planner.plan(drafts, &unserved, first, most_steps(request));
+    let before: Value = prompt.json("plan");
     if !feedback.trim().is_empty() {
-        let before: Value = prompt.json("plan");
         // What the rules do not understand leaves the plan as it is, and is sent back.
         let steps = modify::change(&before, &feedback, &plan, first);
         let told = if steps.is_some() { "Changed as was wanted." } else { "It is not clear what to change." };
         let steps = steps.unwrap_or_else(|| before["steps"].clone());
         plan = json!({"needs_execution": true, "reasoning": told, "steps": steps});
     }
+    prepared::prepare(request, prompt, &planner.index.scenes, &before, &mut plan["steps"]);
     plan
 }
 

@@ -177,6 +177,15 @@ impl Prompt {
         Self { text: text.cloned().unwrap_or_default() }
     }
 
+    /// A prompt of these sections; empty ones are left out.
+    pub fn with(parts: &[(&str, &str)]) -> Self {
+        let mut text = String::new();
+        for (name, body) in parts {
+            sections::push(&mut text, name, body);
+        }
+        Self { text }
+    }
+
     /// A section's body; empty where it is absent.
     pub fn get(&self, name: &str) -> String {
         sections::get(&self.text, name).unwrap_or_default()

@@ -55,6 +55,13 @@ pub(super) fn next(request: &Request, prompt: &Prompt) -> Move {
     }
 }
 
+/// The calls with which a step will begin, as far as they are known before it: without what only a
+/// look-up or the user can say, and, where the step `waits` for others, without what those may find.
+pub(super) fn prepared(prompt: &Prompt, tools: &[&ToolSpec], waits: bool) -> Vec<(String, Value)> {
+    let step = Step::read(prompt, tools).map(|step| Step { waits, ..step });
+    step.map(|step| step.calls(&step.filled())).unwrap_or_default()
+}
+
 struct Step<'a> {
     prompt: &'a Prompt,
     tools: &'a [&'a ToolSpec],
@@ -65,6 +72,8 @@ struct Step<'a> {
     pending: Option<Pending>,
     now: jiff::Zoned,
     verbs: Vec<String>,
+    /// Steps before it have not found yet what they will.
+    waits: bool,
 }
 
 impl<'a> Step<'a> {
@@ -92,6 +101,7 @@ impl<'a> Step<'a> {
             pending,
             now: prompt.now(),
             verbs,
+            waits: false,
         })
     }
 
@@ -160,13 +170,15 @@ impl<'a> Step<'a> {
         let inherited = self.purpose_is_own_words();
         let back = text::tokens(&self.purpose).iter().any(|t| t.is(lexicon::BACK) || t.is(&["allora"]));
         if !filled.missing(&self.fields).is_empty() || !inherited {
-            // A purpose in a planner's words has its values in the request; one in the user's own
-            // words takes from the rest of the request only what it points back to.
+            // A purpose in a planner's words has its values in the request, and what need not be said only
+            // where it has none itself: those of a step that a person added are in no request. One in the
+            // user's own words takes from the rest of the request only what it points back to.
             let whole = fill(&self.request, false);
+            let bare = filled.values == fill("", false).values;
             for field in &self.fields {
                 let personal = matches!(field.kind, Kind::Person | Kind::Place | Kind::Email);
                 let free = !matches!(field.kind, Kind::Text | Kind::Thing);
-                let may = !inherited
+                let may = (!inherited && (bare || field.required))
                     || (back && free && field.required)
                     || (field.required && personal && !writes)
                     || (field.required && field.kind == Kind::Person);
@@ -188,7 +200,13 @@ impl<'a> Step<'a> {
         }
         let missing: Vec<Field> = filled.missing(&self.fields).into_iter().cloned().collect();
         for field in &missing {
-            if let Some(value) = memory::recall(field, self.tool, self.prompt, &self.purpose, writes, back) {
+            let recalls = memory::may_recall(field, self.tool, writes, back);
+            if self.waits && recalls {
+                continue;
+            }
+            let recalled =
+                recalls.then(|| memory::recall(field, self.tool, self.prompt, &self.purpose, back)).flatten();
+            if let Some(value) = recalled {
                 filled.values.insert(field.name.clone(), value);
             } else if !user.trim().is_empty()
                 && memory::is_own_name(field, self.tool, &self.purpose, &self.request)

@@ -31,7 +31,7 @@ pub(super) fn check(request: &Request, prompt: &Prompt) -> Value {
     });
     let wanted = request.tools.iter().any(|t| t.parameters.pointer("/properties/answer").is_some());
     if wanted {
-        verdict["answer"] = json!(answer::from_steps(&executed, &prompt.request(), lang));
+        verdict["answer"] = json!(answer::from_steps(&executed, prompt, lang));
     }
     verdict
 }

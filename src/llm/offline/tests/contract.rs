@@ -53,6 +53,38 @@ fn a_purpose_in_a_planners_words_takes_its_values_from_the_request() {
 }
 
 #[test]
+fn a_step_that_a_person_added_takes_nothing_from_the_request_that_need_not_be_said() {
+    let days = "Richiedi ferie dal 15 al 17 giugno e poi dimmi che tempo fa a Roma";
+    let cancel = ToolSpec {
+        name: "CancelRequest".into(),
+        description: "Cancels a vacation request by its number or its first day.".into(),
+        parameters: json!({"type": "object", "properties": {
+            "request_id": {"type": "integer", "description": "Number of the request"},
+            "from": {"type": "string", "format": "date", "description": "First day"},
+            "kind": {"const": "vacation"}}})
+        .into(),
+        strict: false,
+    };
+    let called = |purpose: &str, expected: &str| -> Value {
+        let user = prompt(&[
+            ("scene", "VacationManagement"),
+            ("purpose", purpose),
+            ("expected_tools", expected),
+            ("request", days),
+        ]);
+        let tools = vec![make_request(), cancel.clone(), ask_user()];
+        let reply = send(Purpose::Scene, vec![user], tools, Choice::Auto);
+        assert_eq!(reply.calls[0].name, expected);
+        serde_json::from_str(&reply.calls[0].arguments).unwrap()
+    };
+    let added = called("Annulla anche quella numero 3 di Natale", "CancelRequest");
+    assert_eq!(added, json!({"request_id": 3, "kind": "vacation"}));
+    // In a planner's words, without a value of its own, all of them are in the request.
+    let worded = called("Withdraw it as the user wishes", "CancelRequest");
+    assert_eq!(worded, json!({"from": "2026-06-15", "kind": "vacation"}));
+}
+
+#[test]
 fn days_that_are_pointed_back_to_come_from_an_earlier_step() {
     let user = prompt(&[
         ("scene", "VacationManagement"),

@@ -1,10 +1,12 @@
 //! The embedded model against a catalogue of strangers' scenes, through prompts as they are built.
 
+mod changed;
 mod contract;
 mod domains;
 mod flow;
 mod more;
 mod paraphrases;
+mod prepared;
 mod readers;
 mod robust;
 mod scenarios;

@@ -29,6 +29,8 @@ pub(super) struct Told {
     pub question: Option<Value>,
     pub depends: Vec<Vec<u64>>,
     pub purposes: Vec<String>,
+    /// The writes that the plan has prepared, with their arguments.
+    pub prepared: Vec<(String, Value)>,
 }
 
 impl Told {
@@ -81,11 +83,30 @@ impl World {
         json!({"summary": self.summary, "turns": self.turns}).to_string()
     }
 
+    /// What a scene is told of the conversation: the last two turns, and those in which it took part.
+    fn told_to(&self, scene: &str) -> String {
+        let recent = self.turns.len().saturating_sub(2);
+        let took_part = |turn: &Value| turn["calls"].as_array().unwrap().iter().any(|c| c["scene"] == scene);
+        let turns: Vec<&Value> = self
+            .turns
+            .iter()
+            .enumerate()
+            .filter(|(at, turn)| *at >= recent || took_part(turn))
+            .map(|(_, turn)| turn)
+            .collect();
+        json!({"summary": self.summary, "turns": turns}).to_string()
+    }
+
     fn tools(&self, scene: &str) -> Vec<Value> {
         self.scenes.iter().find(|s| s["scene"] == scene).unwrap()["tools"].as_array().unwrap().clone()
     }
 
     pub fn plan(&self, request: &str) -> Value {
+        self.planned(request, &[], json!({"type": "object"}))
+    }
+
+    /// The plan of a question whose forced tool has these parameters, with sections beside the usual ones.
+    pub fn planned(&self, request: &str, parts: &[(&str, &str)], parameters: Value) -> Value {
         let lines: Vec<String> = self.scenes.iter().map(scene_line).collect();
         let mut text = String::new();
         sections::push(&mut text, "now", NOW);
@@ -97,8 +118,12 @@ impl World {
         if let Some(pending) = &self.pending {
             sections::push(&mut text, "pending", &pending.to_string());
         }
+        for (name, body) in parts {
+            sections::push(&mut text, name, body);
+        }
         sections::push(&mut text, "request", request);
-        let tool = spec("CreateExecutionPlan", json!({"type": "object"}));
+        let schema = jsonschema::validator_for(&parameters).unwrap();
+        let tool = spec("CreateExecutionPlan", parameters);
         let reply = send(
             Purpose::Plan,
             vec![Message::User { text }],
@@ -120,7 +145,15 @@ impl World {
         };
         let problems = validate(&read, &known, Limits { max_steps: 10 }, &Default::default(), 0);
         assert!(problems.is_empty(), "{request}: {problems:?}");
+        let errors: Vec<String> = schema.iter_errors(&plan).map(|e| e.to_string()).collect();
+        assert!(errors.is_empty(), "{request}: {plan}: {errors:?}");
         plan
+    }
+
+    /// The forced tool's parameters where steps may carry prepared calls.
+    pub fn preparing(&self) -> Value {
+        let steps: Vec<Value> = self.scenes.iter().map(step_schema).collect();
+        json!({"type": "object", "properties": {"steps": {"type": "array", "items": {"anyOf": steps}}}})
     }
 
     /// One step's loop; returns its calls, its result and its question.
@@ -149,8 +182,8 @@ impl World {
             "earlier",
             &earlier.iter().map(Value::to_string).collect::<Vec<_>>().join("\n"),
         );
-        sections::push(&mut text, "conversation", &self.conversation());
-        if let Some(pending) = &self.pending {
+        sections::push(&mut text, "conversation", &self.told_to(scene));
+        if let Some(pending) = self.pending.as_ref().filter(|pending| pending["scene"] == scene) {
             sections::push(&mut text, "pending", &pending.to_string());
         }
         let mut specs: Vec<ToolSpec> = self
@@ -192,7 +225,17 @@ impl World {
 
     /// A request from plan to answer, remembered as a turn.
     pub fn ask(&mut self, request: &str, tool: Tool) -> Told {
-        let plan = self.plan(request);
+        let plan = self.planned(request, &[], self.preparing());
+        let mut bare = plan.clone();
+        for step in bare["steps"].as_array_mut().unwrap() {
+            step.as_object_mut().unwrap().remove("prepared_calls");
+        }
+        assert_eq!(self.plan(request), bare, "{request}: prepared calls are all that is added");
+        self.carried_out(request, plan, tool)
+    }
+
+    /// A plan carried out for a request and answered, remembered as a turn.
+    pub fn carried_out(&mut self, request: &str, plan: Value, tool: Tool) -> Told {
         let mut told = Told { plan: plan.clone(), ..Told::default() };
         let mut executed: Vec<Value> = Vec::new();
         for step in plan["steps"].as_array().unwrap() {
@@ -214,6 +257,14 @@ impl World {
             let count = keys.len();
             keys.dedup();
             assert_eq!(count, keys.len(), "{request}: the same call twice in a step: {calls:?}");
+            let prepared: Vec<(String, Value)> = step["prepared_calls"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .map(|call| (call["tool"].as_str().unwrap().to_owned(), call["arguments"].clone()))
+                .collect();
+            self.called_as_shown(request, step, &prepared, &calls, question.as_ref());
+            told.prepared.extend(prepared);
             for call in &calls {
                 told.calls.push((call["tool"].as_str().unwrap().to_owned(), call["arguments"].clone()));
             }
@@ -241,6 +292,37 @@ impl World {
         self.turns
             .push(json!({"request": request, "answer": told.answer, "status": "completed", "calls": calls}));
         told
+    }
+
+    /// The law of prepared calls: a step's writes are those that its plan showed, with the very arguments;
+    /// what was not shown came from a look-up, an earlier step or the user.
+    fn called_as_shown(
+        &self,
+        request: &str,
+        step: &Value,
+        prepared: &[(String, Value)],
+        calls: &[Value],
+        question: Option<&Value>,
+    ) {
+        let tools = self.tools(step["scene_name"].as_str().unwrap());
+        let is_write = |name: &Value| tools.iter().any(|t| t["name"] == *name && t["effect"] == "write");
+        let writes: Vec<(String, Value)> = calls
+            .iter()
+            .filter(|call| is_write(&call["tool"]))
+            .map(|call| (call["tool"].as_str().unwrap().to_owned(), call["arguments"].clone()))
+            .collect();
+        if let Some(question) = question.filter(|question| is_write(&question["tool"])) {
+            let tool = question["tool"].as_str().unwrap().to_owned();
+            assert_eq!(prepared, [(tool, question["known"].clone())], "{request}: {step} {question}");
+        } else if calls.len() > writes.len() || !step["depends_on_step"].is_null() {
+            let part = |a: &Value, b: &Value| {
+                a.as_object().unwrap().iter().all(|(name, value)| b.get(name) == Some(value))
+            };
+            let shown = prepared.iter().zip(&writes).all(|(a, b)| a.0 == b.0 && part(&a.1, &b.1));
+            assert!(shown && prepared.len() >= writes.len(), "{request}: {step} {calls:?}");
+        } else {
+            assert_eq!(prepared, writes, "{request}: {step} {calls:?}");
+        }
     }
 
     /// A request with tools that say yes to everything.
@@ -296,6 +378,41 @@ impl World {
         sections::push(&mut text, "capabilities", &lines.join("\n"));
         send(Purpose::Answer, vec![Message::User { text }], Vec::new(), Choice::None).text
     }
+}
+
+/// A step of a scene in the schema of the planner's forced tool, with the calls that it may prepare.
+fn step_schema(scene: &Value) -> Value {
+    let tools = scene["tools"].as_array().unwrap();
+    let names: Vec<&Value> = tools.iter().map(|tool| &tool["name"]).collect();
+    let calls: Vec<Value> = tools
+        .iter()
+        .filter(|tool| tool["effect"] == "write")
+        .map(|tool| {
+            let mut arguments = tool["parameters"].clone();
+            arguments.as_object_mut().unwrap().remove("required");
+            json!({"type": "object", "required": ["tool", "arguments"],
+                   "properties": {"tool": {"type": "string", "enum": [tool["name"]]}, "arguments": arguments}})
+        })
+        .collect();
+    let mut step = json!({
+        "type": "object", "additionalProperties": false,
+        "required": ["step_number", "scene_name", "purpose", "expected_tools", "depends_on_step"],
+        "properties": {
+            "step_number": {"type": "integer"},
+            "scene_name": {"type": "string", "enum": [scene["scene"]]},
+            "purpose": {"type": "string"},
+            "expected_tools": {"type": "array", "items": {"type": "string", "enum": names}},
+            "depends_on_step": {}
+        }
+    });
+    match calls.as_slice() {
+        [] => {}
+        [one] => step["properties"]["prepared_calls"] = json!({"type": "array", "items": one}),
+        several => {
+            step["properties"]["prepared_calls"] = json!({"type": "array", "items": {"anyOf": several}})
+        }
+    }
+    step
 }
 
 fn spec(name: &str, parameters: Value) -> ToolSpec {

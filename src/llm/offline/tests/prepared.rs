@@ -1,0 +1,252 @@
+//! Prepared calls: what a plan shows of its writes is what its scenes call.
+//!
+//! The law itself is asserted for every request of these tests, in `World::carried_out`.
+
+use serde_json::{Value, json};
+
+use super::support::{Told, World};
+
+const LOANS: &str = r#"
+name = "ToolShed"
+description = "Prestito di attrezzi del condominio / the tool shed of the house: drills, ladders, saws."
+[[examples]]
+say = "Prestami il trapano dal 3 al 5 marzo"
+tool = "borrow_tool"
+[[examples]]
+say = "Lend me the ladder from 3 to 5 March"
+tool = "borrow_tool"
+[[examples]]
+say = "Quali attrezzi ho in prestito?"
+tool = "my_loans"
+[[examples]]
+say = "Riporto il prestito numero 12"
+tool = "return_loan"
+[[examples]]
+say = "Give back loan number 12"
+tool = "return_loan"
+[[tools]]
+name = "borrow_tool"
+description = "Lends a tool of the shed."
+effect = "write"
+[tools.parameters]
+type = "object"
+required = ["tool", "start_date", "end_date"]
+additionalProperties = false
+[tools.parameters.properties]
+tool = { type = "string", enum = ["drill", "ladder", "saw"], description = "drill (trapano), ladder (scala), saw (sega)" }
+start_date = { type = "string", format = "date", description = "Day of the beginning" }
+end_date = { type = "string", format = "date", description = "Day of return" }
+note = { type = "string", description = "A note for the caretaker" }
+[[tools]]
+name = "return_loan"
+description = "Gives a lent tool back."
+effect = "write"
+[tools.parameters]
+type = "object"
+required = ["loan_id"]
+additionalProperties = false
+properties = { loan_id = { type = "integer", description = "Number of the loan" } }
+[[tools]]
+name = "my_loans"
+description = "The loans of the user."
+effect = "read"
+"#;
+
+fn shipped() -> World {
+    world(&[])
+}
+
+/// The shipped scenes and these beside them.
+fn world(more: &[&str]) -> World {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("scenes");
+    let shipped = ["identity", "vacation_management", "weather"];
+    let texts = shipped.map(|name| std::fs::read_to_string(root.join(name).join("scene.toml")).unwrap());
+    let all: Vec<&str> = texts.iter().map(String::as_str).chain(more.iter().copied()).collect();
+    World::of(&all)
+}
+
+/// The calls of a told request that are writes of its plan, canonically.
+fn writes(told: &Told) -> Vec<String> {
+    let shown: Vec<&str> = told.prepared.iter().map(|call| call.0.as_str()).collect();
+    let calls = told.calls.iter().filter(|call| shown.contains(&call.0.as_str()));
+    calls.map(|(tool, arguments)| format!("{tool} {arguments}")).collect()
+}
+
+fn shown(told: &Told) -> Vec<String> {
+    told.prepared.iter().map(|(tool, arguments)| format!("{tool} {arguments}")).collect()
+}
+
+fn prepared(plan: &Value) -> Vec<Value> {
+    plan["steps"].as_array().unwrap().iter().map(|step| step["prepared_calls"].clone()).collect()
+}
+
+#[test]
+fn a_request_for_days_off_is_shown_with_the_days_that_it_is_made_for() {
+    let told = shipped().told("Richiedi 3 giorni di ferie dal 15 al 17 giugno");
+    assert_eq!(shown(&told), [r#"MakeRequest {"from":"2026-06-15","to":"2026-06-17"}"#]);
+    assert_eq!(writes(&told), shown(&told));
+}
+
+#[test]
+fn every_scenario_that_writes_is_shown_as_it_is_called() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scenarios/multi-scene.yaml");
+    let file: Value = serde_norway::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    let mut seen = Vec::new();
+    for scenario in file["scenarios"].as_array().unwrap() {
+        let mut world = shipped();
+        for turn in scenario["turns"].as_array().into_iter().flatten() {
+            let told = world.told(turn["say"].as_str().unwrap());
+            if told.question.is_none() {
+                assert_eq!(writes(&told), shown(&told), "{turn}");
+                seen.extend(shown(&told).into_iter().map(|call| format!("{}: {call}", scenario["id"])));
+            }
+        }
+    }
+    assert_eq!(
+        seen,
+        [
+            r#""vacation-three-days": MakeRequest {"from":"2026-06-15","to":"2026-06-17"}"#,
+            r#""vacation-range": MakeRequest {"from":"2026-06-10","to":"2026-06-20"}"#,
+            r#""weather-then-vacation": MakeRequest {"from":"2026-06-15","to":"2026-06-17"}"#,
+            r#""weather-then-vacation-english": MakeRequest {"from":"2026-06-15","to":"2026-06-17"}"#,
+            r#""who-approves": MakeRequest {"from":"2026-06-15","to":"2026-06-19"}"#,
+            r#""nothing-is-invented": MakeRequest {"from":"2026-06-15","to":"2026-06-17"}"#,
+            r#""a-write-changes-what-is-read": MakeRequest {"from":"2026-06-15","to":"2026-06-17"}"#,
+            r#""not-for-somebody-else": MakeRequest {"employee":"mrossi","from":"2026-06-15","to":"2026-06-19"}"#,
+        ]
+    );
+}
+
+#[test]
+fn writes_of_shipped_and_strangers_scenes_are_shown_as_they_are_called() {
+    let cases = [
+        (
+            "Vorrei due giorni di ferie, il 3 e il 4 agosto, perché mi trasferisco",
+            r#"MakeRequest {"from":"2026-08-03","note":"mi trasferisco","to":"2026-08-04"}"#,
+        ),
+        (
+            "I would like to take vacation from 8 to 10 July",
+            r#"MakeRequest {"from":"2026-07-08","to":"2026-07-10"}"#,
+        ),
+        ("Annulla la richiesta di ferie numero 3", r#"CancelRequest {"request_id":3}"#),
+        ("Cancel my vacation from 15 June", r#"CancelRequest {"from":"2026-06-15"}"#),
+        (
+            "Aggiungi la città di Cuneo, latitudine 44.39, longitudine 7.55",
+            r#"AddCity {"latitude":44.39,"longitude":7.55,"name":"Cuneo"}"#,
+        ),
+        (
+            "Prestami la scala dal 3 al 5 giugno",
+            r#"borrow_tool {"end_date":"2026-06-05","start_date":"2026-06-03","tool":"ladder"}"#,
+        ),
+        (
+            "What is the weather in Rome, and then lend me the saw from 8 to 9 June",
+            r#"borrow_tool {"end_date":"2026-06-09","start_date":"2026-06-08","tool":"saw"}"#,
+        ),
+        ("Give back loan number 12", r#"return_loan {"loan_id":12}"#),
+        ("Riporto il prestito numero 7 e poi dimmi il meteo a Bari", r#"return_loan {"loan_id":7}"#),
+    ];
+    for (request, want) in cases {
+        let told = world(&[LOANS]).told(request);
+        assert_eq!(shown(&told), [want], "{request}");
+        assert_eq!(writes(&told), [want], "{request}");
+    }
+}
+
+#[test]
+fn what_only_the_user_can_say_is_left_out_until_it_was_said() {
+    let mut world = shipped();
+    let told = world.told("What is the weather in Milan, and then ask for three days off");
+    assert_eq!(shown(&told), ["MakeRequest {}"]);
+    let told = world.told("From 15 to 17 June");
+    assert_eq!(shown(&told), [r#"MakeRequest {"from":"2026-06-15","to":"2026-06-17"}"#]);
+    assert_eq!(writes(&told), shown(&told));
+}
+
+#[test]
+fn what_is_looked_up_first_is_left_out() {
+    let mut loans = |tool: &str, _: &Value| match tool {
+        "my_loans" => json!({"outcome": "ok", "result": {"loans": [{"loan_id": 41, "tool": "drill"}]}}),
+        _ => json!({"outcome": "ok", "result": {}}),
+    };
+    let told = world(&[LOANS]).ask("Riporto il prestito", &mut loans);
+    assert_eq!(shown(&told), ["return_loan {}"]);
+    assert_eq!(writes(&told), [r#"return_loan {"loan_id":41}"#]);
+}
+
+#[test]
+fn what_an_earlier_step_may_find_is_left_out_even_where_an_earlier_turn_had_one() {
+    let mut world = world(&[LOANS]);
+    world.told("Riporto il prestito numero 12");
+    let mut loans = |tool: &str, _: &Value| match tool {
+        "my_loans" => json!({"outcome": "ok", "result": {"loans": [{"loan_id": 41, "tool": "drill"}]}}),
+        _ => json!({"outcome": "ok", "result": {}}),
+    };
+    let told = world.ask("Quali attrezzi ho in prestito? Poi riporto il prestito", &mut loans);
+    assert_eq!(told.depends, [vec![], vec![1]]);
+    assert_eq!(shown(&told), ["return_loan {}"]);
+    assert_eq!(writes(&told), [r#"return_loan {"loan_id":41}"#]);
+}
+
+#[test]
+fn a_plan_has_prepared_calls_only_where_its_schema_takes_them() {
+    let world = shipped();
+    let request = "Dimmi il meteo a Roma e poi richiedi ferie dal 15 al 17 giugno";
+    assert_eq!(prepared(&world.plan(request)), [Value::Null, Value::Null]);
+
+    let reading = json!([]);
+    let writing = json!([{"tool": "MakeRequest", "arguments": {"from": "2026-06-15", "to": "2026-06-17"}}]);
+    let plan = world.planned(request, &[], world.preparing());
+    assert_eq!(prepared(&plan), [Value::Null, writing.clone()]);
+
+    // A schema that requires them of every step gets an empty list where there are none.
+    let mut required = world.preparing();
+    for step in required["properties"]["steps"]["items"]["anyOf"].as_array_mut().unwrap() {
+        let has = step["properties"].get("prepared_calls").is_some();
+        if has {
+            step["required"].as_array_mut().unwrap().push(json!("prepared_calls"));
+        }
+    }
+    assert_eq!(prepared(&world.planned(request, &[], required)), [reading, writing]);
+}
+
+#[test]
+fn a_changed_plan_keeps_what_stays_and_prepares_anew_what_changes() {
+    let mut world = world(&[LOANS]);
+    let request = "Richiedi ferie dal 15 al 17 giugno e poi prestami la scala dal 3 al 5 giugno";
+    let mut plan = world.planned(request, &[], world.preparing());
+    // A person may have put in what the rules would not.
+    plan["steps"][1]["prepared_calls"][0]["arguments"]["note"] = json!("grazie");
+    let by_hand = plan["steps"][1]["prepared_calls"].clone();
+    assert_eq!(by_hand[0]["arguments"]["tool"], "ladder");
+    let change = |plan: &Value, feedback: &str, schema: Value| {
+        let parts = [("plan", plan.to_string()), ("feedback", feedback.to_owned())];
+        let parts: Vec<(&str, &str)> = parts.iter().map(|(name, body)| (*name, body.as_str())).collect();
+        world.planned(request, &parts, schema)
+    };
+
+    let moved = change(&plan, "Ferie dal 22 al 24 giugno", world.preparing());
+    let days = json!([{"tool": "MakeRequest", "arguments": {"from": "2026-06-22", "to": "2026-06-24"}}]);
+    assert_eq!(prepared(&moved), [days.clone(), by_hand.clone()]);
+
+    let left = change(&plan, "senza le ferie", world.preparing());
+    assert_eq!(prepared(&left), [by_hand.clone()]);
+
+    let more = change(&left, "Annulla anche la richiesta di ferie numero 3", world.preparing());
+    let cancelled = json!([{"tool": "CancelRequest", "arguments": {"request_id": 3}}]);
+    assert_eq!(prepared(&more), [by_hand.clone(), cancelled]);
+
+    let same = change(&plan, "make it nicer", world.preparing());
+    assert_eq!(prepared(&same), prepared(&plan));
+
+    // Where nobody has to approve any more, nothing is prepared.
+    let bare = change(&plan, "Ferie dal 22 al 24 giugno", json!({"type": "object"}));
+    assert_eq!(prepared(&bare), [Value::Null, Value::Null]);
+
+    // The scene of the changed step calls what the changed plan shows, though the request says otherwise.
+    let mut yes = |_: &str, _: &Value| json!({"outcome": "ok", "result": {}});
+    let mut moved = moved;
+    moved["steps"][1]["prepared_calls"][0]["arguments"].as_object_mut().unwrap().remove("note");
+    let told = world.carried_out(request, moved, &mut yes);
+    assert_eq!(writes(&told), shown(&told));
+    assert_eq!(told.call("MakeRequest"), &days[0]["arguments"]);
+}
