@@ -26,6 +26,7 @@ mod planner_faults;
 mod planner_worth;
 mod plans_api;
 mod plans_cli;
+mod prepared;
 mod process;
 mod python;
 mod readme;

@@ -74,6 +74,8 @@ struct Step<'a> {
     verbs: Vec<String>,
     /// Steps before it have not found yet what they will.
     waits: bool,
+    /// The arguments of the tool's calls that a person has approved, or may have written.
+    approved: Vec<Map<String, Value>>,
 }
 
 impl<'a> Step<'a> {
@@ -102,6 +104,7 @@ impl<'a> Step<'a> {
             now: prompt.now(),
             verbs,
             waits: false,
+            approved: approved(prompt, &tool.name),
         })
     }
 
@@ -214,7 +217,22 @@ impl<'a> Step<'a> {
                 filled.values.insert(field.name.clone(), json!(user.trim()));
             }
         }
+        if let Some(first) = self.approved.first() {
+            filled.values = self.with_approved(filled.values, first);
+        }
         filled
+    }
+
+    /// An approved call: nothing is added to it but what is required and not in it.
+    fn with_approved(
+        &self,
+        mut values: Map<String, Value>,
+        approved: &Map<String, Value>,
+    ) -> Map<String, Value> {
+        let required = |name: &String| self.fields.iter().any(|field| field.name == *name && field.required);
+        values.retain(|name, _| required(name));
+        values.extend(approved.clone());
+        values
     }
 
     /// Whether the purpose was cut from the user's words (and is no paraphrase).
@@ -252,6 +270,10 @@ impl<'a> Step<'a> {
     /// One call, or one for each of several values of a read.
     fn calls(&self, filled: &Filled) -> Vec<(String, Value)> {
         let one = |values: Map<String, Value>| (self.tool.name.clone(), Value::Object(values));
+        if self.approved.len() > 1 {
+            let all = self.approved.iter().take(MAX_CALLS);
+            return all.map(|approved| one(self.with_approved(filled.values.clone(), approved))).collect();
+        }
         match &filled.several {
             Some((name, all)) if !memory::may_write(self.tool) => all
                 .iter()
@@ -297,6 +319,14 @@ impl<'a> Step<'a> {
             json!({"question": question, "tool": self.tool.name, "missing": names, "known": filled.values}),
         )])
     }
+}
+
+/// The calls of `tool` that a person has approved with the plan.
+fn approved(prompt: &Prompt, tool: &str) -> Vec<Map<String, Value>> {
+    let prepared = prompt.get("prepared");
+    let calls = prepared.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let own = calls.filter(|call| call["tool"] == tool);
+    own.filter_map(|call| call["arguments"].as_object().cloned()).collect()
 }
 
 /// The offered tool that suits the purpose; the expected ones go before others, the first of them
