@@ -293,7 +293,7 @@ impl Driver {
 
     /// One order: the events that carry it out are on disk before it is answered.
     async fn obey(&mut self, order: Order) -> Result<(), Fault> {
-        let Order { command, reply } = order;
+        let Order { command, mut word, reply } = order;
         let events = match planner::command(&self.state, &self.shared.catalogue, &command) {
             Ok(events) => events,
             Err(mut refused) => {
@@ -306,7 +306,11 @@ impl Driver {
                 return Ok(());
             }
         };
-        for event in events {
+        for mut event in events {
+            // In the same commit, so that whoever sends it again is known whenever it was decided.
+            if let Event::Decided { word: said, .. } = &mut event {
+                *said = word.take();
+            }
             if let Err(illegal) = self.state.check(&event) {
                 let fault = Fault::new("run.not_now", illegal.to_string());
                 let _ = reply.send(Err(planner::Refused { fault, difference: Vec::new(), record: None }));

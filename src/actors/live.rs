@@ -10,7 +10,7 @@ use super::driver::{CancelWish, EVENTS_KEPT, Told};
 use super::feed::Feed;
 use crate::plan::TaskId;
 use crate::planner::{Command, Refused};
-use crate::run::{RunId, SessionId, TenantId};
+use crate::run::{RunId, SessionId, TenantId, Word};
 
 /// Commands to one run that wait to be carried out; more are refused.
 const MAX_ORDERS: usize = 256;
@@ -19,6 +19,8 @@ const MAX_ORDERS: usize = 256;
 /// carried out, and is to be taken up again for it.
 pub(crate) struct Order {
     pub(crate) command: Command,
+    /// The request that said so, where it was said in the conversation.
+    pub(crate) word: Option<Word>,
     pub(crate) reply: oneshot::Sender<Result<(), Refused>>,
 }
 

@@ -295,13 +295,6 @@ impl SceneManager {
                 submit.plan.is_none() && !submit.plan_only && !submit.dry_run && !submit.require_approval;
             match if speaks { self.says(&submit.message) } else { Ok(None) } {
                 Ok(None) => {}
-                // Sent again after a restart it would be taken for another word, about whatever waits then.
-                Ok(Some(_)) if submit.idempotency.is_some() => {
-                    let message = "a decision in words cannot carry an `Idempotency-Key`: leave it out, or decide with \
-                                   POST /api/approvals/{id}, which is safe to send again";
-                    let _ = submit.reply.send(Err(Fault::new("approval.keyed_words", message)));
-                    continue;
-                }
                 Ok(Some(said)) => {
                     decisions.push((said, submit));
                     continue;
@@ -427,6 +420,8 @@ impl SceneManager {
         drop(queued);
         let live = run.live.clone();
         let id = run.state.run;
+        // Whoever had asked it of an earlier process looks what came of it, or has it when it asks again.
+        let told = answer.is_some() || run.taken_over;
         self.at_work = Some(id);
         let remembered = self.remembered(&run.state);
         let shared = Shared::clone(&self.options.shared.load());
@@ -440,7 +435,7 @@ impl SceneManager {
         };
         ctx.spawn(work.into_actor(self).map(move |ended, manager, ctx| {
             let result = match ended {
-                Ok(Some(ended)) => manager.ended(ended, received, answer.is_some(), false),
+                Ok(Some(ended)) => manager.ended(ended, received, told, false),
                 // So does this actor; whoever waits for the answer is told by its absence.
                 Ok(None) => return,
                 Err(error) => {

@@ -472,7 +472,14 @@ fn put(approval: u32, matter: Matter) -> Event {
 }
 
 fn decided(approval: u32, matter: Matter, decision: Decision, by: &str) -> Event {
-    Event::Decided { approval, matter, decision, by: by.to_owned(), note: Some(CANARY.to_owned()) }
+    Event::Decided {
+        approval,
+        matter,
+        decision,
+        by: by.to_owned(),
+        note: Some(CANARY.to_owned()),
+        word: None,
+    }
 }
 
 #[test]

@@ -15,7 +15,7 @@ use crate::actors::driver::{self, Driver, Shared, store_fault};
 use crate::actors::live::{NotTaken, Order, Watch};
 use crate::answer::Answer;
 use crate::planner::{Choice, Command, Refused, Wish};
-use crate::run::{ApprovalId, Cause, Envelope, Event, Fault, Matter, RunId, RunState, RunStatus};
+use crate::run::{ApprovalId, Cause, Envelope, Event, Fault, Matter, RunId, RunState, RunStatus, Word};
 
 /// Commands that wait until a run was read from its journal; more are refused.
 const MAX_PENDING: usize = 256;
@@ -158,12 +158,13 @@ impl SceneManager {
         let choice = if said.yes { Choice::Yes } else { Choice::No };
         let wish = Wish::Decide { approval, choice, hash: None };
         let command = Command { by: submit.user, note: Some(submit.message), wish };
+        let word = Word { idempotency: submit.idempotency, asked: submit.asked };
         let (reply, decided) = oneshot::channel();
         let (answer, answered) = oneshot::channel();
         let (follow, followed) = oneshot::channel();
         let (submitted, before) = (submit.reply, said.before);
         let waiter = Waiter { answer: Some(answer), follow: Some(follow), said: true };
-        self.take_order(run, Order { command, reply }, waiter, ctx);
+        self.take_order(run, Order { command, word: Some(word), reply }, waiter, ctx);
         let told = async move {
             let accepted = match (decided.await, followed.await) {
                 (Ok(Ok(())), Ok(watch)) => Ok(super::Accepted { watch, before, answer: answered }),
@@ -178,7 +179,8 @@ impl SceneManager {
 
     pub(super) fn carry_out(&mut self, wish: Do, ctx: &mut Context<Self>) {
         let Do { run, command, reply, answer } = wish;
-        self.take_order(run, Order { command, reply }, Waiter { answer, follow: None, said: false }, ctx);
+        let waiter = Waiter { answer, follow: None, said: false };
+        self.take_order(run, Order { command, word: None, reply }, waiter, ctx);
     }
 
     /// Hands an order to the run's driver, or has the run taken up for it.

@@ -203,7 +203,14 @@ fn a_write_cannot_be_tried_again_by_a_run_that_is_about_to_end() {
     run.outcome(1, unknown());
     let again = |run: &Script| {
         let (matter, decision) = (Matter::Outcome { call: 1 }, Decision::Again);
-        run.state.check(&Event::Decided { approval: 1, matter, decision, by: String::new(), note: None })
+        run.state.check(&Event::Decided {
+            approval: 1,
+            matter,
+            decision,
+            by: String::new(),
+            note: None,
+            word: None,
+        })
     };
     assert_eq!(again(&run), Ok(()));
     run.tell(Event::CancelRequested { by: "keysersoze".to_owned(), deadline: false, note: None });
@@ -277,6 +284,7 @@ fn a_step_whose_write_was_undone_did_not_do_what_it_was_for() {
         decision: Decision::Done,
         by: "hockney".to_owned(),
         note: None,
+        word: None,
     });
     run.settle();
     run.done(3, json!({}));
@@ -343,6 +351,7 @@ fn a_no_does_not_lapse_and_neither_does_what_is_not_in_force() {
         decision: Decision::No,
         by: "fenster".to_owned(),
         note: None,
+        word: None,
     });
     assert!(run.state.check(&lapsed(2, Matter::Plan { version: 2 })).is_err());
     run.settle();
