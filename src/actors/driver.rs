@@ -193,8 +193,9 @@ impl Driver {
         let began = Instant::now();
         let mut broken = self.drive(context).await.err();
         // A journal that takes events can be told how it ends; a run that cannot go on has failed.
-        if let Some(fault) = broken.take_if(|fault| fault.code == "run.illegal_event") {
-            broken = self.record(Event::RunFailed { error: fault }).await.err();
+        let ended = self.state.status.is_terminal();
+        if let Some(fault) = broken.take_if(|fault| fault.code == "run.illegal_event" && !ended) {
+            broken = self.end_by_force(fault).await.err();
         }
         // What is still in flight is of no use to an ended run.
         self.stop.cancel();
@@ -228,10 +229,14 @@ impl Driver {
                 deadline.as_mut().reset(tokio::time::Instant::now() + time);
             }
             while let Some(action) = self.state.next().into_iter().next() {
-                if self.state.seq > MAX_EVENTS && !matches!(action, Action::Record { .. }) {
-                    let message = format!("more than {MAX_EVENTS} events: the run was stopped");
-                    self.record(Event::RunFailed { error: Fault::new("run.too_many_events", message) })
-                        .await?;
+                let most = crash::most_events(MAX_EVENTS);
+                if self.state.seq > most && !matches!(action, Action::Record { .. }) {
+                    // Nothing new begins, and what becomes of a write is heard of.
+                    if self.state.write_in_flight() {
+                        break;
+                    }
+                    let message = format!("more than {most} events: the run was stopped");
+                    self.end_by_force(Fault::new("run.too_many_events", message)).await?;
                     continue;
                 }
                 self.perform(action, &mut context).await?;
@@ -391,14 +396,21 @@ impl Driver {
         }
     }
 
+    /// Ends a run that cannot go on, with all that nobody will hear of any more put to people.
+    async fn end_by_force(&mut self, why: Fault) -> Result<(), Fault> {
+        self.stop_asking().await?;
+        self.append_together(self.state.forced_end(why)).await
+    }
+
     /// Ends the questions under way and records what they cost, before the run's last event: what was
-    /// charged to a budget is in the journal.
+    /// charged to a budget is in the journal. So is what became of a write, where that is heard of now.
     async fn stop_asking(&mut self) -> Result<(), Fault> {
         self.stop.cancel();
         let deadline = tokio::time::Instant::now() + PATIENCE;
         while let Ok(Some((event, _))) = tokio::time::timeout_at(deadline, self.in_flight.next()).await {
-            let asked = matches!(event, Event::ModelReplied { .. } | Event::ModelFailed { .. });
-            if asked && self.state.check(&event).is_ok() {
+            let counts = matches!(event, Event::ModelReplied { .. } | Event::ModelFailed { .. })
+                || self.is_about_a_write(&event);
+            if counts && self.state.check(&event).is_ok() {
                 self.record(event).await?;
             }
         }
@@ -565,44 +577,58 @@ impl Driver {
     /// The same for an event that the machine has just asked for: what is due can happen.
     async fn append(&mut self, event: Event) -> Result<(), Fault> {
         debug_assert_eq!(self.state.check(&event), Ok(()));
-        let durable = event.must_be_durable(self.is_about_a_write(&event));
-        let envelope = Arc::new(Envelope {
-            seq: self.state.seq + 1,
+        self.append_together(vec![event]).await
+    }
+
+    /// The same for several, none of which is on disk without the others.
+    async fn append_together(&mut self, events: Vec<Event>) -> Result<(), Fault> {
+        let durable = events.iter().any(|event| event.must_be_durable(self.is_about_a_write(event)));
+        let (at, first) = (Timestamp::now(), self.state.seq + 1);
+        let envelopes: Vec<Told> =
+            (first..).zip(events).map(|(seq, event)| Arc::new(self.envelope(seq, at, event))).collect();
+        if !self.known.is_empty() {
+            self.shared.journal.known(std::mem::take(&mut self.known));
+        }
+        for envelope in &envelopes {
+            crash::point(crash::BEFORE, envelope.body.name(), self.state.request());
+        }
+        let records = envelopes.iter().cloned().map(Record::Run).collect();
+        match envelopes.last().filter(|last| last.body.is_terminal()) {
+            Some(last) => self.append_last(records, last).await?,
+            None => {
+                self.shared.journal.append(records, durable).await.map_err(|error| store_fault(&error))?
+            }
+        }
+        for envelope in envelopes {
+            crash::point(crash::AFTER, envelope.body.name(), self.state.request());
+            self.state.apply_checked(&envelope.body);
+            self.live.feed.journalled(envelope.seq, &envelope.body);
+            // Nobody may be listening.
+            let _ = self.live.listeners.send(envelope);
+        }
+        Ok(())
+    }
+
+    fn envelope(&self, seq: u64, at: Timestamp, event: Event) -> Envelope<Event> {
+        Envelope {
+            seq,
             run: Some(self.state.run),
             session: self.session.clone(),
             tenant: self.principal.tenant.clone(),
-            at: Timestamp::now(),
+            at,
             epoch: match &event {
                 Event::RunResumed { epoch } => *epoch,
                 _ => self.state.epoch,
             },
             schema: SCHEMA,
             body: event,
-        });
-        if !self.known.is_empty() {
-            self.shared.journal.known(std::mem::take(&mut self.known));
         }
-        let name = envelope.body.name();
-        crash::point(crash::BEFORE, name, self.state.request());
-        if envelope.body.is_terminal() {
-            self.append_last(&envelope).await?;
-        } else {
-            let records = vec![Record::Run(envelope.clone())];
-            self.shared.journal.append(records, durable).await.map_err(|error| store_fault(&error))?;
-        }
-        crash::point(crash::AFTER, name, self.state.request());
-        self.state.apply_checked(&envelope.body);
-        self.live.feed.journalled(envelope.seq, &envelope.body);
-        // Nobody may be listening.
-        let _ = self.live.listeners.send(envelope);
-        Ok(())
     }
 
     /// With a run's end the conversation remembers it, in the same commit.
-    async fn append_last(&mut self, last: &Arc<Envelope<Event>>) -> Result<(), Fault> {
+    async fn append_last(&mut self, mut records: Vec<Record>, last: &Told) -> Result<(), Fault> {
         let session = self.session_seq.clone();
         let mut seq = session.lock().await;
-        let mut records = vec![Record::Run(last.clone())];
         let turn = self.turn(last, *seq + 1);
         let remembered = turn.as_ref().map(|turn| turn.body.clone());
         records.extend(turn.map(Record::Session));

@@ -233,3 +233,45 @@ async fn a_yes_that_is_sent_again_after_a_kill_decides_once() {
         assert!(hall.office.reached().is_empty(), "{at}");
     }
 }
+
+#[tokio::test]
+async fn a_write_under_way_in_a_run_that_nobody_can_carry_on_is_put_to_people_with_its_end() {
+    let hall = Hall::open();
+    let server = hall.start(&[("CRASH_POINT_AT", "after:tool_started".to_owned())]);
+    let mut body = ask("book");
+    body["session_id"] = json!("s-1");
+    assert!(server.send(Method::POST, "/api/chat", Some(&body)).await.is_none());
+    server.held.kill();
+
+    // Whoever takes it up fails at once, each time.
+    let panics =
+        [("CRASH_POINT_AT", "before:run_resumed".to_owned()), ("CRASH_POINT_PANICS", "1".to_owned())];
+    let server = hall.start(&panics);
+    let runs = server.get("/api/runs").await;
+    let run = runs["runs"][0]["run_id"].as_str().unwrap();
+    let now = server.at_rest(run).await;
+    assert_eq!(
+        (&now["status"], &now["error"]["code"]),
+        (&json!("failed"), &json!("run.unrecoverable")),
+        "{now:#}"
+    );
+    let open = server.get("/api/approvals").await;
+    assert_eq!(open["approvals"][0]["about"], "outcome", "{open:#}");
+    let path = format!("/api/approvals/{}", open["approvals"][0]["approval_id"].as_str().unwrap());
+    let said = server.post(&path, &json!({"decision": "done"})).await;
+    assert_eq!(said.status, 200, "{said:#?}");
+    assert_eq!(server.get("/api/approvals").await["approvals"], json!([]));
+    assert!(hall.office.reached().is_empty());
+}
+
+#[tokio::test]
+async fn a_run_with_too_many_events_ends_with_what_is_still_under_way() {
+    let hall = Hall::open();
+    let server = hall.start(&[("CRASH_MOST_EVENTS", "10".to_owned())]);
+    let reply = server.post("/api/chat", &ask("pay and see")).await;
+    let problem = reply.json();
+    assert_eq!(problem["code"], "run.too_many_events", "{reply:#?}");
+    let runs = server.get("/api/runs").await;
+    assert_eq!(runs["runs"][0]["status"], "failed", "{runs:#}");
+    assert!(hall.office.reached().is_empty());
+}
