@@ -174,6 +174,17 @@ impl Live {
         }
     }
 
+    /// Waits until no run of a conversation is under way any more.
+    pub(crate) async fn until_left(&self, tenant: &TenantId, session: &SessionId) {
+        loop {
+            let of_it = |(run, entry): (&RunId, &Entry)| {
+                (entry.tenant == *tenant && entry.session == *session).then(|| entry.watch(*run))
+            };
+            let Some(mut watch) = lock(&self.runs).iter().find_map(of_it) else { return };
+            while watch.next().await.is_some() {}
+        }
+    }
+
     /// Drives a run until it ends; `None` where the engine ended first, and the run stops where it is.
     pub(crate) fn until_end<F: Future>(&self, driven: F) -> impl Future<Output = Option<F::Output>> + use<F> {
         self.end.clone().run_until_cancelled_owned(driven)

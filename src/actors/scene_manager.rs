@@ -33,7 +33,7 @@ use crate::run::{
     Attempt, Context as Remembered, Envelope, Event, Fault, Idempotency, RunId, RunQueued, RunState,
     RunStatus, SCHEMA, SessionEvent, SessionId, TenantId, Turn, Usage,
 };
-use crate::store::{self, Record, Store};
+use crate::store::{self, Record, Store, Stream};
 use crate::telemetry::{Outside, Part, Queued};
 
 pub(crate) use carry::CarryOn;
@@ -151,6 +151,8 @@ pub(crate) struct SceneManager {
     /// Who waits until each of them has ended.
     carrying: Vec<oneshot::Sender<()>>,
     busy: bool,
+    /// Why its stream takes nothing more: it is given up when nobody drives a run of it any more.
+    failed: Option<store::Error>,
     /// Ends the summary that is being made.
     summary: Option<CancellationToken>,
     /// Submissions received: by it the registry knows whether one is still on its way.
@@ -191,6 +193,7 @@ impl SceneManager {
             waking: Vec::new(),
             carrying: Vec::new(),
             busy: false,
+            failed: None,
             summary: None,
             received: 0,
             timer: None,
@@ -210,7 +213,10 @@ impl SceneManager {
         let shared = self.options.shared.load();
         let (budget, journal) = (shared.gateway.guards().budget.clone(), shared.journal.clone());
         let carries_on = self.options.carries_on.load(Ordering::Acquire);
+        let live = shared.live.clone();
         let read = aside(async move {
+            // Where the actor before this one died, its drivers go on by themselves.
+            live.until_left(&tenant, &session).await;
             let left = carry::unfinished(&store, &journal, &tenant, &session, carries_on).await?;
             let events = store.session_events(&tenant, &session).await?;
             // What is not limited need not be added up.
@@ -257,8 +263,8 @@ impl SceneManager {
         }
     }
 
-    /// Ends a conversation that cannot be read, or whose stream takes nothing more. First the registry
-    /// forgets it, as when it sleeps: so what is on its way here is answered, and what comes after that
+    /// Ends a conversation that cannot be read, or whose stream takes nothing more; no run of it is driven
+    /// then, since another actor would have a second driver take that up. First the registry forgets it, as when it sleeps: so what is on its way here is answered, and what comes after that
     /// answer meets an actor that reads anew.
     fn give_up(&mut self, error: store::Error, ctx: &mut Context<Self>) {
         self.memory = None;
@@ -399,6 +405,9 @@ impl SceneManager {
             ctx.cancel_future(timer);
         }
         self.tell_carried();
+        if let Some(error) = self.failed.take_if(|_| self.taken_up.is_empty()) {
+            return self.give_up(error, ctx);
+        }
         if self.busy {
             return;
         }
@@ -521,6 +530,7 @@ impl SceneManager {
         let gateway = self.options.shared.load().gateway.clone();
         let journal = self.options.shared.load().journal.clone();
         let (session, tenant, seq) = (self.session.clone(), self.tenant.clone(), self.seq.clone());
+        let store = self.options.store.clone();
         let caller = Caller { tenant: tenant.clone(), session: session.clone(), run: None, cache: None };
         let stop = CancellationToken::new();
         self.summary = Some(stop.clone());
@@ -574,7 +584,16 @@ impl SceneManager {
                     })
                 })
                 .collect();
-            journal.append(records, true).await?;
+            if let Err(error) = journal.append(records, true).await {
+                // Runs that are driven beside the queue end in this stream, too.
+                let stands = aside(async move {
+                    journal.reopen(Stream::Session(tenant.clone(), session.clone())).await.ok()?;
+                    let events = store.session_events(&tenant, &session).await.ok()?;
+                    Some(events.last().map_or(0, |last| last.seq))
+                });
+                *seq = stands.await.unwrap_or(*seq);
+                return Err(error);
+            }
             *seq += events.len() as u64;
             Ok((first, events))
         };
@@ -588,7 +607,7 @@ impl SceneManager {
                     manager.busy = false;
                     manager.summarised(ctx);
                 }
-                // The stream refuses further events until it is read anew.
+                // What is remembered is not what the stream has; nothing begins until it is read anew.
                 Err(error) => {
                     let fault = store_fault(&error);
                     for waiting in std::mem::take(&mut manager.queue) {
@@ -596,7 +615,8 @@ impl SceneManager {
                             let _ = answer.send(Err(fault.clone()));
                         }
                     }
-                    manager.give_up(error, ctx);
+                    manager.failed = Some(error);
+                    manager.proceed(ctx);
                 }
             }
         }));
@@ -646,7 +666,7 @@ impl Handler<Submit> for SceneManager {
 
     fn handle(&mut self, mut submit: Submit, ctx: &mut Context<Self>) {
         self.received += 1;
-        if self.memory.is_some() {
+        if self.memory.is_some() && self.failed.is_none() {
             self.accept([submit], ctx);
         } else if self.early.len() < self.options.max_queued {
             self.early.push_back(submit);

@@ -1,6 +1,9 @@
 //! Runs that wait, as streams tell them and as people decide them in words.
 
+use std::time::Duration;
+
 use futures::future::join_all;
+use proscenium::run::{Envelope, Event, SessionEvent};
 use serde_json::{Value, json};
 
 use crate::plans_api::{at, rested};
@@ -250,4 +253,61 @@ async fn a_yes_that_a_client_sends_again_by_itself_decides_once() {
         assert_eq!(words(&again).0, told);
         assert!(office.reached().is_empty());
     }
+}
+
+#[tokio::test]
+async fn a_conversation_whose_stream_fails_leaves_a_run_to_whoever_drives_it() {
+    let office = Office::open();
+    let setup = office.setup().set("memory.keep_turns", 1).set("memory.max_turns_in_prompt", 2);
+    let served = Served::start(setup).await;
+    let say = async |words: &str| {
+        let mut body = ask(words);
+        body["session_id"] = json!("s-1");
+        served.post("/api/chat", &body).await
+    };
+    assert_eq!(say("hello").await.json()["status"], "completed");
+    let pay = say("pay").await.json();
+    assert_eq!(pay["status"], "waiting", "{pay:#}");
+    office.till.close();
+    let id = pay["approvals"][0]["approval_id"].as_str().unwrap();
+    let yes = served.post(&format!("/api/approvals/{id}"), &json!({"decision": "yes"})).await;
+    assert_eq!(yes.status, 200, "{yes:#?}");
+
+    // Behind the next turn somebody else writes to the conversation's stream, so the summary that is due
+    // then cannot be written.
+    let pool = served.engine.store().pool();
+    sqlx::query(
+        "CREATE TRIGGER strange AFTER UPDATE ON sessions WHEN NEW.last_seq = 2 BEGIN \
+         INSERT INTO journal (stream, seq, session, tenant, at, epoch, schema, body) \
+         VALUES ('session:' || NEW.tenant || '/' || NEW.session, 3, NEW.session, NEW.tenant, NEW.updated, 0, 1, \
+         '{\"type\":\"session_started\"}'); \
+         UPDATE sessions SET last_seq = 3 WHERE tenant = NEW.tenant AND session = NEW.session; END",
+    )
+    .execute(pool)
+    .await
+    .unwrap();
+    assert_eq!(say("hello").await.json()["status"], "completed");
+    // Nothing begins while the payment is driven: whoever would begin it would drive that, too. This is the
+    // time in which it would.
+    let next = say("hello");
+    tokio::pin!(next);
+    let early = tokio::time::timeout(Duration::from_secs(1), &mut next).await;
+    office.till.open();
+    let next = match early {
+        Ok(reply) => reply,
+        Err(_) => next.await,
+    };
+    assert_eq!(next.json()["code"], "store.conflict", "{next:#?}");
+    let events = served.get(&format!("/api/runs/{}/events", pay["run_id"].as_str().unwrap())).await.events();
+    assert_eq!(events.last().unwrap().data["status"], "completed", "{events:#?}");
+    let run = pay["run_id"].as_str().unwrap().parse().unwrap();
+    let journal = served.events(run).await;
+    let taken_over = |event: &Envelope<Event>| matches!(event.body, Event::RunResumed { .. });
+    assert!(!journal.iter().any(taken_over), "{journal:#?}");
+    assert_eq!(office.reached(), ["POST /Pay"]);
+    // It is read anew, with every turn.
+    assert_eq!(say("hello").await.json()["status"], "completed");
+    let turns = served.session("s-1").await;
+    let ended = turns.iter().filter(|event| matches!(event, SessionEvent::TurnEnded { .. })).count();
+    assert_eq!(ended, 4, "{turns:#?}");
 }

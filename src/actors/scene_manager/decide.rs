@@ -379,7 +379,9 @@ impl Handler<Do> for SceneManager {
 
     fn handle(&mut self, wish: Do, ctx: &mut Context<Self>) {
         self.received += 1;
-        if self.memory.is_some() {
+        // One that is to be given up waits for the runs that are driven, and for nothing new.
+        let goes_on = self.failed.is_none() || self.taken_up.contains_key(&wish.run);
+        if self.memory.is_some() && goes_on {
             self.carry_out(wish, ctx);
         } else if self.early_wishes.len() < MAX_PENDING {
             self.early_wishes.push(wish);
