@@ -298,7 +298,7 @@ fn usd(nano: u64) -> f64 {
 pub struct Timings {
     /// From the request's acceptance to its answer.
     pub total_ms: f64,
-    /// Of that, the time in which neither a model nor a tool was awaited.
+    /// Of that, the time in which neither a model, a tool nor a person was awaited.
     pub overhead_ms: f64,
 }
 

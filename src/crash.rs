@@ -7,6 +7,7 @@
 //! | `CRASH_POINT_SKIP` | how often it is passed first; 0 by default |
 //! | `CRASH_POINT_WORDS` | only runs whose request has these words |
 //! | `CRASH_POINT_PANICS` | set: a panic each time, in place of SIGKILL |
+//! | `CRASH_MOST_EVENTS` | how many events a run may have, in place of more than a test can bring about |
 
 /// Before an event is appended to the journal.
 pub(crate) const BEFORE: &str = "before";
@@ -41,3 +42,16 @@ pub(crate) fn point(when: &str, event: &str, request: &str) {
 
 #[cfg(not(feature = "crash-points"))]
 pub(crate) fn point(_: &str, _: &str, _: &str) {}
+
+/// How many events a run may have.
+#[cfg(feature = "crash-points")]
+pub(crate) fn most_events(most: u64) -> u64 {
+    static MOST: std::sync::LazyLock<Option<u64>> =
+        std::sync::LazyLock::new(|| std::env::var("CRASH_MOST_EVENTS").ok()?.parse().ok());
+    MOST.unwrap_or(most)
+}
+
+#[cfg(not(feature = "crash-points"))]
+pub(crate) fn most_events(most: u64) -> u64 {
+    most
+}

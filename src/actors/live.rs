@@ -10,7 +10,7 @@ use super::driver::{CancelWish, EVENTS_KEPT, Told};
 use super::feed::Feed;
 use crate::plan::TaskId;
 use crate::planner::{Command, Refused};
-use crate::run::{RunId, SessionId, TenantId};
+use crate::run::{RunId, SessionId, TenantId, Word};
 
 /// Commands to one run that wait to be carried out; more are refused.
 const MAX_ORDERS: usize = 256;
@@ -19,6 +19,8 @@ const MAX_ORDERS: usize = 256;
 /// carried out, and is to be taken up again for it.
 pub(crate) struct Order {
     pub(crate) command: Command,
+    /// The request that said so, where it was said in the conversation.
+    pub(crate) word: Option<Word>,
     pub(crate) reply: oneshot::Sender<Result<(), Refused>>,
 }
 
@@ -169,6 +171,17 @@ impl Live {
                 return;
             }
             entered.await;
+        }
+    }
+
+    /// Waits until no run of a conversation is under way any more.
+    pub(crate) async fn until_left(&self, tenant: &TenantId, session: &SessionId) {
+        loop {
+            let of_it = |(run, entry): (&RunId, &Entry)| {
+                (entry.tenant == *tenant && entry.session == *session).then(|| entry.watch(*run))
+            };
+            let Some(mut watch) = lock(&self.runs).iter().find_map(of_it) else { return };
+            while watch.next().await.is_some() {}
         }
     }
 

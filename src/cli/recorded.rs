@@ -348,7 +348,14 @@ fn put(approval: u32, matter: Matter, needed: Needed) -> [Event; 2] {
 }
 
 pub fn decided(approval: u32, matter: Matter, decision: Decision, note: Option<&str>) -> Event {
-    Event::Decided { approval, matter, decision, by: "lucia".to_owned(), note: note.map(str::to_owned) }
+    Event::Decided {
+        approval,
+        matter,
+        decision,
+        by: "lucia".to_owned(),
+        note: note.map(str::to_owned),
+        word: None,
+    }
 }
 
 const WRITES: &str = "step 1: MakeRequest of VacationManagement writes";

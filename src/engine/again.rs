@@ -7,7 +7,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::Engine;
-use crate::run::{RunId, SessionId, TenantId};
+use crate::actors::driver::store_fault;
+use crate::public::EventId;
+use crate::run::{Event, Fault, RunId, SessionId, TenantId, Word};
 use crate::store::{Asked, Error, Store};
 
 /// How long after its acceptance a run is kept for a further try; the clients' own timeout is ten minutes.
@@ -33,7 +35,37 @@ impl Earlier {
     }
 }
 
+/// The last event of a run before the words that decided about it, of which `said` tells; the beginning
+/// where the run began with them.
+pub(super) async fn before_word(
+    store: &Store,
+    tenant: &TenantId,
+    run: RunId,
+    said: impl Fn(&Word) -> bool,
+) -> Result<EventId, Fault> {
+    let events = store.run_events(tenant, run).await.map_err(|error| store_fault(&error))?;
+    let decided = events
+        .iter()
+        .rev()
+        .find(|event| matches!(&event.body, Event::Decided { word: Some(word), .. } if said(word)));
+    Ok(EventId { seq: decided.map_or(0, |event| event.seq.saturating_sub(1)), offset: 0 })
+}
+
 impl Engine {
+    /// The last event of a run before the words that decided about it and bear this mark; the beginning
+    /// where it began with them.
+    ///
+    /// # Errors
+    /// The store's.
+    pub(crate) async fn before_asked(
+        &self,
+        tenant: &TenantId,
+        run: RunId,
+        asked: &str,
+    ) -> Result<EventId, Fault> {
+        before_word(&self.parts.store, tenant, run, |word| word.asked.as_deref() == Some(asked)).await
+    }
+
     /// The runs that earlier processes had accepted of late when this engine started, the oldest first;
     /// they are told once.
     pub(crate) fn take_earlier(&self) -> Vec<Asked> {

@@ -7,9 +7,10 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 use tokio::sync::oneshot;
 
-use super::{ChatRequest, Engine, Ticket};
+use super::{ChatRequest, Engine, Ticket, again};
 use crate::actors::driver::store_fault;
-use crate::run::{Fault, Idempotency, RunId, SessionId, TenantId, canonical_json};
+use crate::public::EventId;
+use crate::run::{Fault, Idempotency, RunId, SessionId, TenantId, Word, canonical_json};
 
 /// Longest idempotency key, in characters.
 const MAX_KEY: usize = 255;
@@ -26,12 +27,15 @@ pub enum Submitted {
         run: RunId,
         /// The run's conversation.
         session: SessionId,
+        /// The last event before the request: see [`Ticket::after`].
+        after: EventId,
     },
 }
 
 impl Engine {
     /// Submits a request; under its idempotency key, where it has one, it is carried out once however
-    /// often it is sent, also after a restart, until its conversation is erased. Of equal requests at
+    /// often it is sent, also after a restart, until its conversation is erased. A word that decides about a
+    /// run which waits decides once, and its run is the one that it decided about. Of equal requests at
     /// the same time one is accepted, and the others hear of its run. Two requests are equal where
     /// message, user, conversation (as the client named it, if it did), history, instructions, `plan_only`,
     /// `require_approval`, `dry_run` and the plan that came with them are.
@@ -65,7 +69,10 @@ impl Engine {
                 Err(error) => Err(store_fault(&error)),
                 Ok(None) => Self::accept(&intake, request, Some(asked)).await.map(Submitted::New),
                 Ok(Some(before)) if before.hash == asked.hash => {
-                    Ok(Submitted::Before { run: before.run, session: before.session })
+                    let said = |word: &Word| word.idempotency.as_ref() == Some(&asked);
+                    again::before_word(&store, &tenant, before.run, said)
+                        .await
+                        .map(|after| Submitted::Before { run: before.run, session: before.session, after })
                 }
                 Ok(Some(before)) => Err(Fault::new(
                     "request.idempotency_conflict",

@@ -54,17 +54,24 @@ impl Engine {
 }
 
 /// How long a run took from its acceptance to its last event; and of that, the time from its turn on in
-/// which neither a question to a model nor a tool call was under way.
+/// which neither a question to a model nor a tool call was under way, nor a person was awaited: to say what
+/// is to be done, or, after an end, to have it carried on.
 fn times(events: &[Envelope<Event>]) -> (Duration, Duration) {
     let (Some(first), Some(last)) = (events.first(), events.last()) else { return Default::default() };
     let mut overhead = Duration::ZERO;
     let mut under_way = 0_u32;
     // Where the stretch began in which nothing is under way.
     let mut idle: Option<Timestamp> = None;
+    let mut waits = false;
     for event in events {
         let before = under_way;
+        // Whatever a person says has a run that waits go on.
+        if std::mem::take(&mut waits) || matches!(event.body, Event::RunReopened { .. }) {
+            idle = Some(event.at);
+        }
         match &event.body {
             Event::RunStarted(_) => idle = Some(event.at),
+            Event::RunWaiting {} => waits = true,
             Event::ModelAsked { .. } | Event::ToolStarted { .. } => under_way += 1,
             Event::ModelReplied { .. } | Event::ModelFailed { .. } | Event::ToolCompleted { .. } => {
                 under_way = under_way.saturating_sub(1);
@@ -77,6 +84,10 @@ fn times(events: &[Envelope<Event>]) -> (Duration, Duration) {
             (0, 1..) => overhead += idle.take().map_or(Duration::ZERO, |since| between(since, event.at)),
             (1.., 0) => idle = Some(event.at),
             _ => {}
+        }
+        if waits || event.body.is_terminal() {
+            under_way = 0;
+            overhead += idle.take().map_or(Duration::ZERO, |since| between(since, event.at));
         }
     }
     overhead += idle.map_or(Duration::ZERO, |since| between(since, last.at));
@@ -91,7 +102,7 @@ fn between(from: Timestamp, to: Timestamp) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::{Outcome, SessionId, Subject, Usage};
+    use crate::run::{Decision, Matter, Outcome, SessionId, Subject, Usage};
 
     fn asked(call: u32) -> Event {
         let subject = Subject::Plan { version: 1 };
@@ -154,6 +165,38 @@ mod tests {
         // Not yet ended, with a question under way.
         assert_eq!(times(&events[..3]), (millis(1002), millis(2)));
         assert_eq!(times(&events[..1]), (Duration::ZERO, Duration::ZERO));
+    }
+
+    #[test]
+    fn the_time_in_which_a_person_was_awaited_is_no_overhead() {
+        let decided = || {
+            let matter = Matter::Plan { version: 1 };
+            let decision = Decision::Yes { hold: false };
+            Event::Decided { approval: 1, matter, decision, by: "b".to_owned(), note: None, word: None }
+        };
+        let failed = || Event::RunFailed { error: Fault::new("x", "y") };
+        let days = 3 * 24 * 60 * 60 * 1000;
+        let events = at([
+            (0, started()),
+            (2, asked(1)),
+            (500, replied(1)),
+            (503, Event::RunWaiting {}),
+            (days, decided()),
+            (days + 4, asked(2)),
+            (days + 50, replied(2)),
+            (days + 55, failed()),
+            // Somebody says what became of a write, and then has it carried on.
+            (days + 1000, decided()),
+            (2 * days, Event::RunReopened { by: "b".to_owned() }),
+            (2 * days + 6, asked(3)),
+            (2 * days + 70, replied(3)),
+            (2 * days + 77, failed()),
+        ]);
+        let millis = |millis| Duration::from_millis(u64::try_from(millis).unwrap());
+        assert_eq!(times(&events), (millis(2 * days + 77), millis(2 + 3 + 4 + 5 + 6 + 7)));
+        // While it waits, and while it has ended.
+        assert_eq!(times(&events[..4]).1, millis(5));
+        assert_eq!(times(&events[..9]).1, millis(14));
     }
 
     #[test]

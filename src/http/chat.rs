@@ -234,7 +234,7 @@ async fn submit(
             });
             Accepted { run, session, after, again: false, answer, delivery: None }
         }
-        Submitted::Before { run, .. } => again(&app, tenant, run, permit).await?,
+        Submitted::Before { run, after, .. } => Accepted { after, ..again(&app, tenant, run, permit).await? },
     };
     accepted.delivery = delivery.map(|mut delivery| {
         delivery.accepted(accepted.run);
@@ -252,7 +252,11 @@ pub(crate) async fn join(
 ) -> Result<Accepted, Problem> {
     let permit = app.admit()?;
     match again(app, tenant.clone(), run, permit).await {
-        Ok(accepted) => Ok(Accepted { delivery: Some(delivery), ..accepted }),
+        Ok(accepted) => {
+            let after = app.engine.before_asked(tenant, run, &delivery.mark()).await;
+            let after = after.map_err(|fault| told(fault, run))?;
+            Ok(Accepted { after, delivery: Some(delivery), ..accepted })
+        }
         Err(problem) => {
             // That there is nothing to come is an answer, too; that nobody can tell is none.
             if matches!(&*problem.code, INTERRUPTED | "run.unknown") {

@@ -101,7 +101,6 @@ pub fn status_of(code: &str) -> StatusCode {
         "request.idempotency_conflict"
         | "approval.arguments"
         | "approval.choice"
-        | "approval.keyed_words"
         | "approval.note_too_long"
         | "plan.invalid"
         | "plan.no_feedback"

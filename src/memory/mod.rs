@@ -14,7 +14,7 @@ mod turn;
 
 use std::collections::VecDeque;
 
-use crate::run::{Context, Pending, SessionEvent, Turn, Usage};
+use crate::run::{Context, Pending, RunId, SessionEvent, Turn, Usage};
 
 pub use estimate::tokens;
 pub use options::Options;
@@ -40,6 +40,8 @@ pub struct Memory {
     /// The turns after them, oldest first, each cut to [`MAX_TURN_TOKENS`].
     turns: VecDeque<Turn>,
     pending: Option<Pending>,
+    /// The run that asked what is pending.
+    asker: Option<RunId>,
     usage: Usage,
 }
 
@@ -89,7 +91,12 @@ impl Memory {
             SessionEvent::SessionStarted {} => {}
             SessionEvent::TurnEnded { turn, pending, usage } => {
                 self.turns.push_back(cut::turn(turn, MAX_TURN_TOKENS * 4));
-                self.pending.clone_from(pending);
+                // A run that waited for a person ends late: what a newer one has asked since stays.
+                let late = self.pending.is_some() && turn.run.is_some() && turn.run < self.asker;
+                if !late {
+                    self.pending.clone_from(pending);
+                    self.asker = turn.run;
+                }
                 self.usage += *usage;
             }
             SessionEvent::Summarised { through, summary, usage, .. } => {
@@ -230,7 +237,8 @@ impl Memory {
         self.summary.as_deref()
     }
 
-    /// The question that the last turn ended with, if it did.
+    /// The question that the last turn ended with, if it did; that of the newest request, where an older one
+    /// ended later.
     pub fn pending(&self) -> Option<&Pending> {
         self.pending.as_ref()
     }

@@ -60,6 +60,27 @@ fn a_question_is_pending_only_until_the_next_turn_has_ended() {
 }
 
 #[test]
+fn a_run_that_ends_late_leaves_what_a_newer_one_has_asked() {
+    let asks = |n: usize, text: &str| {
+        let mut pending = question();
+        pending.question.text = text.to_owned();
+        SessionEvent::TurnEnded { turn: turn(n), pending: Some(pending), usage: Usage::default() }
+    };
+    let pending = |events: &[SessionEvent]| {
+        let memory = Memory::from_events(Options::default(), events);
+        memory.pending().map(|pending| pending.question.text.clone())
+    };
+    // The first run waited for a person while the second one asked something.
+    let (newer, late, silent) = (asks(2, "newer"), asks(1, "late"), ended(turn(1)));
+    assert_eq!(pending(&[newer.clone(), silent.clone()]).as_deref(), Some("newer"));
+    assert_eq!(pending(&[newer.clone(), late.clone()]).as_deref(), Some("newer"));
+    // Where the newer one asks nothing, what is asked late is open, until something newer ends.
+    assert_eq!(pending(&[ended(turn(2)), late.clone()]).as_deref(), Some("late"));
+    assert_eq!(pending(&[ended(turn(2)), late, ended(turn(3))]), None);
+    assert_eq!(pending(&[newer, silent, ended(turn(3))]), None);
+}
+
+#[test]
 fn a_conversation_costs_what_its_turns_and_its_summaries_cost() {
     let usage = |n| Usage { calls: 1, cost_nano_usd: n, ..Usage::default() };
     let fault = Fault::new("llm.timeout", "no reply");
@@ -292,6 +313,7 @@ proptest! {
     ) {
         let mut memory = Memory::default();
         let mut events = Vec::new();
+        let (mut open, mut asker) = (false, None);
         for (n, (turn, pending)) in turns.iter().enumerate() {
             let ended = SessionEvent::TurnEnded {
                 turn: turn.clone(),
@@ -309,7 +331,10 @@ proptest! {
             prop_assert!(size(&context) <= budget, "{} tokens of {}", size(&context), budget);
             prop_assert!(!context.turns.is_empty(), "the last turn is always told");
             prop_assert_eq!(&context.turns.last().unwrap().run, &turn.run);
-            prop_assert_eq!(context.pending.is_some(), pending.is_some());
+            if !(open && turn.run.is_some() && turn.run < asker) {
+                (open, asker) = (pending.is_some(), turn.run);
+            }
+            prop_assert_eq!(context.pending.is_some(), open);
             prop_assert!(memory.summary().is_none() || context.summary.is_some());
             if memory.turns().len() > context.turns.len() {
                 prop_assert!(context.summary.is_some(), "turns left out are told of");

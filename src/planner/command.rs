@@ -213,6 +213,7 @@ fn approve(
                 decision,
                 by,
                 note: command.note.clone(),
+                word: None,
             }])
         }
         Some((Decision::Yes { .. }, _)) if state.is_held() && !hold => Ok(vec![Event::Released { by }]),
@@ -271,6 +272,7 @@ fn decide(
         decision,
         by: command.by.clone(),
         note: command.note.clone(),
+        word: None,
     };
     if !state.status.is_terminal() {
         return Ok(vec![event(decision)]);
@@ -304,6 +306,7 @@ fn expire(state: &RunState, number: u32) -> Result<Vec<Event>, Refused> {
         decision: Decision::No,
         by: "expiry".to_owned(),
         note: Some("nobody decided in time".to_owned()),
+        word: None,
     }])
 }
 

@@ -1,6 +1,6 @@
 //! Where an event comes from: from outside, or from a decision that today's code can be asked for.
 
-use crate::run::{CallStatus, Event, RunState, Subject};
+use crate::run::{CallStatus, Event, Matter, RunState, Subject};
 
 /// Ends that the machine does not decide: whoever carries the run out could not go on.
 const FROM_THE_DRIVER: [&str; 3] = ["run.too_many_events", "run.illegal_event", "run.unrecoverable"];
@@ -44,6 +44,14 @@ pub(super) fn origin<'a>(event: &'a Event, state: &RunState) -> Origin<'a> {
             Some(CallStatus::Requested) => Origin::Machine,
             _ => Origin::Outside { awaited: true },
         },
+        // Whoever carried the run out could not go on, and nobody will hear what becomes of the write.
+        Event::ApprovalRequired { matter: Matter::Outcome { call }, .. }
+            if state.calls.get(call).is_some_and(|call| {
+                matches!(call.status, CallStatus::InFlight { .. } | CallStatus::Again { .. })
+            }) =>
+        {
+            Origin::Outside { awaited: false }
+        }
         Event::RunFailed { error } if FROM_THE_DRIVER.contains(&error.code.as_str()) => {
             Origin::Outside { awaited: false }
         }

@@ -174,6 +174,12 @@ impl RunState {
                 let due = self.steps_due().iter().any(|a| matches!(a, Action::Record { event: e } if e == event));
                 require(due && self.asks_for(puts), "it is not due")
             }
+            // Where nobody can carry the run on, also of a write that is under way.
+            Event::ApprovalRequired { matter: Matter::Outcome { .. }, .. }
+                if self.unresolved(true).as_ref() == Some(event) =>
+            {
+                Ok(())
+            }
             Event::Planning { .. }
             | Event::ApprovalRequired { .. }
             | Event::RunWaiting {}

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::event::{Effect, Event, Outcome};
+use super::event::{Effect, Event, Fault, Outcome};
 use super::key::canonical_json;
 use super::state::{CallState, CallStatus, RunState};
 
@@ -254,8 +254,21 @@ impl RunState {
         Event::ApprovalRequired { approval: self.next_approval(), matter, needed }
     }
 
+    /// The events by which a run is ended that nobody can carry on, for which `error` is why: what becomes
+    /// of a write that is under way will not be heard of any more, so it is put to people with the end.
+    pub fn forced_end(&self, error: Fault) -> Vec<Event> {
+        let mut after = self.clone();
+        let mut events = Vec::new();
+        while let Some(put) = after.unresolved(true) {
+            after.apply_checked(&put);
+            events.push(put);
+        }
+        events.push(Event::RunFailed { error });
+        events
+    }
+
     /// A write whose outcome nobody knows and that is not put to a person. Where the run `ends`, also one
-    /// that was to be repeated and now never will be.
+    /// that is under way, or was to be repeated and now never will be.
     pub(super) fn unresolved(&self, ends: bool) -> Option<Event> {
         let asked = |matter, a: &Approval| a.matter == matter && a.is_open();
         let put = |call: u32| self.approvals.values().any(|a| asked(Matter::Outcome { call }, a));
@@ -263,7 +276,7 @@ impl RunState {
             call.requested.effect == Effect::Write
                 && match call.status {
                     CallStatus::Done { outcome: Outcome::Unknown { .. } } => true,
-                    CallStatus::Again { .. } => ends,
+                    CallStatus::Again { .. } | CallStatus::InFlight { .. } => ends,
                     _ => false,
                 }
         };

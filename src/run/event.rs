@@ -152,6 +152,9 @@ pub enum Event {
         /// Why, in that person's words.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         note: Option<String>,
+        /// The request that it was said with, where it was said in the conversation.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        word: Option<Word>,
     },
     /// What an approval covered has changed: it does not count any more.
     ApprovalLapsed {
@@ -352,6 +355,17 @@ impl RunQueued {
             plan: None,
         }
     }
+}
+
+/// What tells a request again that decided about a run, as [`RunQueued`] has it of one that began a run.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Word {
+    /// Its client's name for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency: Option<Idempotency>,
+    /// What was asked, by whom and from where, as a hash in hex, where it has no name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked: Option<String>,
 }
 
 /// A client's name for a request, and what was asked under it.

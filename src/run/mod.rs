@@ -29,7 +29,7 @@ pub use attempt::Attempt;
 pub use context::{Context, Pending, Turn, TurnCall};
 pub use event::{
     Cause, Effect, Envelope, Event, Fault, Idempotency, Maker, Outcome, PlanMade, Question, Repeat, Reply,
-    ReplyCall, RequestedCall, RunQueued, RunStarted, RunStatus, SCHEMA, Subject, Usage, Verdict,
+    ReplyCall, RequestedCall, RunQueued, RunStarted, RunStatus, SCHEMA, Subject, Usage, Verdict, Word,
 };
 pub use ids::{ApprovalId, InvalidId, RunId, SessionId, TenantId};
 pub use key::{call_key, canonical_json, idempotency_key};

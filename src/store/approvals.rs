@@ -273,11 +273,12 @@ pub(super) async fn write(
                 .bind(row.at)
             }
             ApprovalChange::Decided { approval } => sqlx::query(
-                "UPDATE approvals SET state = 'decided', decided = ?3 WHERE run = ?1 AND approval = ?2",
+                "UPDATE approvals SET state = 'decided', decided = ?3, asked = ?4 WHERE run = ?1 AND approval = ?2",
             )
             .bind(run)
             .bind(approval)
-            .bind(row.at),
+            .bind(row.at)
+            .bind(row.change.asked.as_deref()),
             ApprovalChange::Lapsed { approval } => {
                 sqlx::query("UPDATE approvals SET state = 'lapsed' WHERE run = ? AND approval = ?")
                     .bind(run)

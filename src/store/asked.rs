@@ -1,8 +1,11 @@
 //! What was asked of late by clients that send again without a name.
 //!
-//! There is no table for it: the mark stands in a run's first event, and a run's id tells by itself when it
-//! was accepted. So a request costs nothing more than its mark, which goes with its run when that is
-//! erased, and a start reads the end of the list of runs.
+//! There is no table for it: the mark of a request that began a run stands in the run's first event, and a
+//! run's id tells by itself when it was accepted. So a request costs nothing more than its mark, which goes
+//! with its run when that is erased, and a start reads the end of the list of runs. The mark of words that
+//! decided stands with what they decided, in the list of what is put to people.
+
+use std::cmp::Reverse;
 
 use jiff::Timestamp;
 use sqlx::Row as _;
@@ -14,45 +17,55 @@ use super::error::Error;
 use crate::run::RunId;
 
 // CROSS: one look into the journal for each run, never the other way round.
-const QUERY: &str = "SELECT run, created, ended, asked FROM ( \
+const BEGAN: &str = "SELECT run, created, ended, asked FROM ( \
      SELECT runs.run, created, status NOT IN ('queued', 'running', 'waiting') AS ended, \
      CASE WHEN json_valid(body) THEN CAST(json_extract(body, '$.asked') AS TEXT) END AS asked \
      FROM runs CROSS JOIN journal ON stream = 'run:' || runs.run AND seq = 1 \
      WHERE runs.run >= ?1 AND (status IN ('queued', 'running', 'waiting') OR updated >= ?2) \
      ) WHERE asked IS NOT NULL ORDER BY ended, run DESC LIMIT ?3";
 
-/// A run whose request bears a mark of what was asked.
+// A run that waits again has answered whoever decided.
+const DECIDED: &str = "SELECT approvals.run, decided AS created, status NOT IN ('queued', 'running') AS ended, asked \
+     FROM approvals CROSS JOIN runs USING (run) \
+     WHERE asked IS NOT NULL AND decided >= ?1 AND (status IN ('queued', 'running') OR updated >= ?2) \
+     ORDER BY ended, decided DESC LIMIT ?3";
+
+/// A request that bears a mark of what was asked, and the run that it began or decided about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asked {
     /// The run.
     pub run: RunId,
-    /// What was asked: `asked` of its `run_queued`.
+    /// What was asked: `asked` of its `run_queued`, or of the `word` of a `decided`.
     pub asked: String,
     /// When it was accepted.
     pub created: Timestamp,
-    /// Whether it has ended.
+    /// Whether the run has ended since, or waits for a person again.
     pub ended: bool,
 }
 
 impl Store {
-    /// The runs of all tenants that bear such a mark, were accepted at `created` or later, and have not
-    /// ended or ended at `ended` or later; the oldest first. Where there are more than `limit`, those that
-    /// have not ended come before the others, and newer ones before older ones. Reads the list of runs from
-    /// `created` on.
+    /// The requests of all tenants that bear such a mark, were accepted at `created` or later, and whose
+    /// runs have not ended or ended at `ended` or later; the oldest first. Where there are more than
+    /// `limit`, those whose runs have not ended come before the others, and newer ones before older ones.
+    /// Reads the lists of runs and of decisions from `created` on.
     ///
     /// # Errors
     /// Those of the database.
     pub async fn asked(&self, created: Timestamp, ended: Timestamp, limit: u32) -> Result<Vec<Asked>, Error> {
         let failed = |e| Error::database(self.path(), "look for requests of late", &e);
-        let rows = sqlx::query(QUERY)
-            .bind(first_id(created).to_string())
-            .bind(i64::try_from(ended.as_nanosecond()).unwrap_or(i64::MAX))
-            .bind(i64::from(limit))
-            .fetch_all(self.pool())
-            .await
-            .map_err(failed)?;
-        let mut asked: Vec<Asked> = rows.iter().map(read).collect::<Result<_, _>>().map_err(failed)?;
-        asked.sort_by_key(|asked| asked.run);
+        let nanos = |at: Timestamp| i64::try_from(at.as_nanosecond()).unwrap_or(i64::MAX);
+        let began = sqlx::query(BEGAN).bind(first_id(created).to_string());
+        let decided = sqlx::query(DECIDED).bind(nanos(created));
+        let mut asked: Vec<Asked> = Vec::new();
+        for query in [began, decided] {
+            let query = query.bind(nanos(ended)).bind(i64::from(limit));
+            let rows = query.fetch_all(self.pool()).await.map_err(failed)?;
+            let rows: Vec<Asked> = rows.iter().map(read).collect::<Result<_, _>>().map_err(failed)?;
+            asked.extend(rows);
+        }
+        asked.sort_by_key(|asked| (asked.ended, Reverse(asked.created)));
+        asked.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+        asked.sort_by_key(|asked| (asked.created, asked.run));
         Ok(asked)
     }
 }
@@ -81,7 +94,7 @@ mod tests {
     use super::super::tests::{envelope, event, open, session, tenant};
     use super::super::{Record, Row};
     use super::*;
-    use crate::run::{Envelope, Event, RunStatus};
+    use crate::run::{Decision, Envelope, Event, Matter, RunStatus, Word};
 
     const CREATED: i64 = 1_777_878_000_000;
 
@@ -154,20 +167,88 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_the_end_of_the_list_of_runs_is_read() {
+    async fn words_that_decided_of_late_are_found_by_their_marks() {
         let tmp = tempfile::tempdir().unwrap();
         let store = open(tmp.path()).await;
-        let plan = sqlx::query(sqlx::AssertSqlSafe(format!("EXPLAIN QUERY PLAN {QUERY}")))
-            .bind("")
-            .bind(0)
-            .bind(0)
-            .fetch_all(store.pool())
+        let about = Matter::Plan { version: 1 };
+        let put =
+            || Event::ApprovalRequired { approval: 1, matter: about, needed: crate::run::Needed::default() };
+        let yes = |asked: Option<&str>| {
+            let word = Word { idempotency: None, asked: asked.map(str::to_owned) };
+            let decision = Decision::Yes { hold: false };
+            Event::Decided {
+                approval: 1,
+                matter: about,
+                decision,
+                by: "b".to_owned(),
+                note: None,
+                word: Some(word),
+            }
+        };
+        // Of runs that are older than anything that is looked for.
+        let decided = |n: u8, millis: i64, asked: Option<&str>, then: Option<Event>| {
+            let events = [(0, put()), (0, Event::RunWaiting {}), (millis, yes(asked))];
+            let then = then.map(|event| (millis + 1, event));
+            let rows = events.into_iter().chain(then).zip(2..).map(|((millis, body), seq)| {
+                let event = Envelope { at: at(millis), ..envelope(Some(id(n, 0)), "s1", seq, body) };
+                Record::Run(event.into()).row().unwrap()
+            });
+            run(id(n, 0), 0, None, None).into_iter().chain(rows).collect::<Vec<_>>()
+        };
+        let end = || Some(Event::RunCompleted { status: RunStatus::Completed });
+        store
+            .write(&[
+                decided(1, 900, Some("too old"), None),
+                decided(2, 2000, Some("cut off"), None),
+                decided(3, 2000, Some("long ended"), end()),
+                decided(4, 8000, Some("just ended"), end()),
+                decided(5, 8000, None, end()),
+                decided(6, 8500, Some("waits again"), Some(Event::RunWaiting {})),
+                decided(7, 3000, Some("waits for long"), Some(Event::RunWaiting {})),
+                run(id(8, 8200), 8200, Some("began"), None),
+            ])
             .await
             .unwrap();
-        let plan: Vec<String> = plan.iter().map(|row| row.get("detail")).collect();
-        let searches = |what: &str| plan.iter().any(|line| line.contains(what));
-        assert!(searches("SEARCH runs USING PRIMARY KEY (run>?)"), "{plan:#?}");
-        assert!(searches("SEARCH journal USING INDEX") && searches("(stream=? AND seq=?)"), "{plan:#?}");
-        assert!(!searches("SCAN runs") && !searches("SCAN journal"), "{plan:#?}");
+        let pair = |asked: &str, ended| (asked.to_owned(), ended);
+        let all = [
+            pair("cut off", false),
+            pair("just ended", true),
+            pair("began", false),
+            pair("waits again", true),
+        ];
+        assert_eq!(found(&store, 1000, 8000, 10).await, all);
+        assert_eq!(found(&store, 1000, 8000, 3).await, [&all[0..1], &all[2..]].concat());
+        store.erase_run(&tenant(), id(4, 0)).await.unwrap();
+        assert_eq!(found(&store, 1000, 8000, 10).await, [&all[0..1], &all[2..]].concat());
+    }
+
+    #[tokio::test]
+    async fn only_the_ends_of_the_lists_are_read() {
+        let tmp = tempfile::tempdir().unwrap();
+        let store = open(tmp.path()).await;
+        let lines = async |query: &str| -> Vec<String> {
+            let plan = sqlx::query(sqlx::AssertSqlSafe(format!("EXPLAIN QUERY PLAN {query}")))
+                .bind("")
+                .bind(0)
+                .bind(0)
+                .fetch_all(store.pool())
+                .await
+                .unwrap();
+            plan.iter().map(|row| row.get("detail")).collect()
+        };
+        for (query, first, then) in [
+            (BEGAN, "SEARCH runs USING PRIMARY KEY (run>?)", "SEARCH journal USING INDEX"),
+            (
+                DECIDED,
+                "SEARCH approvals USING INDEX approvals_asked",
+                "SEARCH runs USING PRIMARY KEY (run=?)",
+            ),
+        ] {
+            let plan = lines(query).await;
+            let has = |what: &str| plan.iter().any(|line| line.contains(what));
+            assert!(has(first) && has(then), "{plan:#?}");
+            assert!(!has("SCAN runs") && !has("SCAN journal") && !has("SCAN approvals"), "{plan:#?}");
+        }
+        assert!(lines(BEGAN).await.iter().any(|line| line.contains("(stream=? AND seq=?)")));
     }
 }

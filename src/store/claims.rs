@@ -136,7 +136,7 @@ mod tests {
     use super::super::Record;
     use super::super::tests::{envelope, event, open, run_id, session, tenant};
     use super::*;
-    use crate::run::{Envelope, Event, Idempotency, RunStatus};
+    use crate::run::{Decision, Envelope, Event, Idempotency, Matter, RunStatus, Word};
 
     fn named(n: u128, key: &str) -> Row {
         let mut first = event(n, 1);
@@ -170,6 +170,33 @@ mod tests {
             assert_eq!(store.run(&tenant(), run_id(n)).await.unwrap(), None, "run {n}");
         }
         assert_eq!(store.idempotent(&tenant(), "c").await.unwrap(), None);
+    }
+
+    #[tokio::test]
+    async fn words_that_decide_claim_their_key_in_the_transaction_that_decides() {
+        let tmp = tempfile::tempdir().unwrap();
+        let store = open(tmp.path()).await;
+        let begun = |n| Record::Run(event(n, 1).into()).row().unwrap();
+        store.write(&[vec![begun(1)], vec![begun(2)]]).await.unwrap();
+        let decided = |n: u128, key: &str| {
+            let idempotency = Some(Idempotency { key: key.to_owned(), hash: format!("hash of {n}") });
+            let decided = Event::Decided {
+                approval: 1,
+                matter: Matter::Plan { version: 1 },
+                decision: Decision::No,
+                by: "b".to_owned(),
+                note: None,
+                word: Some(Word { idempotency, asked: None }),
+            };
+            Record::Run(envelope(Some(run_id(n)), "s1", 2, decided).into()).row().unwrap()
+        };
+        let outcomes = store.write(&[vec![decided(1, "a")], vec![decided(2, "a")]]).await.unwrap();
+        assert_eq!(codes(&outcomes), [None, Some("request.duplicate")]);
+        let claimed = store.idempotent(&tenant(), "a").await.unwrap().unwrap();
+        assert_eq!((claimed.run, claimed.hash.as_str()), (run_id(1), "hash of 1"));
+        // What was not written decides nothing.
+        assert_eq!(store.run_events(&tenant(), run_id(2)).await.unwrap().len(), 1);
+        assert_eq!(codes(&store.write(&[vec![decided(2, "b")]]).await.unwrap()), [None]);
     }
 
     #[tokio::test]

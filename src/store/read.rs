@@ -92,6 +92,18 @@ impl Store {
         self.stream(&Stream::Run(run), sql, tenant, &run.to_string()).await
     }
 
+    /// What is left of a run's events, in order, where its stream has a gap: whatever can be read.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub(crate) async fn run_events_left(&self, run: RunId) -> Result<Vec<Event>, Error> {
+        let stream = Stream::Run(run);
+        let failed = |e| Error::database(self.path(), &format!("read {stream}"), &e);
+        let mut connection = self.pool().acquire().await.map_err(failed)?;
+        let rows = rows(&mut connection, &stream).await.map_err(failed)?;
+        Ok(rows.iter().filter_map(|row| envelope(&stream, row, 0).ok()).map(|event| event.body).collect())
+    }
+
     /// The events of a conversation's own stream in order; none when the tenant has no such session.
     ///
     /// # Errors

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::approvals::ApprovalChange;
 use super::error::{Code, Error};
 use super::plans::PlanChange;
-use crate::run::{Envelope, Event, Idempotency, RunId, RunStatus, SessionEvent, SessionId, TenantId};
+use crate::run::{Envelope, Event, Idempotency, RunId, RunStatus, SessionEvent, SessionId, TenantId, Word};
 
 /// Most characters of a request that a list of runs shows.
 const REQUEST_CHARS: usize = 200;
@@ -64,8 +64,10 @@ pub(crate) struct Change {
     pub(crate) request: Option<String>,
     /// Turns that ended.
     pub(crate) turns: u32,
-    /// The name of the request, which is to be this run's alone.
+    /// The name of the request that began the run or decided about it, which is to be this run's alone.
     pub(crate) idempotency: Option<Idempotency>,
+    /// What was asked by a request that decided about the run and has no name.
+    pub(crate) asked: Option<String>,
     /// What it means for the run's plan.
     pub(crate) plan: PlanChange,
     /// What it means for what is put to people.
@@ -168,12 +170,19 @@ fn of_run(event: &Event) -> Change {
         Event::RunCancelled { .. } => Some(Standing::Is(RunStatus::Cancelled)),
         _ => None,
     };
-    let (request, idempotency) = match event {
-        Event::RunQueued(queued) => (Some(short(&queued.request)), queued.idempotency.clone()),
-        _ => (None, None),
-    };
     let (plan, approval) = (PlanChange::of(event), ApprovalChange::of(event));
-    Change { status, request, turns: 0, idempotency, plan, approval }
+    let change = Change { status, plan, approval, ..Change::default() };
+    match event {
+        Event::RunQueued(queued) => Change {
+            request: Some(short(&queued.request)),
+            idempotency: queued.idempotency.clone(),
+            ..change
+        },
+        Event::Decided { word: Some(Word { idempotency, asked }), .. } => {
+            Change { idempotency: idempotency.clone(), asked: asked.clone(), ..change }
+        }
+        _ => change,
+    }
 }
 
 fn of_session(event: &SessionEvent) -> Change {

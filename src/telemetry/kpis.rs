@@ -90,17 +90,17 @@ impl Kpis {
         let purposes = || axis(Purpose::ALL.map(Purpose::name).into_iter().chain(["other"]));
         let attempt_end = || axis([Attempt::OK].into_iter().chain(Kind::CLASSES).chain(["other"]));
         let made = Self {
-            requests: book.count("requests_total", "Requests that ended, by outcome.", ["outcome"], [outcomes()])?.filled(),
+            requests: book.count("requests_total", "Requests that ended, by the outcome of their first end: one that is carried on after it is none anew.", ["outcome"], [outcomes()])?.filled(),
             request_seconds: book.time(
                 "request_duration_seconds",
-                "From a request's acceptance to its end.",
+                "From a request's acceptance to its first end, without the time in which it waited for a person.",
                 ["outcome"],
                 [outcomes()],
                 buckets::REQUEST,
             )?,
             overhead_seconds: book.time(
                 "orchestration_overhead_seconds",
-                "Time of a run, from its turn to its end, in which neither a model nor a tool was awaited.",
+                "Time of a run, from its turn to its first end, in which neither a model, a tool nor a person was awaited.",
                 [],
                 [],
                 buckets::OVERHEAD,
@@ -108,7 +108,8 @@ impl Kpis {
             plans: book.count(
                 "plans_total",
                 "Plans of runs that ended, by kind (scene; fallback: made by the embedded rules in place of models; \
-                 none: nothing to carry out) and outcome (not_made where no plan could be made).",
+                 none: nothing to carry out) and outcome (not_made where no plan could be made). Of a run that was \
+                 carried on after its end, the plans made since are counted at its next end.",
                 ["kind", "outcome"],
                 [plan_kind(), plan_end()],
             )?,
@@ -206,7 +207,7 @@ impl Kpis {
             )?.filled(),
             recovered: book.count(
                 "recovered_runs_total",
-                "Runs that were taken over after a restart and ended, by outcome.",
+                "Runs that were taken over after a restart and ended, by outcome; each end of one that was carried on after it.",
                 ["outcome"],
                 [outcomes()],
             )?.filled(),

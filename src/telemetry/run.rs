@@ -1,5 +1,9 @@
 //! The fold of one run's events into figures, spans and lines. It holds what is under way and what
 //! the plan's completeness needs, and goes with the run's last event.
+//!
+//! A run that is carried on after its end (`run_reopened`) is no other request: with its next end come the
+//! plans that were made since, and neither the request, its time nor the plans of before once more. Steps,
+//! calls, questions and money are counted as they come, also those that come once more.
 
 use std::collections::BTreeMap;
 
@@ -44,6 +48,8 @@ pub(super) struct Run {
     state: Option<usize>,
     plan_only: bool,
     resumed: bool,
+    /// It was carried on after its end, at which the request was counted.
+    reopened: bool,
     /// It ended, or waits for a person.
     rests: bool,
     /// Since when it waits for a person.
@@ -99,6 +105,7 @@ impl Run {
             state: None,
             plan_only: false,
             resumed: false,
+            reopened: false,
             rests: false,
             waits: None,
             waited: 0,
@@ -235,6 +242,9 @@ impl Run {
             }
             Event::RunReopened { .. } => {
                 self.rests = false;
+                self.reopened = true;
+                self.resumed = false;
+                self.plans.clear();
                 self.waits = None;
                 self.waited = 0;
                 self.awaited = Awaited::default();
@@ -441,12 +451,14 @@ impl Run {
         let away = self.awaited.total() + self.waited;
         let overhead = self.started.map(|began| seconds(since(began) - away));
         if let Some(kpis) = to.kpis {
-            kpis.requests.inc([outcome]);
-            if let Some(lasted) = lasted {
-                kpis.request_seconds.observe([outcome], lasted);
-            }
-            if let Some(overhead) = overhead {
-                kpis.overhead_seconds.observe([], overhead);
+            if !self.reopened {
+                kpis.requests.inc([outcome]);
+                if let Some(lasted) = lasted {
+                    kpis.request_seconds.observe([outcome], lasted);
+                }
+                if let Some(overhead) = overhead {
+                    kpis.overhead_seconds.observe([], overhead);
+                }
             }
             if self.resumed {
                 kpis.recovered.inc([outcome]);

@@ -473,7 +473,14 @@ fn put(approval: u32, matter: Matter) -> Event {
 }
 
 fn decided(approval: u32, matter: Matter, decision: Decision, by: &str) -> Event {
-    Event::Decided { approval, matter, decision, by: by.to_owned(), note: Some(CANARY.to_owned()) }
+    Event::Decided {
+        approval,
+        matter,
+        decision,
+        by: by.to_owned(),
+        note: Some(CANARY.to_owned()),
+        word: None,
+    }
 }
 
 #[test]
@@ -538,4 +545,73 @@ fn what_people_change_and_how_long_they_take_is_counted_also_over_a_restart() {
     assert!(!book.text().contains(CANARY));
     book.kpis.set_waiting(7);
     book.shows(r#"runs_in_flight{state="waiting"} 7"#);
+}
+
+#[test]
+fn a_run_that_is_carried_on_after_its_end_is_one_request_and_counts_what_it_does_since() {
+    let mut book = Book::new();
+    let reopened = || Event::RunReopened { by: CANARY.to_owned() };
+    let begins = [queued(), started(), planned(&[(1, "A", &[]), (2, "B", &[])])];
+    let fails = [
+        Event::StepStarted { step: 1 },
+        Event::StepCompleted { step: 1, result: CANARY.to_owned() },
+        Event::StepFailed { step: 2, status: StepStatus::Failed, error: Fault::new("x", CANARY) },
+        Event::RunCompleted { status: RunStatus::Partial },
+    ];
+    let before: Vec<Event> = begins.into_iter().chain(fails).collect();
+    for event in before.clone() {
+        book.after(1000, event);
+    }
+    let counts = [
+        r#"requests_total{outcome="partial"} 1"#,
+        r#"requests_total{outcome="completed"} 0"#,
+        r#"request_duration_seconds_count{outcome="partial"} 1"#,
+        "orchestration_overhead_seconds_count 1",
+        r#"plans_total{kind="scene",outcome="partial"} 1"#,
+        r#"plan_quality_ratio_count{kind="scene",outcome="partial"} 1"#,
+    ];
+    counts.iter().for_each(|line| book.shows(line));
+    // Whoever carries it on is shown what there is of it.
+    let run = Some(RunId(Uuid::from_u128(book.run)));
+    let journal: Vec<_> = before.into_iter().map(|event| book.envelope(run, event)).collect();
+    book.subscriber.restore(&journal);
+    book.after(1000, reopened()).tell(Event::StepStarted { step: 2 });
+    book.shows(r#"runs_in_flight{state="running"} 1"#);
+    let mut again = to_approve(2, Cause::Continuation, &[(3, "C", &[])]);
+    again.approval = None;
+    book.tell(Event::StepCompleted { step: 2, result: CANARY.to_owned() });
+    book.tell(Event::Replanned(again)).tell(Event::StepStarted { step: 3 });
+    book.tell(Event::StepCompleted { step: 3, result: CANARY.to_owned() });
+    book.tell(Event::RunCompleted { status: RunStatus::Completed });
+    counts.iter().for_each(|line| book.shows(line));
+    // What it did since.
+    book.shows(r#"plans_total{kind="scene",outcome="completed"} 1"#);
+    book.shows(r#"steps_total{outcome="completed",scene="other"} 3"#);
+    book.shows(r#"steps_total{outcome="failed",scene="other"} 1"#);
+    book.shows(r#"recovered_runs_total{outcome="completed"} 0"#);
+    book.shows(r#"runs_in_flight{state="running"} 0"#);
+}
+
+#[test]
+fn a_persons_time_is_neither_the_requests_nor_overhead() {
+    const DAY: i64 = 24 * 60 * 60 * 1_000_000;
+    let mut book = Book::new();
+    let events = [
+        (0, queued()),
+        (0, started()),
+        (2_000, put(1, Matter::Plan { version: 1 })),
+        (0, Event::RunWaiting {}),
+    ];
+    let run = Some(RunId(Uuid::from_u128(book.run)));
+    let mut journal = Vec::new();
+    for (micros, event) in events {
+        book.micros += micros;
+        journal.push(book.envelope(run, event));
+    }
+    // Whoever carries it on is shown what there is of it.
+    book.subscriber.restore(&journal);
+    book.after(3 * DAY, decided(1, Matter::Plan { version: 1 }, Decision::Yes { hold: false }, CANARY));
+    book.after(1_000, Event::RunCompleted { status: RunStatus::Completed });
+    book.shows("orchestration_overhead_seconds_sum 0.003");
+    book.shows(r#"request_duration_seconds_sum{outcome="completed"} 0.003"#);
 }

@@ -7,6 +7,8 @@ use crate::process::{Desk, Held};
 use crate::server_api::ask;
 use crate::support::{Office, Reply};
 
+const V1: &str = "/v1/chat/completions";
+
 /// Servers of one data directory, one after the other.
 struct Hall {
     desk: Desk,
@@ -54,6 +56,20 @@ impl Server<'_> {
             Some(body) => request.json(body),
             None => request,
         };
+        Some(Reply::of(request.send().await.ok()?).await)
+    }
+
+    /// A "yes" in the conversation `s-1`, to one of the two places where words can be said.
+    async fn yes(&self, path: &str, headers: &[(&str, &str)]) -> Option<Reply> {
+        let mut body = ask("yes");
+        if path == V1 {
+            body["model"] = json!("proscenium");
+        } else {
+            body["session_id"] = json!("s-1");
+        }
+        let request = self.client.post(format!("{}{path}", self.address)).json(&body);
+        let request = if path == V1 { request.header("x-session-id", "s-1") } else { request };
+        let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
         Some(Reply::of(request.send().await.ok()?).await)
     }
 
@@ -168,4 +184,94 @@ async fn a_write_is_done_once_wherever_a_server_is_killed_around_its_approval() 
         assert_eq!(now["status"], "completed", "{place}: {now:#}");
         assert_eq!(hall.office.reached(), ["POST /Pay"], "{place}");
     }
+}
+
+#[tokio::test]
+async fn a_yes_that_is_sent_again_after_a_kill_decides_once() {
+    let (first, further) = (("x-stainless-retry-count", "0"), ("x-stainless-retry-count", "1"));
+    let key = ("idempotency-key", "k-1");
+    for (path, said, again) in [("/api/chat", [key], [key]), (V1, [key], [key]), (V1, [first], [further])] {
+        let at = format!("{path} {said:?}");
+        let hall = Hall::open();
+        let server = hall.start(&[("CRASH_POINT_AT", "after:decided".to_owned())]);
+        let mut body = ask("book and pay");
+        (body["session_id"], body["require_approval"]) = (json!("s-1"), json!(true));
+        let asked = server.post("/api/chat", &body).await.json();
+        assert_eq!(asked["status"], "waiting", "{at}: {asked:#}");
+        assert!(server.yes(path, &said).await.is_none(), "{at}");
+        assert!(hall.office.reached().is_empty(), "{at}");
+        server.held.kill();
+
+        // What it decided goes on, and asks something else, which nobody has said anything about.
+        let server = hall.start(&[]);
+        for _ in 0..2 {
+            let reply = server.yes(path, &again).await.unwrap();
+            assert_eq!(reply.status, 200, "{at}: {reply:#?}");
+            assert_eq!(reply.header("x-run-id"), asked["run_id"].as_str().unwrap(), "{at}: {reply:#?}");
+            let text = if path == V1 {
+                reply.json()["choices"][0]["message"]["content"].as_str().unwrap().to_owned()
+            } else {
+                assert_eq!(reply.json()["status"], "waiting", "{at}: {reply:#?}");
+                reply.json()["answer"].as_str().unwrap().to_owned()
+            };
+            assert!(text.contains("Pay"), "{at}: {text}");
+        }
+        let runs = server.get("/api/runs").await;
+        assert_eq!(runs["runs"].as_array().unwrap().len(), 1, "{at}: {runs:#}");
+        assert_eq!(hall.office.reached(), ["POST /Book"], "{at}");
+
+        // The next yes is another one.
+        let yes = server.yes(path, &[("idempotency-key", "k-2")]).await.unwrap();
+        assert_eq!((yes.status, yes.header("x-run-id")), (200, asked["run_id"].as_str().unwrap()), "{at}");
+        assert_eq!(hall.office.reached(), ["POST /Pay"], "{at}");
+        let events = server.get(&format!("/api/runs/{}", asked["run_id"].as_str().unwrap())).await;
+        assert_eq!(events["status"], "completed", "{at}: {events:#}");
+        server.held.kill();
+        let server = hall.start(&[]);
+        let yes = server.yes(path, &[("idempotency-key", "k-2")]).await.unwrap();
+        assert_eq!((yes.status, yes.header("x-run-id")), (200, asked["run_id"].as_str().unwrap()), "{at}");
+        assert!(hall.office.reached().is_empty(), "{at}");
+    }
+}
+
+#[tokio::test]
+async fn a_write_under_way_in_a_run_that_nobody_can_carry_on_is_put_to_people_with_its_end() {
+    let hall = Hall::open();
+    let server = hall.start(&[("CRASH_POINT_AT", "after:tool_started".to_owned())]);
+    let mut body = ask("book");
+    body["session_id"] = json!("s-1");
+    assert!(server.send(Method::POST, "/api/chat", Some(&body)).await.is_none());
+    server.held.kill();
+
+    // Whoever takes it up fails at once, each time.
+    let panics =
+        [("CRASH_POINT_AT", "before:run_resumed".to_owned()), ("CRASH_POINT_PANICS", "1".to_owned())];
+    let server = hall.start(&panics);
+    let runs = server.get("/api/runs").await;
+    let run = runs["runs"][0]["run_id"].as_str().unwrap();
+    let now = server.at_rest(run).await;
+    assert_eq!(
+        (&now["status"], &now["error"]["code"]),
+        (&json!("failed"), &json!("run.unrecoverable")),
+        "{now:#}"
+    );
+    let open = server.get("/api/approvals").await;
+    assert_eq!(open["approvals"][0]["about"], "outcome", "{open:#}");
+    let path = format!("/api/approvals/{}", open["approvals"][0]["approval_id"].as_str().unwrap());
+    let said = server.post(&path, &json!({"decision": "done"})).await;
+    assert_eq!(said.status, 200, "{said:#?}");
+    assert_eq!(server.get("/api/approvals").await["approvals"], json!([]));
+    assert!(hall.office.reached().is_empty());
+}
+
+#[tokio::test]
+async fn a_run_with_too_many_events_ends_with_what_is_still_under_way() {
+    let hall = Hall::open();
+    let server = hall.start(&[("CRASH_MOST_EVENTS", "10".to_owned())]);
+    let reply = server.post("/api/chat", &ask("pay and see")).await;
+    let problem = reply.json();
+    assert_eq!(problem["code"], "run.too_many_events", "{reply:#?}");
+    let runs = server.get("/api/runs").await;
+    assert_eq!(runs["runs"][0]["status"], "failed", "{runs:#}");
+    assert!(hall.office.reached().is_empty());
 }

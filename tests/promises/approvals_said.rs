@@ -1,5 +1,9 @@
 //! Runs that wait, as streams tell them and as people decide them in words.
 
+use std::time::Duration;
+
+use futures::future::join_all;
+use proscenium::run::{Envelope, Event, SessionEvent};
 use serde_json::{Value, json};
 
 use crate::plans_api::{at, rested};
@@ -179,4 +183,131 @@ async fn what_waits_is_said_in_the_users_language() {
     assert!(held["answer"].as_str().unwrap().starts_with("Questo piano è approvato"), "{held:#}");
     assert_eq!(held.get("approvals"), None::<&Value>, "{held:#}");
     assert!(office.reached().is_empty());
+}
+
+#[tokio::test]
+async fn a_yes_with_a_key_decides_once_however_often_it_is_sent() {
+    let office = Office::open();
+    let served = Served::start(office.setup()).await;
+    let mut body = ask("book and pay");
+    (body["session_id"], body["require_approval"]) = (json!("s-1"), json!(true));
+    let first = served.post("/api/chat", &body).await.json();
+    assert_eq!(first["status"], "waiting", "{first:#}");
+    let say = async |words: &str, key: &str, stream: bool| {
+        let mut body = ask(words);
+        (body["session_id"], body["stream"]) = (json!("s-1"), json!(stream));
+        let request = served.request("POST", "/api/chat").header("idempotency-key", key).json(&body);
+        Reply::of(request.send().await.unwrap()).await
+    };
+    let replies = join_all((0..100).map(|_| say("yes", "k-1", false))).await;
+    let mut begun = 0;
+    for reply in &replies {
+        assert_eq!(reply.status, 200, "{reply:#?}");
+        // The plan was approved, and now the payment waits: no yes of these was about that.
+        let answer = reply.json();
+        assert_eq!(
+            (&answer["run_id"], &answer["status"]),
+            (&first["run_id"], &json!("waiting")),
+            "{answer:#}"
+        );
+        begun += usize::from(reply.headers.get("idempotent-replayed").is_none());
+    }
+    assert_eq!((begun, office.reached()), (1, vec!["POST /Book".to_owned()]));
+
+    // Other words under the same key are another request.
+    let other = say("no", "k-1", false).await;
+    other.is_problem(422, "request.idempotency_conflict");
+    // What was said before the yes is not said again, as it was not to the first one.
+    let events = say("yes", "k-1", true).await.events();
+    assert_eq!(names(&events).first(), Some(&"plan_approved"), "{:?}", names(&events));
+    assert_eq!(names(&events).last(), Some(&"run_waiting"), "{:?}", names(&events));
+
+    let done = say("yes", "k-2", false).await.json();
+    assert_eq!((&done["status"], &done["run_id"]), (&json!("completed"), &first["run_id"]), "{done:#}");
+    assert_eq!(office.reached(), ["POST /Pay"]);
+    // Both keys are the run's now, which has ended.
+    for key in ["k-1", "k-2"] {
+        assert_eq!(say("yes", key, false).await.json()["answer"], done["answer"], "{key}");
+    }
+    assert!(office.reached().is_empty());
+}
+
+#[tokio::test]
+async fn a_yes_that_a_client_sends_again_by_itself_decides_once() {
+    let office = Office::open();
+    let served = Served::start(office.setup()).await;
+    for stream in [false, true] {
+        let session = format!("s-{stream}");
+        let mut body = ask("book and pay");
+        (body["session_id"], body["require_approval"]) = (json!(session), json!(true));
+        let first = served.post("/api/chat", &body).await.json();
+        let (told, _) = words(&say(&served, &session, "yes", stream).await);
+        assert_eq!(office.reached(), ["POST /Book"]);
+        // It did not get the answer.
+        let mut body = ask("yes");
+        (body["model"], body["stream"]) = (json!("proscenium"), json!(stream));
+        let request = served.request("POST", "/v1/chat/completions").header("x-session-id", &session);
+        let request = request.header("x-stainless-retry-count", "1").json(&body);
+        let again = Reply::of(request.send().await.unwrap()).await;
+        assert_eq!(again.header("x-run-id"), first["run_id"].as_str().unwrap());
+        assert_eq!(words(&again).0, told);
+        assert!(office.reached().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_conversation_whose_stream_fails_leaves_a_run_to_whoever_drives_it() {
+    let office = Office::open();
+    let setup = office.setup().set("memory.keep_turns", 1).set("memory.max_turns_in_prompt", 2);
+    let served = Served::start(setup).await;
+    let say = async |words: &str| {
+        let mut body = ask(words);
+        body["session_id"] = json!("s-1");
+        served.post("/api/chat", &body).await
+    };
+    assert_eq!(say("hello").await.json()["status"], "completed");
+    let pay = say("pay").await.json();
+    assert_eq!(pay["status"], "waiting", "{pay:#}");
+    office.till.close();
+    let id = pay["approvals"][0]["approval_id"].as_str().unwrap();
+    let yes = served.post(&format!("/api/approvals/{id}"), &json!({"decision": "yes"})).await;
+    assert_eq!(yes.status, 200, "{yes:#?}");
+
+    // Behind the next turn somebody else writes to the conversation's stream, so the summary that is due
+    // then cannot be written.
+    let pool = served.engine.store().pool();
+    sqlx::query(
+        "CREATE TRIGGER strange AFTER UPDATE ON sessions WHEN NEW.last_seq = 2 BEGIN \
+         INSERT INTO journal (stream, seq, session, tenant, at, epoch, schema, body) \
+         VALUES ('session:' || NEW.tenant || '/' || NEW.session, 3, NEW.session, NEW.tenant, NEW.updated, 0, 1, \
+         '{\"type\":\"session_started\"}'); \
+         UPDATE sessions SET last_seq = 3 WHERE tenant = NEW.tenant AND session = NEW.session; END",
+    )
+    .execute(pool)
+    .await
+    .unwrap();
+    assert_eq!(say("hello").await.json()["status"], "completed");
+    // Nothing begins while the payment is driven: whoever would begin it would drive that, too. This is the
+    // time in which it would.
+    let next = say("hello");
+    tokio::pin!(next);
+    let early = tokio::time::timeout(Duration::from_secs(1), &mut next).await;
+    office.till.open();
+    let next = match early {
+        Ok(reply) => reply,
+        Err(_) => next.await,
+    };
+    assert_eq!(next.json()["code"], "store.conflict", "{next:#?}");
+    let events = served.get(&format!("/api/runs/{}/events", pay["run_id"].as_str().unwrap())).await.events();
+    assert_eq!(events.last().unwrap().data["status"], "completed", "{events:#?}");
+    let run = pay["run_id"].as_str().unwrap().parse().unwrap();
+    let journal = served.events(run).await;
+    let taken_over = |event: &Envelope<Event>| matches!(event.body, Event::RunResumed { .. });
+    assert!(!journal.iter().any(taken_over), "{journal:#?}");
+    assert_eq!(office.reached(), ["POST /Pay"]);
+    // It is read anew, with every turn.
+    assert_eq!(say("hello").await.json()["status"], "completed");
+    let turns = served.session("s-1").await;
+    let ended = turns.iter().filter(|event| matches!(event, SessionEvent::TurnEnded { .. })).count();
+    assert_eq!(ended, 4, "{turns:#?}");
 }

@@ -580,6 +580,9 @@ async fn a_run_whose_journal_has_a_gap_is_ended_and_its_conversation_goes_on() {
     server.until_idle(&hall.client).await;
     let listed = server.get(&hall.client, "/api/runs").await.json();
     assert_eq!(listed["runs"][0]["status"], "failed", "{listed:#}");
+    // What nobody can decide any more is not put to anybody.
+    let waits = server.get(&hall.client, "/api/approvals").await.json();
+    assert_eq!(waits["approvals"], json!([]), "{waits:#}");
     let reply = server.ask_in("k1", &hall.client, "Get the book b2", "k2").await.unwrap();
     assert_eq!((reply.status, &reply.json()["status"]), (200, &json!("completed")));
     server.end();
@@ -588,6 +591,9 @@ async fn a_run_whose_journal_has_a_gap_is_ended_and_its_conversation_goes_on() {
                OR body LIKE '%run.unrecoverable%is missing%'";
     let told: i64 = sqlx::query_scalar(sql).fetch_one(&pool).await.unwrap();
     assert_eq!(told, 1, "the reason is its last event");
+    let sql = "SELECT count(*) FROM journal WHERE body LIKE '%run_failed%nobody knows whether Reserve of %'";
+    let told: i64 = sqlx::query_scalar(sql).fetch_one(&pool).await.unwrap();
+    assert_eq!(told, 1, "so is the write of which nobody knows");
 }
 
 #[tokio::test]

@@ -25,7 +25,7 @@ async fn once(house: &House, request: ChatRequest) -> Result<(RunId, SessionId, 
             house.end(ticket).await;
             (run, session, false)
         }
-        Submitted::Before { run, session } => (run, session, true),
+        Submitted::Before { run, session, .. } => (run, session, true),
     })
 }
 

@@ -3,8 +3,9 @@
 
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -45,12 +46,42 @@ pub struct Office {
     pub backend: Backend,
     pub llm: ScriptedLlm,
     pub broken: Arc<AtomicBool>,
+    /// While it is closed, payments wait at the server outside.
+    pub till: Till,
     scenes: TempDir,
+}
+
+/// Open when made. Clones are the same till.
+#[derive(Clone, Default)]
+pub struct Till(Arc<(Mutex<bool>, Condvar)>);
+
+impl Till {
+    pub fn close(&self) {
+        *self.0.0.lock().unwrap() = true;
+    }
+
+    pub fn open(&self) {
+        *self.0.0.lock().unwrap() = false;
+        self.0.1.notify_all();
+    }
+
+    /// Waits until it is open; not for ever, so that a test that fails ends.
+    fn passed(&self) {
+        let closed = self.0.0.lock().unwrap();
+        drop(self.0.1.wait_timeout_while(closed, Duration::from_secs(30), |closed| *closed).unwrap());
+    }
 }
 
 impl Office {
     pub fn open() -> Self {
-        let backend = Backend::start(|reached| json!({"done": reached.place}));
+        let till = Till::default();
+        let paid = till.clone();
+        let backend = Backend::start(move |reached| {
+            if reached.place == "POST /Pay" {
+                paid.passed();
+            }
+            json!({"done": reached.place})
+        });
         let broken = Arc::new(AtomicBool::new(false));
         let (mind, out) = (Mind::read(MIND), broken.clone());
         let llm = ScriptedLlm::start(move |request, _| {
@@ -71,7 +102,7 @@ impl Office {
                 None => mind.reply(request),
             }
         });
-        let office = Self { backend, llm, broken, scenes: tempfile::tempdir().unwrap() };
+        let office = Self { backend, llm, broken, till, scenes: tempfile::tempdir().unwrap() };
         office.furnish(office.scenes.path(), "Books a room.");
         office
     }

@@ -82,7 +82,8 @@ pub(super) async fn unfinished(
             }
             Err(error) if error.code() == store::Code::Gap.as_str() => {
                 let last = Last { tenant, session, run: row.run, seq: row.last_seq, epoch: row.epoch };
-                put_aside(journal, last, store_fault(&error)).await?;
+                let end = lost(store, row.run, store_fault(&error)).await?;
+                put_aside(journal, last, end).await?;
             }
             Err(error) if error.code() == store::Code::Unreadable.as_str() => {
                 tracing::error!(run = %row.run, code = error.code(), %error, "a run cannot be carried on here");
@@ -103,7 +104,9 @@ pub(super) async fn read(
     // A stream that had failed, as on a full disk, takes events again from where it is.
     journal.reopen(Stream::Run(run)).await?;
     let events = store.run_events(tenant, run).await?;
-    let state = RunState::of(run, events.iter().map(|event| &event.body));
+    let mut state = RunState::of(run, events.iter().map(|event| &event.body));
+    // Whoever put it aside took it over for that, and said nothing else.
+    state.epoch = events.last().map_or(state.epoch, |last| last.epoch.max(state.epoch));
     Ok((state, events))
 }
 
@@ -116,22 +119,51 @@ struct Last<'a> {
     epoch: u32,
 }
 
+/// The end of a run whose journal has a gap. Nothing can be decided about it any more, so what nobody knows
+/// is told with its end.
+async fn lost(store: &Store, run: RunId, why: Fault) -> Result<Vec<Event>, store::Error> {
+    let left = store.run_events_left(run).await?;
+    let mut end = RunState::of(run, &left).forced_end(unrecoverable(&why));
+    let unknown: Vec<String> = end
+        .iter()
+        .filter_map(|event| match event {
+            Event::ApprovalRequired { needed, .. } => Some(needed.why.join("; ")),
+            _ => None,
+        })
+        .collect();
+    end.retain(Event::is_terminal);
+    if let Some(Event::RunFailed { error }) = end.last_mut() {
+        for what in unknown {
+            error.message = format!("{}; {what}", error.message);
+        }
+    }
+    Ok(end)
+}
+
+fn unrecoverable(why: &Fault) -> Fault {
+    Fault::new("run.unrecoverable", format!("the run cannot be carried on: {}", why.message))
+}
+
 /// Ends a run that nobody can carry on.
-async fn put_aside(journal: &journal::Handle, last: Last<'_>, why: Fault) -> Result<(), store::Error> {
-    tracing::error!(run = %last.run, code = %why.code, "a run cannot be carried on: {}", why.message);
-    let message = format!("the run cannot be carried on: {}", why.message);
-    let error = Fault::new("run.unrecoverable", message);
-    let envelope = Envelope {
-        seq: last.seq + 1,
-        run: Some(last.run),
-        session: last.session.clone(),
-        tenant: last.tenant.clone(),
-        at: Timestamp::now(),
-        epoch: last.epoch + 1,
-        schema: SCHEMA,
-        body: Event::RunFailed { error },
-    };
-    journal.append(vec![Record::Run(envelope.into())], true).await
+async fn put_aside(journal: &journal::Handle, last: Last<'_>, end: Vec<Event>) -> Result<(), store::Error> {
+    if let Some(Event::RunFailed { error }) = end.last() {
+        tracing::error!(run = %last.run, code = %error.code, "{}", error.message);
+    }
+    let at = Timestamp::now();
+    let records = (last.seq + 1..).zip(end).map(|(seq, body)| {
+        let envelope = Envelope {
+            seq,
+            run: Some(last.run),
+            session: last.session.clone(),
+            tenant: last.tenant.clone(),
+            at,
+            epoch: last.epoch + 1,
+            schema: SCHEMA,
+            body,
+        };
+        Record::Run(envelope.into())
+    });
+    journal.append(records.collect(), true).await
 }
 
 /// A conversation's own stream, with its last number known to all who write to it.
@@ -212,7 +244,8 @@ impl SceneManager {
             {
                 let last =
                     Last { tenant: &tenant, session: &session, run, seq: row.last_seq, epoch: row.epoch };
-                put_aside(&journal, last, fault.clone()).await.map_err(|error| store_fault(&error))?;
+                let end = read.0.forced_end(unrecoverable(&fault));
+                put_aside(&journal, last, end).await.map_err(|error| store_fault(&error))?;
             }
             Err(Fault::new(
                 "run.crashed",

@@ -14,7 +14,7 @@ use crate::actors::aside::aside;
 use crate::actors::driver::{self, Driver, Shared, store_fault};
 use crate::actors::live::{NotTaken, Order, Watch};
 use crate::answer::Answer;
-use crate::planner::{Choice, Command, Refused, Wish};
+use crate::planner::{Command, Refused};
 use crate::run::{ApprovalId, Cause, Envelope, Event, Fault, Matter, RunId, RunState, RunStatus};
 
 /// Commands that wait until a run was read from its journal; more are refused.
@@ -50,11 +50,11 @@ pub(super) struct TakenUp {
 #[derive(Default)]
 pub(super) struct Waiter {
     /// Told when the run ends or waits again.
-    answer: Option<oneshot::Sender<Result<Answer, Fault>>>,
+    pub(super) answer: Option<oneshot::Sender<Result<Answer, Fault>>>,
     /// Given the run to follow, from before anything comes of the command.
-    follow: Option<oneshot::Sender<Watch>>,
+    pub(super) follow: Option<oneshot::Sender<Watch>>,
     /// It spoke in the conversation.
-    said: bool,
+    pub(super) said: bool,
 }
 
 impl Waiter {
@@ -78,7 +78,7 @@ impl Waiter {
 #[derive(Debug, Clone)]
 pub(super) struct Parked {
     /// The number of its last event.
-    seq: u64,
+    pub(super) seq: u64,
     /// What is open.
     pub(super) open: Vec<ApprovalId>,
     /// Whether the conversation's last answer said so, as it is now: then words can decide it.
@@ -108,81 +108,25 @@ impl Parked {
     }
 }
 
-/// Words that only say yes or no to what waits.
-pub(super) struct Said {
-    approval: ApprovalId,
-    yes: bool,
-    /// The number of the last event before it is decided.
-    before: u64,
-}
-
 pub(super) fn refused(code: &str, message: impl Into<String>) -> Refused {
     Refused { fault: Fault::new(code, message), difference: Vec::new(), record: None }
 }
 
 impl SceneManager {
-    /// What a message decides, if it says nothing but yes or no and something of the conversation waits.
-    ///
-    /// # Errors
-    /// Where it cannot be told which of several things is meant.
-    pub(super) fn says(&self, message: &str) -> Result<Option<Said>, Fault> {
-        if self.parked.is_empty() {
-            return Ok(None);
-        }
-        let Some(yes) = crate::planner::consent::said(message) else { return Ok(None) };
-        let of = |parked: &Parked| {
-            let before = parked.seq;
-            let said = move |approval: &ApprovalId| Said { approval: *approval, yes, before };
-            parked.open.iter().map(said).collect::<Vec<_>>()
-        };
-        let mut open: Vec<Said> = self.parked.values().flat_map(of).collect();
-        match open.len() {
-            // A yes or a no is about what was said last.
-            0 | 1 => Ok(open.pop().filter(|_| self.parked.values().any(|parked| parked.told))),
-            many => {
-                let ids: Vec<String> = open.iter().map(|said| said.approval.to_string()).collect();
-                let message = format!(
-                    "{} decisions wait in this conversation: say which one is meant, with POST /api/approvals/{{id}} \
-                     and one of {}",
-                    many,
-                    ids.join(", ")
-                );
-                Err(Fault::new("approval.ambiguous", message))
-            }
-        }
-    }
-
-    /// Decides by a message of the conversation; its answer is what the run comes to.
-    pub(super) fn decide(&mut self, said: &Said, submit: super::Submit, ctx: &mut Context<Self>) {
-        let ApprovalId { run, approval } = said.approval;
-        let choice = if said.yes { Choice::Yes } else { Choice::No };
-        let wish = Wish::Decide { approval, choice, hash: None };
-        let command = Command { by: submit.user, note: Some(submit.message), wish };
-        let (reply, decided) = oneshot::channel();
-        let (answer, answered) = oneshot::channel();
-        let (follow, followed) = oneshot::channel();
-        let (submitted, before) = (submit.reply, said.before);
-        let waiter = Waiter { answer: Some(answer), follow: Some(follow), said: true };
-        self.take_order(run, Order { command, reply }, waiter, ctx);
-        let told = async move {
-            let accepted = match (decided.await, followed.await) {
-                (Ok(Ok(())), Ok(watch)) => Ok(super::Accepted { watch, before, answer: answered }),
-                (Ok(Err(refused)), _) => Err(refused.fault),
-                _ => Err(Fault::new("run.not_reached", "the run could not be taken up; try again")),
-            };
-            // Whoever asked may have gone.
-            let _ = submitted.send(accepted);
-        };
-        ctx.spawn(told.into_actor(self));
-    }
-
     pub(super) fn carry_out(&mut self, wish: Do, ctx: &mut Context<Self>) {
         let Do { run, command, reply, answer } = wish;
-        self.take_order(run, Order { command, reply }, Waiter { answer, follow: None, said: false }, ctx);
+        let waiter = Waiter { answer, follow: None, said: false };
+        self.take_order(run, Order { command, word: None, reply }, waiter, ctx);
     }
 
     /// Hands an order to the run's driver, or has the run taken up for it.
-    fn take_order(&mut self, run: RunId, order: Order, mut waiter: Waiter, ctx: &mut Context<Self>) {
+    pub(super) fn take_order(
+        &mut self,
+        run: RunId,
+        order: Order,
+        mut waiter: Waiter,
+        ctx: &mut Context<Self>,
+    ) {
         if let Some(taken) = self.taken_up.get_mut(&run).filter(|taken| !taken.driven) {
             if taken.orders.len() >= MAX_PENDING {
                 let _ = order.reply.send(Err(too_many()));
@@ -377,7 +321,9 @@ impl Handler<Do> for SceneManager {
 
     fn handle(&mut self, wish: Do, ctx: &mut Context<Self>) {
         self.received += 1;
-        if self.memory.is_some() {
+        // One that is to be given up waits for the runs that are driven, and for nothing new.
+        let goes_on = self.failed.is_none() || self.taken_up.contains_key(&wish.run);
+        if self.memory.is_some() && goes_on {
             self.carry_out(wish, ctx);
         } else if self.early_wishes.len() < MAX_PENDING {
             self.early_wishes.push(wish);

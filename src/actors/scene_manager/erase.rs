@@ -66,7 +66,7 @@ impl SceneManager {
     /// Goes on after a summary, which wishes to erase have ended early. A request that came meanwhile
     /// was accepted, and goes before them.
     pub(super) fn summarised(&mut self, ctx: &mut Context<Self>) {
-        if !self.erasing.is_empty() && self.queue.is_empty() {
+        if !self.erasing.is_empty() && self.queue.is_empty() && self.taken_up.is_empty() {
             return self.erase(None, ctx);
         }
         for wish in std::mem::take(&mut self.erasing) {

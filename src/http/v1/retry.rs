@@ -28,6 +28,10 @@
 //!   by default they try twice more, and wait eight seconds at most in between.
 //! - One that had ended before is nobody's: its client had the answer or has asked again.
 //!
+//! Words that decide about a run which waits ("yes") begin none. Their mark stands with what they decided, and
+//! their run is the one that they decided about; where that waits again, whoever decided has its answer. So
+//! what was decided just before a kill is not taken for a word about whatever waits then.
+//!
 //! A request that carries a name (`Idempotency-Key`) is not remembered here and bears no mark: the name finds
 //! it, and nothing else does.
 //!
@@ -271,6 +275,11 @@ impl Delivery {
     pub(crate) async fn run(&mut self) -> Option<RunId> {
         let run = self.run.wait_for(Option::is_some).await.ok()?;
         *run
+    }
+
+    /// What was asked, as it is written down.
+    pub(crate) fn mark(&self) -> String {
+        self.key.mark()
     }
 
     /// The answer is handed to the connection.

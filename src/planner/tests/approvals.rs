@@ -225,7 +225,10 @@ fn an_approval_lapses_when_a_tool_that_it_covers_is_another_or_gone() {
     }
     // A yes lapses as well, and what is asked then is asked with what there is now.
     let (matter, decision) = (Matter::Plan { version: 1 }, Decision::Yes { hold: true });
-    apply(&mut state, Event::Decided { approval: 1, matter, decision, by: "b".to_owned(), note: None });
+    apply(
+        &mut state,
+        Event::Decided { approval: 1, matter, decision, by: "b".to_owned(), note: None, word: None },
+    );
     let event = lapsed(&state, &other).unwrap();
     apply(&mut state, event);
     settle(&mut state);
@@ -233,7 +236,10 @@ fn an_approval_lapses_when_a_tool_that_it_covers_is_another_or_gone() {
     assert_eq!(lapsed(&state, &other), None);
     // A no stays, whatever its tools become.
     let decision = Decision::No;
-    apply(&mut state, Event::Decided { approval: 2, matter, decision, by: "b".to_owned(), note: None });
+    apply(
+        &mut state,
+        Event::Decided { approval: 2, matter, decision, by: "b".to_owned(), note: None, word: None },
+    );
     assert_eq!(lapsed(&state, &scenes), None);
 }
 

@@ -203,7 +203,14 @@ fn a_write_cannot_be_tried_again_by_a_run_that_is_about_to_end() {
     run.outcome(1, unknown());
     let again = |run: &Script| {
         let (matter, decision) = (Matter::Outcome { call: 1 }, Decision::Again);
-        run.state.check(&Event::Decided { approval: 1, matter, decision, by: String::new(), note: None })
+        run.state.check(&Event::Decided {
+            approval: 1,
+            matter,
+            decision,
+            by: String::new(),
+            note: None,
+            word: None,
+        })
     };
     assert_eq!(again(&run), Ok(()));
     run.tell(Event::CancelRequested { by: "keysersoze".to_owned(), deadline: false, note: None });
@@ -277,6 +284,7 @@ fn a_step_whose_write_was_undone_did_not_do_what_it_was_for() {
         decision: Decision::Done,
         by: "hockney".to_owned(),
         note: None,
+        word: None,
     });
     run.settle();
     run.done(3, json!({}));
@@ -343,6 +351,7 @@ fn a_no_does_not_lapse_and_neither_does_what_is_not_in_force() {
         decision: Decision::No,
         by: "fenster".to_owned(),
         note: None,
+        word: None,
     });
     assert!(run.state.check(&lapsed(2, Matter::Plan { version: 2 })).is_err());
     run.settle();
@@ -387,4 +396,43 @@ fn a_write_tried_again_waits_for_what_its_round_has_under_way() {
     assert_eq!((run.state.calls[&1].attempts, run.state.calls[&3].attempts), (2, 0));
     run.done(1, json!({ "id": 7 }));
     assert_eq!(run.state.calls[&3].attempts, 1);
+}
+
+#[test]
+fn a_run_that_nobody_can_carry_on_puts_the_writes_that_are_under_way_to_people_with_its_end() {
+    let lost = || Fault::new("run.too_many_events", "it goes in circles");
+    let matters = |events: &[Event]| -> Vec<Matter> {
+        let put = |event: &Event| match event {
+            Event::ApprovalRequired { matter, .. } => Some(*matter),
+            _ => None,
+        };
+        events.iter().filter_map(put).collect()
+    };
+    let mut run = script();
+    run.plan(Maker::Deterministic, &[("A", &[]), ("B", &[]), ("C", &[])]);
+    run.calls(1, &[BOOK]);
+    run.calls(2, &[LOOK]);
+    run.calls(3, &[PAY]);
+    // It is to be tried again with its key, and never will be.
+    run.tell(Event::ToolCompleted { call: 3, outcome: unknown(), millis: 1 });
+    let end = run.state.forced_end(lost());
+    assert_eq!(matters(&end), [Matter::Outcome { call: 1 }, Matter::Outcome { call: 3 }]);
+    assert_eq!(end.last(), Some(&Event::RunFailed { error: lost() }));
+    end.into_iter().for_each(|event| run.tell(event));
+    assert_eq!((run.state.status, run.state.next()), (RunStatus::Failed, Vec::<Action>::new()));
+    assert_eq!(open(&run), [Matter::Outcome { call: 1 }, Matter::Outcome { call: 3 }]);
+    run.decide(1, Decision::Done, "hockney");
+    run.decide(2, Decision::NotDone, "hockney");
+    assert!(matches!(run.state.outcome(1), Some(Outcome::Ok { .. })));
+    assert!(matches!(run.state.outcome(3), Some(Outcome::Refused { .. })));
+
+    // What is known, or put already, is not put with the end.
+    let mut run = script();
+    run.plan(Maker::Deterministic, &[("A", &[]), ("B", &[])]);
+    run.calls(1, &[BOOK]);
+    run.outcome(1, unknown());
+    run.calls(2, &[OTHER]);
+    run.done(2, json!({}));
+    assert_eq!(open(&run), [Matter::Outcome { call: 1 }]);
+    assert_eq!(run.state.forced_end(lost()), [Event::RunFailed { error: lost() }]);
 }

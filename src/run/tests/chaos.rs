@@ -118,7 +118,7 @@ fn any_event(dice: &mut Dice, sim: &Sim) -> Event {
                 5 => Decision::NotDone,
                 _ => Decision::Again,
             };
-            Event::Decided { approval, matter, decision, by: "nobody".to_owned(), note: None }
+            Event::Decided { approval, matter, decision, by: "nobody".to_owned(), note: None, word: None }
         }
         27 => Event::ApprovalLapsed { approval, matter, why: Vec::new(), needed: words::needed("chaos") },
         28 => Event::Released { by: "nobody".to_owned() },

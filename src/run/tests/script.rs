@@ -219,7 +219,7 @@ impl Script {
     pub fn decide(&mut self, approval: u32, decision: Decision, by: &str) {
         let matter = self.state.approvals[&approval].matter;
         let by = by.to_owned();
-        self.tell(Event::Decided { approval, matter, decision, by, note: None });
+        self.tell(Event::Decided { approval, matter, decision, by, note: None, word: None });
         self.settle();
     }
 

@@ -38,7 +38,7 @@ pub(super) fn about_plan(approval: u32, version: u32) -> Event {
 }
 
 pub(super) fn decided(approval: u32, matter: Matter, decision: Decision) -> Event {
-    Event::Decided { approval, matter, decision, by: "boss".to_owned(), note: None }
+    Event::Decided { approval, matter, decision, by: "boss".to_owned(), note: None, word: None }
 }
 
 fn started() -> Event {

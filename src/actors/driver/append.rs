@@ -1,0 +1,109 @@
+//! From an event to the journal, to the state, to whoever listens: in this order.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::{Driver, Told, store_fault};
+use crate::crash;
+use crate::memory;
+use crate::run::{Effect, Envelope, Event, Fault, Illegal, SCHEMA, SessionEvent};
+use crate::store::Record;
+
+impl Driver {
+    /// Appends, applies, tells: in this order.
+    pub(super) async fn record(&mut self, event: Event) -> Result<(), Fault> {
+        let illegal = |error: Illegal| Fault::new("run.illegal_event", error.to_string());
+        self.state.check(&event).map_err(illegal)?;
+        self.append(event).await
+    }
+
+    /// The same for an event that the machine has just asked for: what is due can happen.
+    pub(super) async fn append(&mut self, event: Event) -> Result<(), Fault> {
+        debug_assert_eq!(self.state.check(&event), Ok(()));
+        self.append_together(vec![event]).await
+    }
+
+    /// The same for several, none of which is on disk without the others.
+    pub(super) async fn append_together(&mut self, events: Vec<Event>) -> Result<(), Fault> {
+        let durable = events.iter().any(|event| event.must_be_durable(self.is_about_a_write(event)));
+        let (at, first) = (Timestamp::now(), self.state.seq + 1);
+        let envelopes: Vec<Told> =
+            (first..).zip(events).map(|(seq, event)| Arc::new(self.envelope(seq, at, event))).collect();
+        if !self.known.is_empty() {
+            self.shared.journal.known(std::mem::take(&mut self.known));
+        }
+        for envelope in &envelopes {
+            crash::point(crash::BEFORE, envelope.body.name(), self.state.request());
+        }
+        let records = envelopes.iter().cloned().map(Record::Run).collect();
+        match envelopes.last().filter(|last| last.body.is_terminal()) {
+            Some(last) => self.append_last(records, last).await?,
+            None => {
+                self.shared.journal.append(records, durable).await.map_err(|error| store_fault(&error))?
+            }
+        }
+        for envelope in envelopes {
+            crash::point(crash::AFTER, envelope.body.name(), self.state.request());
+            self.state.apply_checked(&envelope.body);
+            self.live.feed.journalled(envelope.seq, &envelope.body);
+            // Nobody may be listening.
+            let _ = self.live.listeners.send(envelope);
+        }
+        Ok(())
+    }
+
+    fn envelope(&self, seq: u64, at: Timestamp, event: Event) -> Envelope<Event> {
+        Envelope {
+            seq,
+            run: Some(self.state.run),
+            session: self.session.clone(),
+            tenant: self.principal.tenant.clone(),
+            at,
+            epoch: match &event {
+                Event::RunResumed { epoch } => *epoch,
+                _ => self.state.epoch,
+            },
+            schema: SCHEMA,
+            body: event,
+        }
+    }
+
+    /// With a run's end the conversation remembers it, in the same commit.
+    async fn append_last(&mut self, mut records: Vec<Record>, last: &Told) -> Result<(), Fault> {
+        let session = self.session_seq.clone();
+        let mut seq = session.lock().await;
+        let turn = self.turn(last, *seq + 1);
+        let remembered = turn.as_ref().map(|turn| turn.body.clone());
+        records.extend(turn.map(Record::Session));
+        self.shared.journal.append(records, true).await.map_err(|error| store_fault(&error))?;
+        if let Some(remembered) = remembered {
+            *seq += 1;
+            self.turns.push((*seq, remembered));
+        }
+        Ok(())
+    }
+
+    fn turn(&self, last: &Envelope<Event>, seq: u64) -> Option<Envelope<SessionEvent>> {
+        let mut ended = self.state.clone();
+        ended.apply(&last.body).ok()?;
+        let body = memory::turn_ended(&ended)?;
+        Some(Envelope {
+            seq,
+            run: None,
+            session: last.session.clone(),
+            tenant: last.tenant.clone(),
+            at: last.at,
+            epoch: 0,
+            schema: SCHEMA,
+            body,
+        })
+    }
+
+    pub(super) fn is_about_a_write(&self, event: &Event) -> bool {
+        let (Event::ToolStarted { call, .. } | Event::ToolCompleted { call, .. }) = event else {
+            return false;
+        };
+        self.state.calls.get(call).is_some_and(|c| c.requested.effect == Effect::Write)
+    }
+}

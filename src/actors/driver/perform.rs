@@ -1,0 +1,225 @@
+//! Doing what the machine asks for: questions and calls begin here, and end in the driver's loop.
+
+use std::time::{Duration, Instant};
+
+use futures::StreamExt;
+use tokio_util::sync::CancellationToken;
+
+use super::{Driver, replaced};
+use crate::actors::scene;
+use crate::llm::{self, Caller, Sink};
+use crate::planner::{self, Shown};
+use crate::run::{
+    Action, Attempt, Context, Effect, Event, Fault, Outcome, RunStarted, Settings, Subject, Usage,
+    idempotency_key,
+};
+
+/// How long an ending run waits to hear what its questions under way have cost.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+impl Driver {
+    pub(super) async fn perform(
+        &mut self,
+        action: Action,
+        context: &mut Option<Context>,
+    ) -> Result<(), Fault> {
+        match action {
+            // The machine is asked again afterwards.
+            Action::Record { event } if event.is_terminal() && !self.in_flight.is_empty() => {
+                self.stop_asking().await
+            }
+            Action::Start => {
+                let context = context.take().unwrap_or_default();
+                let language = language(self.state.request(), &context);
+                let started = RunStarted {
+                    now: self.shared.clock.now(),
+                    language,
+                    settings: Settings {
+                        approval: self.shared.approval.policy_of(&self.principal.tenant),
+                        ..self.shared.settings.clone()
+                    },
+                    catalogue: self.shared.catalogue_hash.to_string(),
+                    context,
+                };
+                self.append(Event::RunStarted(started)).await
+            }
+            Action::Record { event: event @ Event::StepStarted { .. } } => {
+                let event = self.look_through().unwrap_or(event);
+                self.append(event).await
+            }
+            Action::Record { event } => self.append(event).await,
+            Action::Take { version } => {
+                let event = planner::given(&self.state, &self.shared.catalogue, version);
+                self.record(event).await
+            }
+            Action::Read { call, subject } => {
+                let event = planner::read(&self.state, &self.shared.catalogue, call, subject);
+                match self.unread.remove(&call) {
+                    Some(confirm) if is_usable(&event) => confirm.accepted().await,
+                    Some(confirm) => confirm.rejected().await,
+                    None => {}
+                }
+                self.record(event).await
+            }
+            Action::Ask { call, subject, attempt, fallback } => {
+                let request = planner::request(&self.state, &self.shared.catalogue, subject);
+                let prompt_hash = planner::prompt_hash(&request);
+                self.append(Event::ModelAsked { call, subject, attempt, fallback, prompt_hash }).await?;
+                self.ask(call, subject, request, fallback);
+                Ok(())
+            }
+            Action::Call { call, attempt } => {
+                self.append(Event::ToolStarted { call, attempt }).await?;
+                self.call(call);
+                Ok(())
+            }
+        }
+    }
+
+    /// Ends a run that cannot go on, with all that nobody will hear of any more put to people.
+    pub(super) async fn end_by_force(&mut self, why: Fault) -> Result<(), Fault> {
+        self.stop_asking().await?;
+        self.append_together(self.state.forced_end(why)).await
+    }
+
+    /// Ends the questions under way and records what they cost, before the run's last event: what was
+    /// charged to a budget is in the journal. So is what became of a write, where that is heard of now.
+    async fn stop_asking(&mut self) -> Result<(), Fault> {
+        self.stop.cancel();
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        while let Ok(Some((event, _))) = tokio::time::timeout_at(deadline, self.in_flight.next()).await {
+            let counts = matches!(event, Event::ModelReplied { .. } | Event::ModelFailed { .. })
+                || self.is_about_a_write(&event);
+            if counts && self.state.check(&event).is_ok() {
+                self.record(event).await?;
+            }
+        }
+        // Whatever does not end is of no use to an ended run; what somebody has carried on begins anew.
+        self.in_flight.clear();
+        self.stop = CancellationToken::new();
+        Ok(())
+    }
+
+    fn ask(&mut self, call: u32, subject: Subject, request: llm::Request, fallback: bool) {
+        if let Some(asked) = self.replaced(subject, &request, fallback) {
+            let stop = self.stop.clone();
+            self.in_flight.push(Box::pin(async move {
+                let asked_at = Instant::now();
+                let result = asked.answer(&stop).await;
+                let (millis, usage) = (millis(asked_at), Usage::default());
+                let event = match result {
+                    Ok(reply) => Event::ModelReplied { call, reply, usage, millis, attempts: Vec::new() },
+                    Err(error) => Event::ModelFailed { call, error, usage, millis, attempts: Vec::new() },
+                };
+                (event, None)
+            }));
+            return;
+        }
+        let gateway = self.shared.gateway.clone();
+        let scene = match subject {
+            Subject::Scene { step } => {
+                self.state.steps.get(&step).and_then(|s| self.shared.scenes.get(&s.step.scene_name)).cloned()
+            }
+            _ => None,
+        };
+        let stop = self.stop.clone();
+        let caller = self.caller();
+        let shown = Shown::of(&self.state, subject);
+        let sink = shown.map_or_else(Sink::default, |shown| self.live.feed.sink(shown));
+        self.in_flight.push(Box::pin(async move {
+            let asked = Instant::now();
+            let result = match scene {
+                Some(scene) => scene.ask(caller, request, fallback, stop).await,
+                None => gateway
+                    .complete_telling(caller, request, fallback, &stop, sink)
+                    .await
+                    .map_err(scene::Failed::from),
+            };
+            let millis = millis(asked);
+            match result {
+                Ok(done) => {
+                    let (usage, attempts) = (done.usage, done.attempts);
+                    let event = Event::ModelReplied { call, reply: done.reply, usage, millis, attempts };
+                    (event, Some(done.confirm))
+                }
+                Err(scene::Failed { fault: error, attempts }) => {
+                    let usage = Attempt::sum(&attempts);
+                    (Event::ModelFailed { call, error, usage, millis, attempts }, None)
+                }
+            }
+        }));
+    }
+
+    fn call(&mut self, number: u32) {
+        let Some(call) = self.state.calls.get(&number) else { return };
+        let Some(started) = &self.state.started else { return };
+        let handle = self.shared.scenes.get(&call.scene).cloned();
+        let writes = call.requested.effect == Effect::Write;
+        let work = scene::Call {
+            tool: call.requested.tool.clone(),
+            arguments: call.requested.arguments.clone(),
+            principal: self.principal.clone(),
+            now: started.now.clone(),
+            language: started.language.clone(),
+            session: self.session.clone(),
+            run: self.state.run,
+            step: call.step,
+            idempotency_key: writes.then(|| idempotency_key(self.state.run, call.step, number)),
+            cancelled: self.stop.clone(),
+        };
+        let executor = self.shared.replaced.executor.clone();
+        let gateway = self.shared.gateway.clone();
+        let name = call.scene.clone();
+        self.in_flight.push(Box::pin(async move {
+            let asked = Instant::now();
+            let outcome = match (handle, executor) {
+                (Some(scene), Some(executor)) => {
+                    replaced::execute(&gateway, executor, name, scene, work, writes).await
+                }
+                (Some(scene), None) => scene.call(work).await,
+                (None, _) => {
+                    Outcome::Failed { error: Fault::new("scene.unknown", "the scene is not loaded") }
+                }
+            };
+            (Event::ToolCompleted { call: number, outcome, millis: millis(asked) }, None)
+        }));
+    }
+
+    /// Who answers in place of a model, if anybody does. The embedded rules are nobody's to replace: they
+    /// are asked when that has failed.
+    fn replaced(&self, subject: Subject, request: &llm::Request, fallback: bool) -> Option<replaced::Asked> {
+        if fallback {
+            return None;
+        }
+        replaced::Asked::of(&self.shared, &self.state, subject, request)
+    }
+
+    pub(super) fn caller(&self) -> Caller {
+        Caller {
+            tenant: self.principal.tenant.clone(),
+            session: self.session.clone(),
+            run: Some(self.state.run),
+            cache: self.cache,
+        }
+    }
+}
+
+/// Whether a reply could be used as it is, so that an equal question may get it, too.
+fn is_usable(read: &Event) -> bool {
+    match read {
+        Event::ReplyRejected { .. } => false,
+        Event::SceneReplied { calls, .. } => calls.iter().all(|call| call.problem.is_none()),
+        _ => true,
+    }
+}
+
+/// The language of the request; of the conversation so far where the request is too short to tell.
+fn language(request: &str, context: &Context) -> Option<String> {
+    llm::language::detect(request)
+        .or_else(|| context.turns.iter().rev().find_map(|turn| llm::language::detect(&turn.request)))
+        .map(str::to_owned)
+}
+
+fn millis(since: Instant) -> u64 {
+    u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
+}
