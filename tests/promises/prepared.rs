@@ -78,7 +78,10 @@ fn what_a_person_puts_in_its_place_is_what_is_written() {
     });
     desk.write("plan.json", &plan["plan"].to_string());
     let changed = desk.run(&["plans", "modify", &task, "--file", "plan.json"]);
-    assert!(changed.out.contains("calls +MakeRequest") && changed.out.contains("-MakeRequest"), "{changed:?}");
+    assert!(
+        changed.out.contains("calls +MakeRequest") && changed.out.contains("-MakeRequest"),
+        "{changed:?}"
+    );
     approved(&desk, &plan, "2");
     assert_eq!(written(&shown(&desk, &task)), [call["arguments"].clone()]);
 }
