@@ -243,7 +243,14 @@ async fn check<W: Write>(
     let mut findings: Vec<Finding> = faults.0.iter().map(|fault| Finding::of(fault, Level::Error)).collect();
     let sound = findings.is_empty();
     findings.extend(loaded.warnings.iter().map(|warning| Finding::of(warning, Level::Warning)));
-    let (found, more) = engine::inspect(&loaded, live && sound).await;
+    let (mut found, more) = engine::inspect(&loaded, live && sound).await;
     findings.extend(more);
+    // One that is named wrongly is not looked for elsewhere.
+    if !faults.0.iter().any(|fault| fault.key.starts_with("store")) {
+        match check::store(&loaded).await {
+            Ok(store) => found.store = store,
+            Err(finding) => findings.push(finding),
+        }
+    }
     Ok(check::report(out, &findings, sound.then_some(&found))?)
 }
