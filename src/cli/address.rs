@@ -10,6 +10,17 @@ use super::failure::Failure;
 /// The file's name in the data directory.
 const FILE: &str = "server";
 
+/// What a server has left: where it is, and what it works with that a command line may name, too.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Address {
+    /// Where it is.
+    pub url: String,
+    /// The configuration file that it reads.
+    pub config: Option<PathBuf>,
+    /// The directory of its scenes beside the built-in ones.
+    pub scenes: Option<PathBuf>,
+}
+
 /// An address that was left. It is taken back when this is dropped.
 #[derive(Debug)]
 pub struct Left {
@@ -20,9 +31,21 @@ pub struct Left {
 ///
 /// # Errors
 /// `serve.address_file` where the file cannot be written.
-pub fn leave(data_dir: &Path, addr: SocketAddr) -> Result<Left, Failure> {
+pub fn leave(
+    data_dir: &Path,
+    addr: SocketAddr,
+    config: Option<&Path>,
+    scenes: Option<&Path>,
+) -> Result<Left, Failure> {
     let path = data_dir.join(FILE);
-    let text = format!("pid {}\nurl http://{}\n", std::process::id(), reached(addr));
+    let mut text = format!("pid {}\nurl http://{}\n", std::process::id(), reached(addr));
+    for (name, named) in [("config", config), ("scenes", scenes)] {
+        // A name that is no line of text is not told; it then differs from every other.
+        let named = named.map(whole).and_then(|named| named.to_str().map(str::to_owned));
+        if let Some(named) = named.filter(|named| !named.contains(['\n', '\r'])) {
+            text.push_str(&format!("{name} {named}\n"));
+        }
+    }
     // A reader sees all of it or nothing.
     let whole = data_dir.join(format!("{FILE}.new"));
     let written = write(&whole, &text).and_then(|()| std::fs::rename(&whole, &path));
@@ -31,6 +54,11 @@ pub fn leave(data_dir: &Path, addr: SocketAddr) -> Result<Left, Failure> {
         Failure::new("serve.address_file", what)
     })?;
     Ok(Left { path })
+}
+
+/// The same path from wherever it is named.
+pub fn whole(path: &Path) -> PathBuf {
+    path.canonicalize().or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_owned())
 }
 
 fn write(path: &Path, text: &str) -> std::io::Result<()> {
@@ -60,7 +88,7 @@ impl Drop for Left {
 ///
 /// # Errors
 /// `owned` with what to do where the owner is no server.
-pub fn find(data_dir: &Path, owned: Failure) -> Result<String, Failure> {
+pub fn find(data_dir: &Path, owned: Failure) -> Result<Address, Failure> {
     let field = |file: &str, name: &str| {
         let text = std::fs::read_to_string(data_dir.join(file)).ok()?;
         text.lines().find_map(|line| line.strip_prefix(name)).map(|value| value.trim().to_owned())
@@ -68,7 +96,10 @@ pub fn find(data_dir: &Path, owned: Failure) -> Result<String, Failure> {
     let owner = field("lock", "pid ");
     match (field(FILE, "pid "), field(FILE, "url ")) {
         // What another process left is stale, and somebody else may listen there by now.
-        (Some(pid), Some(url)) if owner.is_none_or(|owner| owner == pid) => Ok(url),
+        (Some(pid), Some(url)) if owner.is_none_or(|owner| owner == pid) => {
+            let named = |name| field(FILE, name).map(PathBuf::from);
+            Ok(Address { url, config: named("config "), scenes: named("scenes ") })
+        }
         _ => Err(owned.help(
             "what owns it is no server that is ready: end it, or try again when `proscenium serve` has said its address",
         )),
@@ -88,8 +119,15 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let lock = |pid: u32| std::fs::write(dir.path().join("lock"), format!("pid {pid}\n")).unwrap();
         lock(std::process::id());
-        let left = leave(dir.path(), "0.0.0.0:8080".parse().unwrap()).unwrap();
-        assert_eq!(find(dir.path(), owned()).unwrap(), "http://127.0.0.1:8080");
+        let left = leave(dir.path(), "0.0.0.0:8080".parse().unwrap(), None, None).unwrap();
+        let plain = Address { url: "http://127.0.0.1:8080".to_owned(), config: None, scenes: None };
+        assert_eq!(find(dir.path(), owned()).unwrap(), plain);
+        drop(left);
+        let scenes = dir.path().join("the scenes");
+        std::fs::create_dir(&scenes).unwrap();
+        let roundabout = scenes.join("..").join("the scenes");
+        let left = leave(dir.path(), "127.0.0.1:1".parse().unwrap(), None, Some(&roundabout)).unwrap();
+        assert_eq!(find(dir.path(), owned()).unwrap().scenes, Some(whole(&scenes)));
         drop(left);
         let failure = find(dir.path(), owned()).unwrap_err();
         assert_eq!(failure.code, "store.in_use");
@@ -99,7 +137,7 @@ mod tests {
     #[test]
     fn what_a_killed_server_left_is_not_followed() {
         let dir = tempfile::tempdir().unwrap();
-        let left = leave(dir.path(), "127.0.0.1:1".parse().unwrap()).unwrap();
+        let left = leave(dir.path(), "127.0.0.1:1".parse().unwrap(), None, None).unwrap();
         std::fs::write(dir.path().join("lock"), "pid 1\nsince 2026-01-01T00:00:00Z\n").unwrap();
         assert_eq!(find(dir.path(), owned()).unwrap_err().code, "store.in_use");
         drop(left);

@@ -20,6 +20,23 @@ pub trait Assistant: Office {
     async fn stop(self: Box<Self>) -> Result<(), Failure>;
 }
 
+/// What holds for every request of a terminal.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Asking {
+    /// A person has to approve the plan.
+    pub require_approval: bool,
+    /// Nothing is written.
+    pub dry_run: bool,
+}
+
+/// The number of the event before what was last decided in a run; 0 where nothing was: what a message that
+/// may have decided is followed from.
+pub fn before_decided(journal: &[Envelope<Event>]) -> u64 {
+    // Its last wait may be over already, and another may have begun.
+    let decided = journal.iter().rfind(|event| matches!(event.body, Event::Decided { .. }));
+    decided.map_or(0, |event| event.seq.saturating_sub(1))
+}
+
 /// Where what people decide about runs is carried out.
 #[async_trait(?Send)]
 pub trait Office {

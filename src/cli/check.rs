@@ -6,8 +6,10 @@ use std::io::{self, Write};
 use proscenium::config::{Config, Fault, Loaded, Origin};
 use proscenium::run::Effect;
 use proscenium::scene::Scene;
+use proscenium::store::{Code, Holds, Standing, look};
 
-use super::failure::Exit;
+use super::address;
+use super::failure::{Exit, Failure};
 use super::text::{clean, count, one_line};
 
 /// How bad a finding is.
@@ -54,6 +56,8 @@ pub struct Found {
     pub sources: Vec<String>,
     /// The data directory.
     pub data_dir: String,
+    /// How it stands; empty where that was not looked at, or is told as an error.
+    pub store: String,
     /// The models.
     pub models: Vec<Model>,
     /// A line a scene: its name and its tools.
@@ -77,10 +81,45 @@ impl Found {
         Self {
             sources: sources(&loaded.sources),
             data_dir: loaded.config.store.data_dir.display().to_string(),
+            store: String::new(),
             models: models(&loaded.config),
             scenes: Vec::new(),
         }
     }
+}
+
+/// How the data directory stands, on one line; or why no command could use it. Nothing is changed there.
+///
+/// # Errors
+/// What is wrong, with the place where the directory is named.
+pub async fn store(loaded: &Loaded) -> Result<String, Finding> {
+    let dir = &loaded.config.store.data_dir;
+    let Standing { owner, holds, needed } = look(dir).await.map_err(|error| Finding {
+        place: loaded.sources.get("store.data_dir").unwrap_or(&Origin::BuiltIn).to_string(),
+        level: Level::Error,
+        code: error.code().to_owned(),
+        // It says what to do, too.
+        message: error.to_string(),
+        remedy: String::new(),
+    })?;
+    let holds = match holds {
+        Holds::Nothing => "nothing is stored there yet".to_owned(),
+        Holds::Schema(version) if version < needed => {
+            format!("schema version {version}, which the next command that writes brings up to {needed}")
+        }
+        Holds::Schema(version) => format!("schema version {version}"),
+    };
+    Ok(match owner {
+        None => holds,
+        Some(owner) => {
+            let owned = Failure::new(Code::InUse.as_str(), String::new());
+            let what = match address::find(dir, owned) {
+                Ok(address) => format!("served at {} by {owner}", address.url),
+                Err(_) => format!("in use by {owner}"),
+            };
+            format!("{holds}; {what}")
+        }
+    })
 }
 
 fn sources(keys: &BTreeMap<String, Origin>) -> Vec<String> {
@@ -161,6 +200,9 @@ pub fn report(out: &mut impl Write, findings: &[Finding], found: Option<&Found>)
 fn describe(out: &mut impl Write, found: &Found) -> io::Result<()> {
     writeln!(out, "Configuration: {}", one_line(&found.sources.join(", ")))?;
     writeln!(out, "Data directory: {}", one_line(&found.data_dir))?;
+    if !found.store.is_empty() {
+        writeln!(out, "  {}", one_line(&found.store))?;
+    }
     writeln!(out, "{}:", count(found.models.len(), "model"))?;
     for model in &found.models {
         writeln!(out, "  {}", one_line(&model.line))?;

@@ -10,7 +10,7 @@ use proscenium::planner::{Command, Refused, consent};
 use proscenium::run::{Envelope, Event, Fault, RunId, RunState, SessionId, TenantId};
 use proscenium::{Answer, Builder, ChatRequest, Engine, StartError, Watch, scene};
 
-use super::assistant::{self, Assistant, Draft, Office, Order, Target};
+use super::assistant::{self, Asking, Assistant, Draft, Office, Order, Target};
 use super::check::{self, Finding, Found, Level};
 use super::failure::Failure;
 use crate::shipped;
@@ -18,15 +18,6 @@ use crate::shipped;
 /// The engine with the scenes that the program ships.
 fn builder(loaded: &Loaded) -> Builder {
     Engine::builder(loaded.config.clone()).native_tools(shipped::tools()).builtin_scenes(&shipped::FOLDERS)
-}
-
-/// What holds for every request of a terminal.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Asking {
-    /// A person has to approve the plan.
-    pub require_approval: bool,
-    /// Nothing is written.
-    pub dry_run: bool,
 }
 
 /// Starts an engine for a terminal.
@@ -167,11 +158,7 @@ impl Ready {
         let mut stored = stored.map_err(|error| Failure::new(error.code(), error.to_string()))?;
         let session = stored.first().map(|event| event.session.clone());
         let session = session.ok_or_else(|| super::past::unknown(run))?;
-        let told = told.unwrap_or_else(|| {
-            // Its last wait may be over already, and another may have begun.
-            let decided = stored.iter().rposition(|event| matches!(event.body, Event::Decided { .. }));
-            decided.map_or(0, |at| stored[at].seq.saturating_sub(1))
-        });
+        let told = told.unwrap_or_else(|| assistant::before_decided(&stored));
         let news = stored.split_off(stored.partition_point(|event| event.seq <= told));
         let engine = self.engine.clone();
         Ok(Ordered { engine, tenant, run, session, told, before: stored, stored: news.into(), watch })

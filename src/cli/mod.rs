@@ -5,6 +5,7 @@ mod address;
 mod approvals;
 mod args;
 mod assistant;
+mod caller;
 mod changes;
 mod chat;
 mod check;
@@ -13,6 +14,7 @@ mod document;
 mod engine;
 mod failure;
 mod follow;
+mod followed;
 mod keys;
 mod narrate;
 mod output;
@@ -40,6 +42,8 @@ use proscenium::config::{Config, Faults, Flags, Loaded, LogFormat};
 use proscenium::plan::{self, PlanStatus};
 
 use args::{Cli, Command, RunsCommand};
+use assistant::{Asking, Assistant};
+use caller::Caller;
 use chat::Desk;
 use check::{Finding, Level};
 use failure::{Exit, Failure};
@@ -143,6 +147,17 @@ fn log(config: &Config) -> Result<(), Failure> {
     started.map_err(|error| Failure::new("log.start", format!("the log cannot be written: {error}")))
 }
 
+/// Whoever answers: an engine here, or the server that owns the data directory. `as_user` says that the
+/// command line names who asks.
+async fn assistant(loaded: Loaded, asking: Asking, as_user: bool) -> Result<Box<dyn Assistant>, Failure> {
+    match engine::start(loaded.clone(), asking).await {
+        Err(owned) if remote::is_owned(&owned) => {
+            Ok(Box::new(Caller::new(&loaded, owned, asking, as_user).await?))
+        }
+        started => started,
+    }
+}
+
 async fn chat<W: Write, E: Write>(
     chat: args::Chat,
     loaded: Loaded,
@@ -158,8 +173,8 @@ async fn chat<W: Write, E: Write>(
     let data_dir = loaded.config.store.data_dir.clone();
     let mut signals = Signals::listen()
         .map_err(|error| Failure::new("chat.signals", format!("Ctrl-C cannot be listened to: {error}")))?;
-    let asking = engine::Asking { require_approval: chat.require_approval, dry_run: chat.dry_run };
-    let assistant = engine::start(loaded, asking).await?;
+    let asking = Asking { require_approval: chat.require_approval, dry_run: chat.dry_run };
+    let assistant = assistant(loaded, asking, chat.user.is_some()).await?;
     let mut desk = Desk { assistant: assistant.as_ref(), signals: &mut signals, show, out, errors };
     let exit = match &chat.message {
         Some(message) => {
@@ -181,7 +196,7 @@ async fn chat<W: Write, E: Write>(
 }
 
 async fn plan<W: Write>(plan: args::Plan, loaded: Loaded, out: &mut Output<W>) -> Result<Exit, Failure> {
-    let assistant = engine::start(loaded, engine::Asking::default()).await?;
+    let assistant = assistant(loaded, Asking::default(), false).await?;
     let draft = assistant.draft(&plan.message).await;
     assistant.stop().await?;
     let draft = draft?;
@@ -228,7 +243,14 @@ async fn check<W: Write>(
     let mut findings: Vec<Finding> = faults.0.iter().map(|fault| Finding::of(fault, Level::Error)).collect();
     let sound = findings.is_empty();
     findings.extend(loaded.warnings.iter().map(|warning| Finding::of(warning, Level::Warning)));
-    let (found, more) = engine::inspect(&loaded, live && sound).await;
+    let (mut found, more) = engine::inspect(&loaded, live && sound).await;
     findings.extend(more);
+    // One that is named wrongly is not looked for elsewhere.
+    if !faults.0.iter().any(|fault| fault.key.starts_with("store")) {
+        match check::store(&loaded).await {
+            Ok(store) => found.store = store,
+            Err(finding) => findings.push(finding),
+        }
+    }
     Ok(check::report(out, &findings, sound.then_some(&found))?)
 }

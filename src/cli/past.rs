@@ -24,6 +24,13 @@ pub async fn open(loaded: &Loaded) -> Result<Past, Failure> {
 }
 
 impl Past {
+    /// The runs of the tenant that a key is of; of the configured one where it is no key.
+    pub async fn of_key(self, key: &str) -> Result<Past, Failure> {
+        let found = self.store.find_key(key).await.map_err(failure)?;
+        let tenant = found.map_or(self.tenant, |key| key.tenant);
+        Ok(Past { store: self.store, tenant })
+    }
+
     /// The last runs, the newest first.
     pub async fn runs(&self, limit: u32) -> Result<Vec<RunRow>, Failure> {
         let page = Page { limit, after: None };

@@ -12,7 +12,7 @@ use proscenium::run::{RunState, RunStatus};
 use proscenium::store::{Code, DataDir, PlanRow, Store};
 use serde_json::Value;
 
-use super::assistant::{Office, Order, Target};
+use super::assistant::{Asking, Office, Order, Target};
 use super::failure::{Exit, Failure};
 use super::follow::{Show, follow};
 use super::output::{self, Output};
@@ -21,7 +21,7 @@ use super::plans_args::{Plans, PlansCommand};
 use super::remote::Server;
 use super::signals::Signals;
 use super::text::{clean, one_line};
-use super::{address, document, engine, show, table, waits};
+use super::{address, document, engine, remote, show, table, waits};
 
 /// Longest plan that is read from a file, in bytes.
 const LONGEST: u64 = 1024 * 1024;
@@ -130,15 +130,16 @@ impl Change {
             Failure::new("chat.signals", format!("Ctrl-C cannot be listened to: {error}"))
         })?;
         let data_dir = loaded.config.store.data_dir.clone();
-        match engine::start(loaded, engine::Asking::default()).await {
+        match engine::start(loaded, Asking::default()).await {
             Ok(assistant) => {
                 let done = self.by(assistant.as_ref(), &mut signals, out, errors).await;
                 let stopped = assistant.stop().await;
                 let done = done?;
                 stopped.map(|()| done)
             }
-            Err(failure) if is_owned(&failure) => {
-                let server = server(&data_dir, failure, past, self.as_user)?;
+            Err(failure) if remote::is_owned(&failure) => {
+                let url = address::find(&data_dir, failure)?.url;
+                let server = Server::at(url, past, self.as_user)?;
                 self.by(&server, &mut signals, out, errors).await
             }
             Err(failure) => Err(failure),
@@ -190,22 +191,6 @@ fn exit(wish: &Wish, status: RunStatus) -> Exit {
     }
 }
 
-/// Whether a command did not work since another process owns the data directory.
-fn is_owned(failure: &Failure) -> bool {
-    failure.code == Code::InUse.as_str()
-}
-
-/// The server that owns the data directory.
-fn server(data_dir: &Path, owned: Failure, past: Past, as_user: bool) -> Result<Server, Failure> {
-    let url = address::find(data_dir, owned)?;
-    if as_user {
-        let what = format!("the server at {url} owns the data directory, and knows who asks by the key");
-        return Err(Failure::usage("usage.user", what)
-            .help(format!("leave --user out, and set {} to a key of that user", super::remote::KEY)));
-    }
-    Server::at(url, past)
-}
-
 async fn delete(task: TaskId, past: Past, as_user: bool, loaded: &Loaded) -> Result<(), Failure> {
     let row = past.plan(task).await?;
     let dir = &loaded.config.store.data_dir;
@@ -213,7 +198,7 @@ async fn delete(task: TaskId, past: Past, as_user: bool, loaded: &Loaded) -> Res
     let owned = match DataDir::open(dir) {
         Ok(owned) => owned,
         Err(error) if error.kind() == Code::InUse => {
-            let server = server(dir, failure(error), past, as_user)?;
+            let server = Server::at(address::find(dir, failure(error))?.url, past, as_user)?;
             return server.delete(Target { run: row.run, task }).await;
         }
         Err(error) => return Err(failure(error)),

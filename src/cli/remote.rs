@@ -1,13 +1,13 @@
-//! The server that owns the data directory: what is decided is sent to it, and the run is then followed in
+//! The server that owns the data directory: what people want is sent to it, and runs are then followed in
 //! the store, which can be read beside it.
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use proscenium::Answer;
 use proscenium::planner::{Choice, Wish};
-use proscenium::run::{ApprovalId, Envelope, Event, RunId, RunState, RunStatus, SessionId};
+use proscenium::run::{ApprovalId, RunId, RunState};
+use proscenium::store::Code;
 use reqwest::{Client, Method, RequestBuilder, Response};
 use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
@@ -15,6 +15,7 @@ use serde_json::{Map, Value, json};
 
 use super::assistant::{Office, Order, Target, Ticket};
 use super::failure::Failure;
+use super::followed::Followed;
 use super::past::Past;
 
 /// The environment variable with the key that is shown to a server.
@@ -24,14 +25,25 @@ pub const KEY: &str = "PROSCENIUM_API_KEY";
 const CONNECT: Duration = Duration::from_secs(5);
 /// Until it has replied: a plan may be made anew meanwhile, or a run come to its end.
 const REPLY: Duration = Duration::from_secs(600);
-/// How often the store is looked at while a run is under way.
-const LOOK: Duration = Duration::from_millis(100);
-/// Looks after the server has said that the run is not under way, until what it did is in the store.
-const LAST_LOOKS: u32 = 50;
 /// Longest reply that is read, in bytes.
 const LONGEST: usize = 64 * 1024 * 1024;
 
+/// What to do where nobody knows what became of what was sent.
+const SEE: &str = "what was sent may have been carried out: `proscenium runs list` shows it";
+
+/// Whether a command did not work since another process owns the data directory.
+pub fn is_owned(failure: &Failure) -> bool {
+    failure.code == Code::InUse.as_str()
+}
+
+/// The key that is shown to a server, where there is one.
+pub fn key() -> Option<SecretString> {
+    let key = std::env::var(KEY).ok().filter(|key| !key.trim().is_empty());
+    key.map(|key| SecretString::from(key.trim().to_owned()))
+}
+
 /// A server, and the store that it works with.
+#[derive(Clone)]
 pub struct Server {
     client: Client,
     url: String,
@@ -40,20 +52,46 @@ pub struct Server {
 }
 
 impl Server {
-    /// The server at `url`.
+    /// The server at `url`. `as_user` says that the command line names who asks.
     ///
     /// # Errors
-    /// `server.client` where this machine cannot speak HTTP.
-    pub fn at(url: String, past: Past) -> Result<Self, Failure> {
+    /// `usage.user` where it does: a server knows that by the key. `server.client` where this machine cannot
+    /// speak HTTP.
+    pub fn at(url: String, past: Past, as_user: bool) -> Result<Self, Failure> {
+        if as_user {
+            let what = format!("the server at {url} owns the data directory, and knows who asks by the key");
+            return Err(Failure::usage("usage.user", what)
+                .help(format!("leave --user out, and set {KEY} to a key of that user")));
+        }
         // The address is on this machine or in its network: no proxy stands in between.
         let client = Client::builder()
             .no_proxy()
             .connect_timeout(CONNECT)
             .build()
             .map_err(|error| Failure::new("server.client", format!("no HTTP client: {error}")))?;
-        let key = std::env::var(KEY).ok().filter(|key| !key.trim().is_empty());
-        let key = key.map(|key| SecretString::from(key.trim().to_owned()));
-        Ok(Self { client, url, key, past })
+        Ok(Self { client, url, key: key(), past })
+    }
+
+    /// The runs that there were.
+    pub fn past(&self) -> &Past {
+        &self.past
+    }
+
+    /// Asks a run to stop at its next safe point.
+    pub async fn cancel(&self, run: RunId) -> Result<(), Failure> {
+        self.send(Method::POST, &format!("/api/runs/{run}/cancel"), Some(&json!({}))).await.map(drop)
+    }
+
+    /// The answer document of a run.
+    pub async fn answer(&self, run: RunId) -> Result<Answer, Failure> {
+        self.read(self.send(Method::GET, &format!("/api/runs/{run}"), None).await?).await
+    }
+
+    /// It went away before the run had ended.
+    pub fn gone(&self, run: RunId) -> Failure {
+        let what = format!("the server at {} is gone, and run {run} has not ended", self.url);
+        Failure::new("server.gone", what)
+            .help("the next `proscenium serve` carries it on; `proscenium runs list` shows how far it got")
     }
 
     /// Deletes a plan with its run.
@@ -70,13 +108,34 @@ impl Server {
     }
 
     /// Sends a request; a reply that is none of success is a failure.
-    async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Response, Failure> {
+    pub async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Response, Failure> {
         let mut request = self.request(method, path).timeout(REPLY);
         if let Some(body) = body {
             request = request.json(body);
         }
+        self.sent(request).await
+    }
+
+    /// The same for a reply that comes for as long as a run is under way.
+    pub async fn stream(&self, path: &str, body: &Value) -> Result<Response, Failure> {
+        let sent = self.sent(self.request(Method::POST, path).json(body));
+        tokio::time::timeout(REPLY, sent).await.unwrap_or_else(|_| {
+            let what = format!("the server at {} did not reply within {} s", self.url, REPLY.as_secs());
+            Err(Failure::new("server.reply", what).help(SEE))
+        })
+    }
+
+    async fn sent(&self, request: RequestBuilder) -> Result<Response, Failure> {
         let response = request.send().await.map_err(|error| self.silent(&error))?;
         if response.status().is_success() { Ok(response) } else { Err(self.refusal(response).await) }
+    }
+
+    /// The document in a reply.
+    pub async fn read<T: DeserializeOwned>(&self, response: Response) -> Result<T, Failure> {
+        read(response).await.map_err(|why| {
+            let what = format!("what the server at {} replied is not understood: {why}", self.url);
+            Failure::new("server.reply", what)
+        })
     }
 
     fn silent(&self, error: &reqwest::Error) -> Failure {
@@ -88,8 +147,7 @@ impl Server {
                 .help("see whether it runs; once it has ended, this command works without it");
         }
         let what = format!("the server at {url} did not reply as it should: {error}");
-        Failure::new("server.reply", what)
-            .help("what was sent may have been carried out: `proscenium plans list` shows it")
+        Failure::new("server.reply", what).help(SEE)
     }
 
     /// Why it did not do what it was asked, from its problem document.
@@ -200,117 +258,9 @@ impl Office for Server {
         self.send(Method::POST, &path, Some(&body)).await?;
         let session = before.first().map(|event| event.session.clone());
         let session = session.ok_or_else(|| super::past::unknown(of.run))?;
-        // Open for as long as the run is under way there: it tells when there is nothing more to wait for.
         let alive = self.request(Method::GET, &format!("/api/runs/{}/events", of.run)).send().await.ok();
-        let server = Self {
-            client: self.client.clone(),
-            url: self.url.clone(),
-            key: self.key.clone(),
-            past: self.past.clone(),
-        };
-        let told = before.last().map_or(0, |event| event.seq);
-        Ok(Box::new(Followed {
-            server,
-            run: of.run,
-            session,
-            before,
-            told,
-            news: VecDeque::new(),
-            alive: alive.filter(|alive| alive.status().is_success()),
-            looks: 0,
-            rests: false,
-        }))
-    }
-}
-
-/// A run of the server, told from the store.
-struct Followed {
-    server: Server,
-    run: RunId,
-    session: SessionId,
-    before: Vec<Envelope<Event>>,
-    /// The number of the last event that was read.
-    told: u64,
-    news: VecDeque<Envelope<Event>>,
-    alive: Option<Response>,
-    /// Looks since the server has nothing more to say.
-    looks: u32,
-    /// It has ended or waits.
-    rests: bool,
-}
-
-impl Followed {
-    /// Reads what is new; false where that is nothing.
-    async fn look(&mut self) -> bool {
-        let Ok((journal, state)) = self.server.past.run(self.run).await else { return false };
-        let rests = state.status.is_terminal() || state.status == RunStatus::Waiting;
-        self.rests = rests;
-        self.news.extend(journal.into_iter().filter(|event| event.seq > self.told));
-        self.told = self.news.back().map_or(self.told, |event| event.seq);
-        !self.news.is_empty()
-    }
-
-    /// Until the server says something, or a moment.
-    async fn pause(&mut self) {
-        match &mut self.alive {
-            Some(alive) => {
-                if let Ok(Ok(None) | Err(_)) = tokio::time::timeout(LOOK, alive.chunk()).await {
-                    self.alive = None;
-                }
-            }
-            None => {
-                self.looks += 1;
-                tokio::time::sleep(LOOK).await;
-            }
-        }
-    }
-}
-
-#[async_trait(?Send)]
-impl Ticket for Followed {
-    fn session(&self) -> SessionId {
-        self.session.clone()
-    }
-
-    fn before(&mut self) -> Vec<Envelope<Event>> {
-        std::mem::take(&mut self.before)
-    }
-
-    async fn next(&mut self) -> Option<Envelope<Event>> {
-        loop {
-            if let Some(event) = self.news.pop_front() {
-                return Some(event);
-            }
-            if self.look().await {
-                continue;
-            }
-            if self.rests || self.looks >= LAST_LOOKS {
-                return None;
-            }
-            self.pause().await;
-        }
-    }
-
-    async fn cancel(&self, _: &str) {
-        // The server knows who asks by the key; where it does not answer, the run goes on, as it is told.
-        let path = format!("/api/runs/{}/cancel", self.run);
-        if let Err(failure) = self.server.send(Method::POST, &path, Some(&json!({}))).await {
-            tracing::warn!(code = failure.code, "the run could not be stopped: {}", failure.message);
-        }
-    }
-
-    async fn answer(self: Box<Self>) -> Result<Answer, Failure> {
-        if !self.rests {
-            let what =
-                format!("the server at {} is gone, and run {} has not ended", self.server.url, self.run);
-            return Err(Failure::new("server.gone", what).help(
-                "the next `proscenium serve` carries it on; `proscenium runs list` shows how far it got",
-            ));
-        }
-        let response = self.server.send(Method::GET, &format!("/api/runs/{}", self.run), None).await?;
-        read(response).await.map_err(|why| {
-            Failure::new("server.reply", format!("the answer of run {} is not understood: {why}", self.run))
-        })
+        let alive = alive.filter(|alive| alive.status().is_success());
+        Ok(Box::new(Followed::new(self.clone(), of.run, session, before, alive)))
     }
 }
 

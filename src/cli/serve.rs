@@ -46,7 +46,8 @@ pub async fn serve<W: Write, E: Write>(
         writeln!(errors, "carrying on {unfinished} {runs} that had not ended")?;
         errors.flush()?;
     }
-    let left = match address::leave(&loaded.config.store.data_dir, server.addr()) {
+    let (config, scenes) = (cli.global.config.as_deref(), loaded.config.scenes.dir.as_deref());
+    let left = match address::leave(&loaded.config.store.data_dir, server.addr(), config, scenes) {
         Ok(left) => left,
         Err(failure) => {
             server.stop().await;

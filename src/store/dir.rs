@@ -1,7 +1,7 @@
 //! The data directory and the lock that gives it one owner at a time.
 
 use std::fs::{File, TryLockError};
-use std::io::{Read, Seek, Write};
+use std::io::{ErrorKind, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use super::error::{Code, Error};
@@ -66,20 +66,82 @@ fn make(path: &Path) -> Result<(), Error> {
     builder.create(path).map_err(|e| Error::io(path, "make the data directory", &e))
 }
 
-fn in_use(path: &Path, lock: &mut File) -> Error {
+/// Whether there is a data directory. One that is not there has to be one that can be made.
+pub(super) fn is_there(path: &Path) -> Result<bool, Error> {
+    let cannot = |path: &Path, error: &std::io::Error| Error::io(path, "look at the data directory", error);
+    // What is above it, too, where it is not there itself.
+    for (above, at) in path.ancestors().map(here).enumerate() {
+        let metadata = match at.metadata() {
+            Ok(metadata) => metadata,
+            Err(error) if error.kind() == ErrorKind::NotFound => continue,
+            Err(error) => return Err(cannot(at, &error)),
+        };
+        if !metadata.is_dir() {
+            return Err(cannot(at, &ErrorKind::NotADirectory.into()));
+        }
+        may_write(at).map_err(|error| cannot(at, &error))?;
+        return Ok(above == 0);
+    }
+    Ok(false)
+}
+
+/// Whether files can be made in a directory, found out without making one.
+#[cfg(unix)]
+fn may_write(dir: &Path) -> std::io::Result<()> {
+    use rustix::fs::{Access, access};
+    Ok(access(dir, Access::READ_OK | Access::WRITE_OK | Access::EXEC_OK)?)
+}
+
+#[cfg(not(unix))]
+fn may_write(_: &Path) -> std::io::Result<()> {
+    Ok(())
+}
+
+/// The working directory has an empty name among what is above a path.
+fn here(path: &Path) -> &Path {
+    if path.as_os_str().is_empty() { Path::new(".") } else { path }
+}
+
+/// Who owns the directory just now, for somebody who only looks.
+pub(super) fn owner(path: &Path) -> Result<Option<String>, Error> {
+    let file = path.join("lock");
+    // Opened as its owner would, so that rights that are wanting show.
+    let mut lock = match File::options().read(true).write(true).open(&file) {
+        Ok(lock) => lock,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(Error::io(&file, "open the lock file", &error)),
+    };
+    // Whoever has given it back has emptied the file. So the lock is tried only where somebody holds it or
+    // was killed: a process that starts just then does not meet this one.
+    if lock.metadata().is_ok_and(|metadata| metadata.len() == 0) {
+        return Ok(None);
+    }
+    match lock.try_lock_shared() {
+        Ok(()) => Ok(None),
+        Err(TryLockError::WouldBlock) => Ok(Some(named(&mut lock))),
+        Err(TryLockError::Error(error)) => Err(Error::io(&file, "look at the lock", &error)),
+    }
+}
+
+/// The owner that a lock file names.
+fn named(lock: &mut File) -> String {
     let mut text = String::new();
     // The owner may be between taking the lock and writing its name.
     let _ = lock.take(200).read_to_string(&mut text);
     let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
-    let owner = match (field("pid "), field("since ")) {
+    match (field("pid "), field("since ")) {
         (Some(pid), Some(since)) => format!("process {pid}, since {since}"),
         _ => "another process".to_owned(),
-    };
+    }
+}
+
+fn in_use(path: &Path, lock: &mut File) -> Error {
     Error::new(
         Code::InUse,
         format!(
-            "the data directory {} is in use by {owner}: stop that process, or name another directory in `store.data_dir`",
-            path.display()
+            "the data directory {} is in use by {}: stop that process, or name another directory in `store.data_dir`",
+            path.display(),
+            named(lock)
         ),
     )
 }

@@ -1,5 +1,7 @@
 //! What `check` promises: every fault at once, each with its place, its code and what to do.
 
+use std::collections::BTreeMap;
+
 use super::process::Desk;
 use super::support::{self, Scripted, ScriptedLlm};
 use serde_json::json;
@@ -149,4 +151,77 @@ fn filled(schema: &serde_json::Value) -> serde_json::Value {
         .map(|(name, schema)| (name.clone(), value(schema)))
         .collect::<serde_json::Map<_, _>>()
         .into()
+}
+
+/// The files of the data directory, with what is in them.
+fn stored(desk: &Desk) -> BTreeMap<String, Vec<u8>> {
+    let files = std::fs::read_dir(desk.data()).unwrap().map(|entry| entry.unwrap().path());
+    files.map(|path| (path.display().to_string(), std::fs::read(&path).unwrap())).collect()
+}
+
+#[test]
+fn the_data_directory_is_looked_at_and_nothing_of_it_is_changed() {
+    let desk = Desk::new();
+    let ran = desk.run(&["check"]);
+    assert_eq!(ran.status, 0, "{ran:?}");
+    assert!(ran.out.contains("Data directory: data\n  nothing is stored there yet\n"), "{}", ran.out);
+    assert!(!desk.data().exists(), "nothing is made");
+
+    assert_eq!(desk.run(&["chat", "Che tempo fa a Milano?"]).status, 0);
+    let before = stored(&desk);
+    let ran = desk.run(&["check"]);
+    assert!(ran.status == 0 && ran.out.contains("\n  schema version "), "{ran:?}");
+    assert!(!ran.out.contains("in use by"), "{}", ran.out);
+
+    // A newer program's file, and one that is damaged: refused as every other command would.
+    let file = desk.data().join("proscenium.db");
+    let whole = std::fs::read(&file).unwrap();
+    let mut newer = whole.clone();
+    newer[60..64].copy_from_slice(&99u32.to_be_bytes());
+    let garbage = b"This is no database. ".repeat(500);
+    for (bytes, code) in [(newer, "store.newer_schema"), (garbage, "store.corrupt")] {
+        std::fs::write(&file, &bytes).unwrap();
+        let ran = desk.run(&["check", "--data-dir", "data"]);
+        assert_eq!((ran.status, ran.err.as_str()), (1, ""), "{ran:?}");
+        assert!(ran.out.contains(&format!("flag --data-dir: error[{code}]: ")), "{}", ran.out);
+        assert!(desk.run(&["chat", "Ciao"]).err.contains(&format!("error[{code}]")));
+        assert_eq!(std::fs::read(&file).unwrap(), bytes);
+    }
+    std::fs::write(&file, &whole).unwrap();
+    assert!(stored(&desk) == before);
+
+    // One of an older program is told, and not brought up to date.
+    let mut older = whole.clone();
+    older[60..64].copy_from_slice(&3u32.to_be_bytes());
+    std::fs::write(&file, &older).unwrap();
+    let ran = desk.run(&["check"]);
+    assert!(
+        ran.status == 0 && ran.out.contains("schema version 3, which the next command that writes"),
+        "{ran:?}"
+    );
+    assert_eq!(std::fs::read(&file).unwrap(), older);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_data_directory_that_a_server_owns_is_looked_at_beside_it() {
+    let desk = Desk::new();
+    let mut server = desk.hold(&["serve", "--addr", "127.0.0.1:0"]);
+    server.read_to("proscenium serves at http://");
+    let ran = desk.run(&["check"]);
+    assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
+    let owned = "; served at http://127.0.0.1:";
+    assert!(
+        ran.out.contains(owned) && ran.out.contains(&format!(" by process {}, since ", server.id())),
+        "{}",
+        ran.out
+    );
+    server.signal("TERM");
+    assert_eq!(server.end().status, 0);
+    let mut owner = desk.hold(&["chat"]);
+    owner.say("Che tempo fa a Milano?\n");
+    owner.read_to("model calls");
+    let ran = desk.run(&["check"]);
+    assert!(ran.status == 0 && ran.out.contains(&format!("; in use by process {}", owner.id())), "{ran:?}");
+    assert_eq!(owner.end().status, 0);
 }

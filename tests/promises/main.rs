@@ -38,6 +38,7 @@ mod scenarios;
 mod scene_faults;
 mod sent_again;
 mod server_api;
+mod server_cli;
 mod server_faults;
 mod server_limits;
 mod server_v1;

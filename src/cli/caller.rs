@@ -1,0 +1,156 @@
+//! `chat` and `plan` where a server owns the data directory: it answers, and what it does is shown here as
+//! if it were done here.
+
+use async_trait::async_trait;
+use proscenium::AnswerUsage;
+use proscenium::config::{Loaded, Origin};
+use proscenium::plan::{Plan, TaskId};
+use proscenium::planner::consent;
+use proscenium::run::{RunId, RunState, SessionId, Usage};
+use reqwest::{Method, Response};
+use secrecy::ExposeSecret;
+use serde::Deserialize;
+use serde_json::json;
+use uuid::Uuid;
+
+use super::address::{self, Address};
+use super::assistant::{Asking, Assistant, Draft, Office, Order, Target, Ticket, before_decided};
+use super::failure::Failure;
+use super::followed::Followed;
+use super::past;
+use super::remote::{self, Server};
+
+/// Whoever asks a server.
+pub struct Caller {
+    server: Server,
+    asking: Asking,
+}
+
+impl Caller {
+    /// Asks the server that owns the data directory; `owned` is how the store said that it is owned.
+    /// `as_user` says that the command line names who asks.
+    ///
+    /// # Errors
+    /// `owned` where the owner is no server; `usage.user`, `usage.config` and `usage.scenes` where the command
+    /// line says what only the server's own can say.
+    pub async fn new(
+        loaded: &Loaded,
+        owned: Failure,
+        asking: Asking,
+        as_user: bool,
+    ) -> Result<Self, Failure> {
+        let address = address::find(&loaded.config.store.data_dir, owned)?;
+        same_flags(loaded, &address)?;
+        let mut past = past::open(loaded).await?;
+        if let Some(key) = remote::key() {
+            past = past.of_key(key.expose_secret()).await?;
+        }
+        Ok(Self { server: Server::at(address.url, past, as_user)?, asking })
+    }
+}
+
+/// A server answers with what it was started with. Where the command line names something else, that is said
+/// before anything is asked.
+fn same_flags(loaded: &Loaded, address: &Address) -> Result<(), Failure> {
+    let refuse = |code: &str, flag: &str, theirs: Option<&std::path::Path>| {
+        let theirs = theirs.map_or_else(|| "none".to_owned(), |path| path.display().to_string());
+        let what = format!(
+            "the server at {} owns the data directory and answers with its own {flag} ({theirs}), not with the one given here",
+            address.url
+        );
+        Err(Failure::usage(code, what).help(format!(
+            "leave {flag} out, give the server's own, or name another directory with --data-dir"
+        )))
+    };
+    let file = loaded.sources.values().find_map(|origin| match origin {
+        Origin::File { path, .. } => Some(address::whole(path)),
+        _ => None,
+    });
+    if file.is_some() && file != address.config {
+        return refuse("usage.config", "--config", address.config.as_deref());
+    }
+    let named = matches!(loaded.sources.get("scenes.dir"), Some(Origin::Flag(_)));
+    let scenes = loaded.config.scenes.dir.as_deref().filter(|_| named).map(address::whole);
+    if scenes.is_some() && scenes != address.scenes {
+        return refuse("usage.scenes", "--scenes", address.scenes.as_deref());
+    }
+    Ok(())
+}
+
+/// Of a reply: the run that was accepted.
+fn run_of(response: &Response) -> Option<RunId> {
+    response.headers().get("x-run-id")?.to_str().ok()?.parse().ok()
+}
+
+/// What the server says of a plan that was only wanted.
+#[derive(Deserialize)]
+struct Drafted {
+    task_id: TaskId,
+    plan: Plan,
+    usage: AnswerUsage,
+}
+
+#[async_trait(?Send)]
+impl Assistant for Caller {
+    async fn ask(&self, message: &str, session: Option<SessionId>) -> Result<Box<dyn Ticket>, Failure> {
+        // Named here: a conversation without a name would not be kept there.
+        let session = match session {
+            Some(session) => session,
+            None => SessionId::new(&Uuid::now_v7().to_string())
+                .map_err(|error| Failure::new("session.id", error.to_string()))?,
+        };
+        let body = json!({
+            "messages": [{"role": "user", "content": message}],
+            "session_id": session,
+            "stream": true,
+            "require_approval": self.asking.require_approval,
+            "dry_run": self.asking.dry_run,
+        });
+        let response = self.server.stream("/api/chat", &body).await?;
+        let Some(run) = run_of(&response) else {
+            return Err(Failure::new("server.reply", "the server did not say which run it began"));
+        };
+        let mut before = Vec::new();
+        if consent::said(message).is_some()
+            && let Ok(journal) = self.server.past().journal(run).await
+        {
+            // It may have decided what waited: the run is then an earlier one, taken up again.
+            let told = before_decided(&journal);
+            before.extend(journal.into_iter().take_while(|event| event.seq <= told));
+        }
+        Ok(Box::new(Followed::new(self.server.clone(), run, session, before, Some(response))))
+    }
+
+    async fn draft(&self, message: &str) -> Result<Draft, Failure> {
+        let body = json!({"message": message});
+        let response = self.server.send(Method::POST, "/api/planning/plan", Some(&body)).await?;
+        let Drafted { task_id, plan, usage } = self.server.read(response).await?;
+        let usage = Usage {
+            calls: usage.llm_calls,
+            input_tokens: usage.input_tokens,
+            cached_input_tokens: usage.cached_input_tokens,
+            output_tokens: usage.output_tokens,
+            cost_nano_usd: (usage.cost_usd * 1e9).round() as u64,
+        };
+        Ok(Draft { task_id, plan, usage })
+    }
+
+    async fn stop(self: Box<Self>) -> Result<(), Failure> {
+        Ok(())
+    }
+}
+
+#[async_trait(?Send)]
+impl Office for Caller {
+    async fn state(&self, run: RunId) -> Result<RunState, Failure> {
+        self.server.state(run).await
+    }
+
+    async fn order(&self, of: Target, order: Order) -> Result<Box<dyn Ticket>, Failure> {
+        self.server.order(of, order).await
+    }
+}
+
+#[cfg(test)]
+#[path = "caller_tests.rs"]
+mod tests;

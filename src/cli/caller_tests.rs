@@ -1,0 +1,88 @@
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use proscenium::config::{Config, Flags};
+use proscenium::http;
+use tokio::sync::mpsc;
+
+use super::super::chat::Desk;
+use super::super::engine;
+use super::super::failure::Exit;
+use super::super::follow::Show;
+use super::super::output::Output;
+use super::super::signals::Signals;
+use super::super::turns::{Turn, Turns};
+use super::*;
+
+/// A person at a terminal.
+struct Person {
+    turns: VecDeque<&'static str>,
+    says: VecDeque<&'static str>,
+    asked: Vec<String>,
+}
+
+#[async_trait(?Send)]
+impl Turns for Person {
+    fn is_interactive(&self) -> bool {
+        true
+    }
+
+    async fn next(&mut self) -> Result<Turn, Failure> {
+        Ok(self.turns.pop_front().map_or(Turn::End, |message| Turn::Message(message.to_owned())))
+    }
+
+    async fn ask(&mut self, question: &str, _: &str) -> Result<Option<String>, Failure> {
+        self.asked.push(question.to_owned());
+        Ok(self.says.pop_front().map(str::to_owned))
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_waits_is_asked_at_the_prompt_and_every_turn_is_of_one_conversation() {
+    let dir = tempfile::tempdir().unwrap();
+    let env = [
+        ("PROSCENIUM__EXECUTION__FIXED_NOW", "2026-05-04T09:00:00+02:00"),
+        ("PROSCENIUM__SCENES__SETTINGS__Weather__SOURCE", "bundled"),
+        ("PROSCENIUM__SERVER__ADDR", "127.0.0.1:0"),
+    ];
+    let env = env.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let flags = Flags { data_dir: Some(dir.path().to_owned()), ..Flags::default() };
+    let loaded = Config::load(None, env, flags).unwrap();
+    let owner =
+        Arc::new(engine::engine(loaded.clone()).await.unwrap_or_else(|failure| panic!("{failure:?}")));
+    let server = http::Server::start(owner.clone(), &loaded.config).await.unwrap();
+    let left = address::leave(dir.path(), server.addr(), None, None).unwrap();
+
+    let asking = Asking { require_approval: true, dry_run: false };
+    let Err(owned) = engine::start(loaded.clone(), asking).await else { panic!("it has two owners") };
+    assert!(remote::is_owned(&owned), "{owned:?}");
+    let caller = Caller::new(&loaded, owned, asking, false).await.unwrap_or_else(|why| panic!("{why:?}"));
+    let mut person = Person {
+        turns: ["Vorrei richiedere 3 giorni di ferie dal 15 al 17 giugno", "Che tempo fa a Milano?"].into(),
+        says: ["y", "n"].into(),
+        asked: Vec::new(),
+    };
+    let (mut out, mut errors) = (Output::new(Vec::new()), Vec::new());
+    let (_tell, wishes) = mpsc::channel(4);
+    let mut desk = Desk {
+        assistant: &caller,
+        signals: &mut Signals::of(wishes),
+        show: Show::Plain,
+        out: &mut out,
+        errors: &mut errors,
+    };
+    assert_eq!(desk.conversation(&mut person, None).await, Ok(Exit::Completed));
+    let (out, errors) = (String::from_utf8(out.into_inner()).unwrap(), String::from_utf8(errors).unwrap());
+    assert_eq!(errors, "");
+    assert_eq!(person.asked.len(), 2, "{out}");
+    for what in ["plan 1: approved by ", "MakeRequest {\"from\":\"2026-06-15\"", "plan 1: not approved by "] {
+        assert!(out.contains(what), "no {what:?} in {out}");
+    }
+    let runs = caller.server.past().runs(10).await.unwrap();
+    assert_eq!(runs.len(), 2);
+    assert_eq!(runs[0].session, runs[1].session);
+
+    drop(left);
+    server.stop().await;
+    owner.shut_down().await.unwrap();
+}

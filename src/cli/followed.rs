@@ -1,0 +1,152 @@
+//! A run of the server that owns the data directory, told from the store: that can be read beside it, and
+//! has every event whole.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use proscenium::Answer;
+use proscenium::run::{Envelope, Event, RunId, RunStatus, SessionId};
+use reqwest::Response;
+use tokio::time::Instant;
+
+use super::assistant::Ticket;
+use super::failure::Failure;
+use super::remote::Server;
+
+/// How often the store is looked at while a run is under way.
+const LOOK: Duration = Duration::from_millis(100);
+/// Looks after the server has said that the run is not under way, until what it did is in the store.
+const LAST_LOOKS: u32 = 50;
+
+/// A run that is followed.
+pub struct Followed {
+    server: Server,
+    run: RunId,
+    session: SessionId,
+    before: Vec<Envelope<Event>>,
+    /// The number of the last event that was read.
+    told: u64,
+    news: VecDeque<Envelope<Event>>,
+    alive: Option<Response>,
+    /// Looks since the server has nothing more to say.
+    looks: u32,
+    /// It has ended or waits.
+    rests: bool,
+}
+
+impl Followed {
+    /// The run from behind `before`, which was read of it already. `alive` is open for as long as the run is
+    /// under way at the server: it tells when there is nothing more to wait for.
+    pub fn new(
+        server: Server,
+        run: RunId,
+        session: SessionId,
+        before: Vec<Envelope<Event>>,
+        alive: Option<Response>,
+    ) -> Self {
+        let told = before.last().map_or(0, |event| event.seq);
+        Self { server, run, session, before, told, news: VecDeque::new(), alive, looks: 0, rests: false }
+    }
+
+    /// Reads what is new; false where that is nothing.
+    async fn look(&mut self) -> bool {
+        let Ok((journal, state)) = self.server.past().run(self.run).await else { return false };
+        let rests = state.status.is_terminal() || state.status == RunStatus::Waiting;
+        self.rests = rests;
+        self.news.extend(journal.into_iter().filter(|event| event.seq > self.told));
+        self.told = self.news.back().map_or(self.told, |event| event.seq);
+        !self.news.is_empty()
+    }
+
+    /// Until the run is not under way any more at the server, for as long as that may take.
+    async fn left(&mut self) {
+        if let Some(mut alive) = self.alive.take() {
+            let ends = async { while let Ok(Some(_)) = alive.chunk().await {} };
+            // One that somebody else has taken up again goes on; what comes of it is in the store.
+            let _ = tokio::time::timeout(LOOK * LAST_LOOKS, ends).await;
+        }
+    }
+
+    /// Until the server says something, or a moment.
+    async fn pause(&mut self) {
+        let until = Instant::now() + LOOK;
+        while let Some(alive) = &mut self.alive {
+            match tokio::time::timeout_at(until, alive.chunk()).await {
+                // An answer comes in many pieces, and none of them is an event to look for.
+                Ok(Ok(Some(piece))) if only_words(&piece) => {}
+                Ok(Ok(Some(_))) | Err(_) => return,
+                Ok(Ok(None) | Err(_)) => self.alive = None,
+            }
+        }
+        self.looks += 1;
+        tokio::time::sleep_until(until).await;
+    }
+}
+
+/// Whether there is nothing in these events but words of the answer.
+fn only_words(piece: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(piece);
+    text.split_terminator("\n\n").all(|event| event.contains("\nevent: answer_delta\n"))
+}
+
+#[async_trait(?Send)]
+impl Ticket for Followed {
+    fn session(&self) -> SessionId {
+        self.session.clone()
+    }
+
+    fn before(&mut self) -> Vec<Envelope<Event>> {
+        std::mem::take(&mut self.before)
+    }
+
+    async fn next(&mut self) -> Option<Envelope<Event>> {
+        loop {
+            if let Some(event) = self.news.pop_front() {
+                return Some(event);
+            }
+            if self.look().await {
+                continue;
+            }
+            if self.rests && self.alive.is_some() {
+                // Until its conversation knows, too: what is said next may be about what waits.
+                self.left().await;
+                continue;
+            }
+            if self.rests || self.looks >= LAST_LOOKS {
+                return None;
+            }
+            self.pause().await;
+        }
+    }
+
+    async fn cancel(&self, _: &str) {
+        // The server knows who asks by the key; where it does not answer, the run goes on, as it is told.
+        if let Err(failure) = self.server.cancel(self.run).await {
+            tracing::warn!(code = failure.code, "the run could not be stopped: {}", failure.message);
+        }
+    }
+
+    async fn answer(self: Box<Self>) -> Result<Answer, Failure> {
+        let answer = self.server.answer(self.run).await;
+        match answer {
+            Ok(answer) if answer.status.is_terminal() || answer.status == RunStatus::Waiting => Ok(answer),
+            Err(failure) if self.rests => Err(failure),
+            _ => Err(self.server.gone(self.run)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_an_answer_are_told_from_events_of_a_run() {
+        let words = "id: 7.3\nevent: answer_delta\ndata: {\"text\":\"event: \"}\n\n";
+        let step = "id: 8.0\nevent: step_started\ndata: {}\n\n";
+        assert!(only_words(words.as_bytes()) && only_words(words.repeat(2).as_bytes()));
+        assert!(!only_words(step.as_bytes()) && !only_words(format!("{words}{step}").as_bytes()));
+        assert!(!only_words(b": ping\n\n"));
+    }
+}

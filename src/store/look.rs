@@ -1,0 +1,218 @@
+//! Whether a data directory can be used, found out by somebody who only looks.
+
+use std::path::Path;
+
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{Connection as _, SqliteConnection};
+
+use super::error::{Code, Error};
+use super::{FILE, PATIENCE, dir, schema};
+
+/// Largest file that is read as a whole in search of damage, in bytes.
+const MAX_READ: u64 = 256 * 1024 * 1024;
+
+/// How a data directory stands that can be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Standing {
+    /// Who owns it just now, in words: `process 12, since …`.
+    pub owner: Option<String>,
+    /// What it holds.
+    pub holds: Holds,
+    /// The schema version that this program needs.
+    pub needed: usize,
+}
+
+/// What a data directory holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Holds {
+    /// Nothing yet: it is made on first use.
+    Nothing,
+    /// A database of this schema version, which is not newer than the program. One that is older is brought
+    /// up to date by whoever owns it next.
+    Schema(usize),
+}
+
+/// Looks at the data directory at `path`. Nothing is made, changed or locked, and what another process does
+/// with it is not disturbed. A database that nobody owns is searched for damage, unless it is large.
+///
+/// # Errors
+/// Why [`super::DataDir::open`] or [`super::Store::open`] would refuse it: `store.newer_schema`,
+/// `store.foreign`, `store.corrupt`, `store.read_only`, `store.io`.
+pub async fn look(path: &Path) -> Result<Standing, Error> {
+    let needed = schema::MIGRATIONS.len();
+    if !dir::is_there(path)? {
+        return Ok(Standing { owner: None, holds: Holds::Nothing, needed });
+    }
+    let owner = dir::owner(path)?;
+    let file = path.join(FILE);
+    let size = match std::fs::File::options().read(true).write(true).open(&file).and_then(|f| f.metadata()) {
+        Ok(metadata) => metadata.len(),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Ok(Standing { owner, holds: Holds::Nothing, needed });
+        }
+        Err(error) => return Err(Error::io(&file, "open the database", &error)),
+    };
+    // What a process that was killed, or is at work, has not yet written back into the one file.
+    let apart = path.join(format!("{FILE}-wal")).metadata().is_ok_and(|wal| wal.len() > 0);
+    let options = SqliteConnectOptions::new()
+        .filename(&file)
+        .read_only(true)
+        // Otherwise files would be made beside it, only for looking.
+        .immutable(owner.is_none() && !apart)
+        .busy_timeout(PATIENCE);
+    let failed = |error| Error::database(&file, "read the database", &error);
+    let mut connection = SqliteConnection::connect_with(&options).await.map_err(failed)?;
+    let version = schema::version(&mut connection, &file, schema::MIGRATIONS).await;
+    let sound = match &version {
+        Ok(_) if owner.is_none() && size <= MAX_READ => is_sound(&mut connection, &file).await,
+        _ => Ok(()),
+    };
+    // Nothing was written that could get lost.
+    let _ = connection.close().await;
+    let version = version?;
+    sound?;
+    Ok(Standing { owner, holds: Holds::Schema(version), needed })
+}
+
+/// Whether SQLite finds nothing wrong with the file.
+async fn is_sound(connection: &mut SqliteConnection, file: &Path) -> Result<(), Error> {
+    let said: String = sqlx::query_scalar("PRAGMA quick_check(1)")
+        .fetch_one(connection)
+        .await
+        .map_err(|error| Error::database(file, "read the database", &error))?;
+    if said == "ok" {
+        return Ok(());
+    }
+    let first = said.lines().find(|line| !line.starts_with("***")).unwrap_or(&said);
+    let what = format!(
+        "{}: the database is damaged: {first}; restore it from a backup, or move it away to begin with an empty one",
+        file.display()
+    );
+    Err(Error::new(Code::Corrupt, what))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::super::tests::{open, tenant};
+    use super::super::{DataDir, Store};
+    use super::*;
+
+    /// The files of a directory, with what is in them.
+    fn files(dir: &Path) -> BTreeMap<String, Vec<u8>> {
+        let files = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+        files.map(|path| (path.display().to_string(), std::fs::read(&path).unwrap())).collect()
+    }
+
+    /// Looks, and holds every file to be what it was.
+    async fn looked(dir: &Path) -> Result<Standing, Error> {
+        let before = files(dir);
+        let standing = look(dir).await;
+        assert!(files(dir) == before, "looking changes nothing");
+        standing
+    }
+
+    fn schema(version: usize) -> Holds {
+        Holds::Schema(version)
+    }
+
+    #[tokio::test]
+    async fn a_directory_is_looked_at_and_left_as_it_is() {
+        let tmp = tempfile::tempdir().unwrap();
+        let dir = tmp.path().join("a/b");
+        assert_eq!(look(&dir).await.unwrap().holds, Holds::Nothing);
+        assert!(!tmp.path().join("a").exists(), "nothing is made");
+        let store = open(&dir).await;
+        store.create_key(&tenant(), "u", "").await.unwrap();
+        let owned = look(&dir).await.unwrap();
+        assert!(owned.owner.unwrap().contains(&format!("process {}", std::process::id())));
+        assert_eq!(owned.holds, schema(owned.needed));
+        store.close().await;
+        let free = looked(&dir).await.unwrap();
+        assert_eq!((free.owner, free.holds), (None, schema(free.needed)));
+    }
+
+    #[tokio::test]
+    async fn what_a_killed_process_left_is_seen_and_stays_where_it_is() {
+        let tmp = tempfile::tempdir().unwrap();
+        let copy = tempfile::tempdir().unwrap();
+        let store = open(tmp.path()).await;
+        store.create_key(&tenant(), "u", "").await.unwrap();
+        // As a kill would leave it: the schema itself may stand in the log alone.
+        for name in [FILE, "proscenium.db-wal"] {
+            std::fs::copy(tmp.path().join(name), copy.path().join(name)).unwrap();
+        }
+        std::fs::write(copy.path().join("lock"), "pid 1\nsince 2026-01-01T00:00:00Z\n").unwrap();
+        let before = files(copy.path());
+        let found = look(copy.path()).await.unwrap();
+        assert_eq!((found.owner, found.holds), (None, schema(found.needed)));
+        let after = files(copy.path());
+        assert!(before.iter().all(|(name, bytes)| after.get(name) == Some(bytes)));
+        store.close().await;
+    }
+
+    #[tokio::test]
+    async fn an_older_file_is_told_and_a_newer_or_a_strange_one_refused_as_by_its_owner() {
+        let tmp = tempfile::tempdir().unwrap();
+        let owner = DataDir::open(tmp.path()).unwrap();
+        Store::open_with(owner, &schema::MIGRATIONS[..2]).await.unwrap().close().await;
+        assert_eq!(looked(tmp.path()).await.unwrap().holds, schema(2));
+        for (pragma, code) in
+            [("user_version = 99", "store.newer_schema"), ("application_id = 7", "store.foreign")]
+        {
+            let options = SqliteConnectOptions::new().filename(tmp.path().join(FILE));
+            let mut connection = SqliteConnection::connect_with(&options).await.unwrap();
+            sqlx::raw_sql(sqlx::AssertSqlSafe(format!("PRAGMA {pragma}")))
+                .execute(&mut connection)
+                .await
+                .unwrap();
+            connection.close().await.unwrap();
+            let refused = looked(tmp.path()).await.unwrap_err();
+            assert_eq!(refused.code(), code);
+            let opened = Store::open(DataDir::open(tmp.path()).unwrap()).await.unwrap_err();
+            assert_eq!(opened.code(), code);
+        }
+    }
+
+    #[tokio::test]
+    async fn damage_is_found_also_where_opening_would_not_meet_it() {
+        let tmp = tempfile::tempdir().unwrap();
+        let store = open(tmp.path()).await;
+        for _ in 0..200 {
+            store.create_key(&tenant(), "u", &"x".repeat(100)).await.unwrap();
+        }
+        store.close().await;
+        assert!(looked(tmp.path()).await.is_ok());
+        let file = tmp.path().join(FILE);
+        let mut bytes = std::fs::read(&file).unwrap();
+        let end = bytes.len();
+        bytes[end - 8192..].fill(0x5a);
+        std::fs::write(&file, bytes).unwrap();
+        assert_eq!(looked(tmp.path()).await.unwrap_err().code(), "store.corrupt");
+        std::fs::write(&file, b"This is no database. ".repeat(500)).unwrap();
+        assert_eq!(looked(tmp.path()).await.unwrap_err().code(), "store.corrupt");
+    }
+
+    #[tokio::test]
+    async fn what_is_no_directory_or_cannot_be_written_is_refused() {
+        let tmp = tempfile::tempdir().unwrap();
+        let file = tmp.path().join("file");
+        std::fs::write(&file, "x").unwrap();
+        assert_eq!(look(&file).await.unwrap_err().code(), "store.io");
+        assert_eq!(look(&file.join("below")).await.unwrap_err().code(), "store.io");
+        let dir = tmp.path().join("dir");
+        std::fs::create_dir_all(dir.join("lock")).unwrap();
+        assert_eq!(look(&dir).await.unwrap_err().code(), "store.io");
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            std::fs::set_permissions(tmp.path(), std::fs::Permissions::from_mode(0o500)).unwrap();
+            if std::fs::write(tmp.path().join("probe"), "x").is_ok() {
+                return; // The superuser writes everywhere.
+            }
+            assert_eq!(look(tmp.path()).await.unwrap_err().code(), "store.read_only");
+            assert_eq!(look(&tmp.path().join("new")).await.unwrap_err().code(), "store.read_only");
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! While a server owns the data directory, `chat` and `plan` speak to it, and show what it does as if it were
+//! done in their own process.
+
+#![cfg(unix)]
+
+use std::sync::mpsc;
+
+use serde_json::{Value, json};
+
+use super::cli::weather_model;
+use super::process::{Desk, Held, MAIN, Ran};
+use super::support::{Scripted, ScriptedLlm, forced_tool};
+
+const BOOK: &str = "Vorrei richiedere 3 giorni di ferie dal 15 al 17 giugno";
+
+/// A server of a desk.
+fn serve(desk: &Desk, more: &[&str]) -> Held {
+    let mut server = desk.hold(&[&["serve", "--addr", "127.0.0.1:0"], more].concat());
+    server.read_to("proscenium serves at http://");
+    server
+}
+
+fn stop(server: Held) -> Ran {
+    server.signal("TERM");
+    let ran = server.end();
+    assert_eq!(ran.status, 0, "{ran:?}");
+    ran
+}
+
+/// What was told, without how long it took.
+fn told(ran: &Ran) -> Vec<&str> {
+    let lines = ran.out.lines().filter(|line| !line.contains(" model calls, "));
+    // A call's line ends with it: `… ok {…} (12 ms)`.
+    lines
+        .map(|line| {
+            line.strip_suffix(" ms)").and_then(|line| line.rsplit_once(" (")).map_or(line, |(line, _)| line)
+        })
+        .collect()
+}
+
+fn document(ran: &Ran) -> Value {
+    serde_json::from_str(&ran.out).unwrap_or_else(|error| panic!("{error}: {ran:#?}"))
+}
+
+fn is_refused(ran: &Ran, status: i32, code: &str, told: &[&str]) {
+    assert_eq!((ran.status, ran.out.as_str()), (status, ""), "{ran:?}");
+    assert!(ran.err.contains(&format!("error[{code}]")), "{}", ran.err);
+    for what in told {
+        assert!(ran.err.contains(what), "no {what:?} in {}", ran.err);
+    }
+}
+
+#[test]
+fn a_message_is_answered_by_the_server_and_shown_as_if_it_were_answered_here() {
+    let (desk, alone) = (Desk::new(), Desk::new());
+    let server = serve(&desk, &[]);
+    let ran = desk.run(&["chat", MAIN]);
+    let here = alone.run(&["chat", MAIN]);
+    assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
+    assert_eq!(told(&ran), told(&here));
+    assert!(ran.out.contains(" model calls, ") && ran.out.contains("step 2 VacationManagement: completed"));
+
+    // The document has the same fields, and the same values in those that are no id and no time.
+    let ask = ["chat", "--json", "Quali richieste di ferie ho fatto?", "--session", "s-1"];
+    let mut documents = [document(&desk.run(&ask)), document(&alone.run(&ask))];
+    for document in &mut documents {
+        assert!(document["timings"]["total_ms"].as_f64().unwrap() > 0.0, "{document:#}");
+        for own in ["run_id", "task_id", "timings"] {
+            assert!(document.as_object_mut().unwrap().remove(own).is_some(), "no {own}");
+        }
+    }
+    let [theirs, ours] = documents;
+    let (mut theirs, mut ours) = (theirs, ours);
+    let result = |document: &mut Value| document["steps"][0]["tool_calls"].take();
+    assert_eq!(
+        result(&mut theirs)[0]["result"]["requests"].as_array().map(Vec::len),
+        result(&mut ours)[0]["result"]["requests"].as_array().map(Vec::len)
+    );
+    assert_eq!(theirs, ours);
+    stop(server);
+    // What it did is in the journal of the directory.
+    assert!(desk.run(&["runs"]).out.contains("Voglio sapere il meteo"));
+}
+
+#[test]
+fn each_line_of_a_pipe_is_a_turn_of_one_conversation_at_the_server() {
+    let desk = Desk::new();
+    let server = serve(&desk, &[]);
+    let ran = desk.pipe(&["chat", "--json"], "Che tempo fa a Milano?\nE a Roma?\n");
+    assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
+    let turns: Vec<Value> = ran.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(turns[0]["session_id"], turns[1]["session_id"]);
+    assert!(turns[1]["answer"].as_str().unwrap().contains("Roma"), "the second turn knows the first");
+    // Another process goes on with it, by its name.
+    let session = turns[0]["session_id"].as_str().unwrap();
+    let third = document(&desk.run(&["chat", "--json", "E a Napoli?", "--session", session]));
+    assert_eq!(third["session_id"], session);
+    assert!(third["answer"].as_str().unwrap().contains("Napoli"), "{third:#}");
+    stop(server);
+}
+
+#[test]
+fn a_plan_is_made_by_the_server_and_not_carried_out() {
+    let (desk, alone) = (Desk::new(), Desk::new());
+    let server = serve(&desk, &[]);
+    let ran = desk.run(&["plan", MAIN]);
+    assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
+    let same = |ran: &Ran| {
+        ran.out.lines().filter(|line| !line.starts_with("Task")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let here = alone.run(&["plan", MAIN]);
+    assert!(ran.out.contains("Status: draft") && ran.out.contains("## Step 2: VacationManagement"));
+    let differ = same(&ran).iter().zip(same(&here)).filter(|(ours, theirs)| *ours != theirs).count();
+    assert!(differ <= 1, "nothing but the id differs: {}\n{}", ran.out, here.out);
+    let draft = document(&desk.run(&["plan", "--json", MAIN]));
+    let ours = document(&alone.run(&["plan", "--json", MAIN]));
+    assert_eq!((&draft["plan"], &draft["usage"]), (&ours["plan"], &ours["usage"]));
+    let listed = document(&desk.run(&["chat", "--json", "Quali richieste di ferie ho fatto?"]));
+    assert_eq!(listed["steps"][0]["tool_calls"][0]["result"]["count"], 0);
+    stop(server);
+}
+
+#[test]
+fn approval_a_dry_run_and_a_yes_in_words_work_through_the_server() {
+    let desk = Desk::new();
+    let server = serve(&desk, &[]);
+    let ran = desk.run(&["chat", "--dry-run", BOOK]);
+    assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
+    assert!(ran.out.contains("\"dry_run\":true"), "{}", ran.out);
+
+    let ran = desk.run(&["chat", "--require-approval", "--session", "s-1", BOOK]);
+    assert_eq!((ran.status, ran.err.as_str()), (3, ""), "{ran:?}");
+    for what in
+        ["plan: 1 step", "Waits for a person's yes: plan 1", "To decide:\n  proscenium plans approve "]
+    {
+        assert!(ran.out.contains(what), "no {what:?} in {}", ran.out);
+    }
+    let ran = desk.run(&["chat", "--session", "s-1", "Sì"]);
+    assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
+    for what in ["plan 1: approved by keysersoze", "MakeRequest {\"from\":\"2026-06-15\"", "completed"] {
+        assert!(ran.out.contains(what), "no {what:?} in {}", ran.out);
+    }
+    assert!(!ran.out.contains("plan: 1 step"), "what was told before is not told again: {}", ran.out);
+
+    let ran = desk.pipe(&["chat", "--require-approval", "--json"], &format!("{BOOK}\nno\n"));
+    let ends: Vec<Value> = ran.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((&ends[0]["status"], &ends[1]["status"]), (&json!("waiting"), &json!("cancelled")));
+    assert_eq!(ends[0]["run_id"], ends[1]["run_id"]);
+    stop(server);
+}
+
+#[test]
+fn what_only_the_servers_own_command_line_can_say_is_refused_with_a_word() {
+    let desk = Desk::new();
+    for name in ["scenes", "others"] {
+        std::fs::create_dir(desk.path().join(name)).unwrap();
+    }
+    desk.write("one.toml", "[planning]\nmax_steps = 5\n");
+    desk.write("two.toml", "[planning]\nmax_steps = 5\n");
+    let server = serve(&desk, &["--config", "one.toml", "--scenes", "scenes"]);
+    let ask = |more: &[&str]| desk.run(&[&["chat", "Che tempo fa a Milano?"], more].concat());
+    is_refused(&ask(&["--user", "lucia"]), 2, "usage.user", &["PROSCENIUM_API_KEY", "http://127.0.0.1:"]);
+    is_refused(&ask(&["--scenes", "others"]), 2, "usage.scenes", &["/scenes)", "--data-dir"]);
+    is_refused(&ask(&["--config", "two.toml"]), 2, "usage.config", &["/one.toml)", "--data-dir"]);
+    let ran = desk.run(&["plan", MAIN, "--scenes", "others"]);
+    is_refused(&ran, 2, "usage.scenes", &["http://127.0.0.1:"]);
+    assert!(desk.run(&["runs"]).out.lines().all(|line| !line.contains("Che tempo")), "nothing was asked");
+    // What names the same says nothing else.
+    let ran = ask(&["--scenes", "others/../scenes", "--config", "./one.toml"]);
+    assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
+    stop(server);
+}
+
+#[test]
+fn ctrl_c_stops_the_run_at_the_server() {
+    let (tell, told) = mpsc::sync_channel(8);
+    let llm = ScriptedLlm::start(move |request, _| match forced_tool(request) {
+        Some(_) => weather_model(request),
+        None => {
+            tell.send(()).unwrap();
+            Scripted::Silence
+        }
+    });
+    let desk = Desk::new().with("OPENAI_BASE_URL", llm.base_url());
+    let server = serve(&desk, &[]);
+    let chat = desk.hold(&["chat", "Che tempo fa a Milano?"]);
+    told.recv().unwrap();
+    chat.signal("INT");
+    let ran = chat.end();
+    assert_eq!(ran.status, 1, "{ran:?}");
+    assert!(ran.out.contains("run: cancelled by keysersoze"), "{ran:?}");
+    assert!(ran.err.contains("once more leaves at once"), "{ran:?}");
+    let listed = desk.run(&["runs", "list"]);
+    assert!(listed.out.lines().nth(1).unwrap().contains("cancelled"), "{}", listed.out);
+    stop(server);
+}
+
+#[test]
+fn a_server_with_keys_answers_whoever_shows_one_as_the_user_and_tenant_of_the_key() {
+    let desk = Desk::new();
+    let made = document(&desk.run(&["keys", "create", "--tenant", "acme", "--user", "lucia", "--json"]));
+    let key = made["key"].as_str().unwrap().to_owned();
+    let server = serve(&desk, &[]);
+    is_refused(&desk.run(&["chat", MAIN]), 1, "auth.missing", &["PROSCENIUM_API_KEY"]);
+    is_refused(&desk.run(&["plan", MAIN]), 1, "auth.missing", &["PROSCENIUM_API_KEY"]);
+    let shown = [("PROSCENIUM_API_KEY", key.clone())];
+    let ran = desk.hold_with(&["chat", "Che tempo fa a Milano?"], &shown).end();
+    assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
+    assert!(ran.out.contains("step 1 Weather: WeatherForecast_Get {\"city\":\"Milano\"}: ok"), "{}", ran.out);
+    assert!(!ran.out.contains(&key));
+    let ran = desk.hold_with(&["plan", "--json", MAIN], &shown).end();
+    assert_eq!(document(&ran)["plan"]["steps"].as_array().map(Vec::len), Some(2), "{ran:?}");
+    assert!(!desk.run(&["runs"]).out.contains("Milano"), "the run is the other tenant's");
+    stop(server);
+}
+
+#[test]
+fn a_run_whose_server_dies_is_told_as_not_ended() {
+    let (tell, told) = mpsc::sync_channel(8);
+    let llm = ScriptedLlm::start(move |request, _| match forced_tool(request) {
+        Some(_) => weather_model(request),
+        None => {
+            tell.send(()).unwrap();
+            Scripted::Silence
+        }
+    });
+    let desk = Desk::new().with("OPENAI_BASE_URL", llm.base_url());
+    let server = serve(&desk, &[]);
+    let chat = desk.hold(&["chat", "Che tempo fa a Milano?"]);
+    told.recv().unwrap();
+    server.kill();
+    let ran = chat.end();
+    assert_eq!(ran.status, 1, "{ran:?}");
+    assert!(ran.err.contains("error[server.gone]") && ran.err.contains("proscenium serve"), "{}", ran.err);
+}
