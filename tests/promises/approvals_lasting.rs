@@ -194,7 +194,7 @@ async fn a_yes_that_is_sent_again_after_a_kill_decides_once() {
         let at = format!("{path} {said:?}");
         let hall = Hall::open();
         let server = hall.start(&[("CRASH_POINT_AT", "after:decided".to_owned())]);
-        let mut body = ask("book and pay");
+        let mut body = ask("book and then pay");
         (body["session_id"], body["require_approval"]) = (json!("s-1"), json!(true));
         let asked = server.post("/api/chat", &body).await.json();
         assert_eq!(asked["status"], "waiting", "{at}: {asked:#}");

@@ -189,7 +189,7 @@ async fn what_waits_is_said_in_the_users_language() {
 async fn a_yes_with_a_key_decides_once_however_often_it_is_sent() {
     let office = Office::open();
     let served = Served::start(office.setup()).await;
-    let mut body = ask("book and pay");
+    let mut body = ask("book and then pay");
     (body["session_id"], body["require_approval"]) = (json!("s-1"), json!(true));
     let first = served.post("/api/chat", &body).await.json();
     assert_eq!(first["status"], "waiting", "{first:#}");
@@ -238,7 +238,7 @@ async fn a_yes_that_a_client_sends_again_by_itself_decides_once() {
     let served = Served::start(office.setup()).await;
     for stream in [false, true] {
         let session = format!("s-{stream}");
-        let mut body = ask("book and pay");
+        let mut body = ask("book and then pay");
         (body["session_id"], body["require_approval"]) = (json!(session), json!(true));
         let first = served.post("/api/chat", &body).await.json();
         let (told, _) = words(&say(&served, &session, "yes", stream).await);

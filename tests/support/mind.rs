@@ -35,6 +35,9 @@ struct ThoughtStep {
     after: Vec<u32>,
     /// Its replies with calls, in order: each call a tool and its arguments.
     rounds: Vec<Vec<BTreeMap<String, Value>>>,
+    /// It does not know the arguments of its writes before it begins.
+    #[serde(default)]
+    unprepared: bool,
 }
 
 impl Mind {
@@ -91,7 +94,7 @@ impl Mind {
             };
             let mut planned = json!({"step_number": number, "scene_name": step.scene,
                 "purpose": format!("{} per l'utente", step.scene), "expected_tools": tools, "depends_on_step": after});
-            let calls = step.rounds.iter().flatten().flatten().filter(|(tool, _)| shown.contains(tool));
+            let calls = step.rounds.iter().flatten().flatten().filter(|(tool, _)| !step.unprepared && shown.contains(tool));
             let calls: Vec<Value> = calls
                 .map(|(tool, arguments)| {
                     let arguments: Value = serde_json::from_str(&on(day, arguments)).unwrap();

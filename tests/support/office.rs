@@ -27,6 +27,9 @@ const MIND: &str = r#"
 "book and pay": {steps: [
   {scene: Desk, rounds: [[{Book: {room: r1}}]]},
   {scene: Vault, after: [1], rounds: [[{Pay: {amount: 5}}]]}]}
+"book and then pay": {steps: [
+  {scene: Desk, rounds: [[{Book: {room: r1}}]]},
+  {scene: Vault, after: [1], unprepared: true, rounds: [[{Pay: {amount: 5}}]]}]}
 "hello": {says: "Good day."}
 "yes": {says: "Yes to what?"}
 "#;
@@ -39,6 +42,7 @@ const MIND: &str = r#"
 /// | `pay` | a write that a person has to approve with its arguments |
 /// | `pay and see` | that, and a read beside it |
 /// | `book and pay` | a write, then one that has to be approved; while it is `broken`, the second step's model fails |
+/// | `book and then pay` | the same, but no plan says what will be paid |
 /// | `hello`, `yes` | no scene |
 ///
 /// The feedback `look first` has a plan look before; any other cannot be understood.
