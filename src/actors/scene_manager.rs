@@ -72,6 +72,8 @@ pub(crate) struct Submit {
     /// What was asked, for a client that sends again without a name.
     pub(crate) asked: Option<String>,
     /// The conversation as the client tells it, where it is not kept here.
+    /// Whether a yes may not approve what the same user has asked for.
+    pub(crate) no_own_approval: bool,
     pub(crate) history: Option<Vec<Turn>>,
     /// The chatbot's own instructions.
     pub(crate) instructions: Option<String>,

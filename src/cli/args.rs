@@ -178,6 +178,9 @@ pub enum KeysCommand {
         /// What it is for, in your words
         #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true, value_parser = label)]
         label: String,
+        /// It may not approve what its own user has asked for; somebody else has to
+        #[arg(long)]
+        no_own_approval: bool,
         /// Print the key as JSON and nothing else
         #[arg(long)]
         json: bool,

@@ -27,6 +27,8 @@ pub struct ChatRequest {
     pub tenant: TenantId,
     /// Who asks.
     pub user: String,
+    /// Whether a yes in its words may not approve what its own user has asked for.
+    pub no_own_approval: bool,
     /// The conversation so far, where the client keeps it; otherwise it is kept here.
     pub history: Option<Vec<Turn>>,
     /// The chatbot's own instructions, in words; they are told with what is remembered.

@@ -11,7 +11,7 @@ use super::commands::order;
 use super::problem::Problem;
 use super::view::{ApprovalDocument, Journalled};
 use super::who::Who;
-use crate::planner::{Choice, Command, Wish};
+use crate::planner::{Choice, Wish};
 use crate::run::{ApprovalId, TenantId};
 use crate::store::{About, ApprovalFilter, Page};
 
@@ -175,6 +175,6 @@ pub(crate) async fn decide(
     document(&app, &who.tenant, id).await?;
     let (choice, hash, note) = body.choice()?;
     let wish = Wish::Decide { approval: id.approval, choice, hash };
-    order(&app, &who.tenant, id.run, Command { by: who.user, note, wish }).await?;
+    order(&app, &who.tenant, id.run, who.wants(wish, note)).await?;
     Ok(HttpResponse::Ok().json(document(&app, &who.tenant, id).await?))
 }

@@ -134,6 +134,7 @@ impl messages::Chat {
             session,
             tenant: who.tenant,
             user: who.user,
+            no_own_approval: who.no_own_approval,
             history,
             instructions: self.instructions,
             cache: None,

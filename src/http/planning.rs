@@ -61,6 +61,7 @@ pub(crate) async fn plan(
         session: None,
         tenant: who.tenant,
         user: who.user,
+        no_own_approval: who.no_own_approval,
         history: None,
         instructions: None,
         cache: None,

@@ -18,7 +18,7 @@ use super::problem::Problem;
 use super::view::{Journalled, PlanDocument, not_modified};
 use super::who::Who;
 use crate::plan::{self, KnownCalls, Plan, PlanStatus, TaskId};
-use crate::planner::{Command, Wish};
+use crate::planner::Wish;
 use crate::run::{RunId, RunState, SessionId, TenantId};
 use crate::store::{Page, PlanFilter, PlanRow};
 use crate::{Answer, ChatRequest};
@@ -241,6 +241,7 @@ pub(crate) async fn create(
         session: body.session_id.as_deref().map(chat::session).transpose()?,
         tenant: who.tenant,
         user: who.user,
+        no_own_approval: who.no_own_approval,
         history: None,
         instructions: body.instructions,
         cache: None,
@@ -401,8 +402,7 @@ pub(crate) async fn approve(
     let body: ApproveBody = super::body::json(&request, payload, &app.options).await?;
     let run = run_of(&app, &who.tenant, &path).await?;
     let wish = Wish::Approve { version: body.version, hash: body.hash, hold: !body.execute };
-    let command = Command { by: who.user, note: body.note, wish };
-    order(&app, &who.tenant, run, command).await?;
+    order(&app, &who.tenant, run, who.wants(wish, body.note)).await?;
     Ok(HttpResponse::Ok().json(document(&app, &who.tenant, run).await?))
 }
 
@@ -429,8 +429,7 @@ pub(crate) async fn modify(
             return Err(Problem::unprocessable("request.body", detail));
         }
     };
-    let command = Command { by: who.user, note: body.why, wish };
-    order_and_wait(&app, &who.tenant, run, command).await?;
+    order_and_wait(&app, &who.tenant, run, who.wants(wish, body.why)).await?;
     let changed = document(&app, &who.tenant, run).await?;
     match not_modified(&changed) {
         Some(problem) => Err(problem),
@@ -453,7 +452,7 @@ pub(crate) async fn cancel(
 ) -> Result<HttpResponse, Problem> {
     let body: CancelBody = super::body::optional(&request, payload, &app.options).await?;
     let run = run_of(&app, &who.tenant, &path).await?;
-    let command = Command { by: who.user, note: body.why, wish: Wish::Cancel };
+    let command = who.wants(Wish::Cancel, body.why);
     let stopped = tokio::time::timeout(CANCEL_WAIT, order_and_wait(&app, &who.tenant, run, command)).await;
     if let Ok(refused @ Err(_)) = stopped {
         refused?;

@@ -11,7 +11,7 @@ use super::problem::Problem;
 use super::sse;
 use super::who::Who;
 use crate::Answer;
-use crate::planner::{Command, Wish};
+use crate::planner::Wish;
 use crate::public::EventId;
 use crate::run::{RunId, RunStatus, SessionId};
 use crate::store::{Page, RunFilter, RunRow};
@@ -178,8 +178,7 @@ pub(crate) async fn resume(
 
 /// Has a run carried on, and tells how it stands.
 pub(crate) async fn carry_on(app: &web::Data<App>, who: &Who, run: RunId) -> Result<HttpResponse, Problem> {
-    let command = Command { by: who.user.clone(), note: None, wish: Wish::Reopen };
-    order(app, &who.tenant, run, command).await?;
+    order(app, &who.tenant, run, who.wants(Wish::Reopen, None)).await?;
     let answer = app.engine.answer_of(&who.tenant, run).await?;
     let answer = answer.ok_or_else(|| Problem::unknown("run", &run.to_string()))?;
     Ok(HttpResponse::Accepted().insert_header(("x-run-id", run.to_string())).json(answer))

@@ -8,6 +8,7 @@ use futures::future::LocalBoxFuture;
 
 use super::app::{Anonymous, App};
 use super::problem::Problem;
+use crate::planner::{Command, Wish};
 use crate::run::TenantId;
 
 /// The principal of a request.
@@ -17,6 +18,15 @@ pub(crate) struct Who {
     pub(crate) tenant: TenantId,
     /// Who asks.
     pub(crate) user: String,
+    /// Whether the key may not approve what its own user has asked for.
+    pub(crate) no_own_approval: bool,
+}
+
+impl Who {
+    /// What they want done with a run, and why in their own words.
+    pub(crate) fn wants(&self, wish: Wish, note: Option<String>) -> Command {
+        Command { by: self.user.clone(), note, wish, no_own_approval: self.no_own_approval }
+    }
 }
 
 impl FromRequest for Who {
@@ -40,13 +50,17 @@ pub(crate) async fn who(request: &HttpRequest) -> Result<Who, Problem> {
     };
     match presented(request)? {
         Some(key) => match app.keys.find(&key).await? {
-            Some(key) => Ok(Who { tenant: key.tenant.clone(), user: key.user.clone() }),
+            Some(key) => Ok(Who {
+                tenant: key.tenant.clone(),
+                user: key.user.clone(),
+                no_own_approval: key.no_own_approval,
+            }),
             None => Err(unauthorized("auth.key", "the API key is unknown or was revoked")),
         },
         None if is_open(app).await? => {
             local(request, app)?;
             let (tenant, user) = app.engine.default_principal();
-            Ok(Who { tenant, user })
+            Ok(Who { tenant, user, no_own_approval: false })
         }
         None => Err(unauthorized(
             "auth.missing",

@@ -568,7 +568,7 @@ async fn a_scenes_faulty_schema_names_the_scene_and_applies_nothing() {
         "CREATE TABLE IF NOT EXISTS mine (x); CREATE TABEL oops (y);",
         "CREATE TABLE IF NOT EXISTS mine (x); DROP TABLE journal;",
         "CREATE TABLE IF NOT EXISTS mine (x); ALTER TABLE runs ADD COLUMN mine TEXT;",
-        "CREATE TABLE IF NOT EXISTS mine (x); PRAGMA user_version = 5;",
+        "CREATE TABLE IF NOT EXISTS mine (x); PRAGMA user_version = 99;",
     ] {
         let error = store.apply_scene_schema("Garden", sql).await.unwrap_err();
         assert_eq!(error.code(), "store.scene_schema", "{sql}: {error}");

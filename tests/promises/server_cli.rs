@@ -141,8 +141,14 @@ fn approval_a_dry_run_and_a_yes_in_words_work_through_the_server() {
         assert!(ran.out.contains(what), "no {what:?} in {}", ran.out);
     }
     assert!(!ran.out.contains("plan: 1 step"), "what was told before is not told again: {}", ran.out);
+    stop(server);
+}
 
-    let ran = desk.pipe(&["chat", "--require-approval", "--json"], &format!("{BOOK}\nno\n"));
+#[test]
+fn a_line_of_a_pipe_that_only_says_no_decides_at_the_server() {
+    let desk = Desk::new().with("PROSCENIUM__APPROVAL__PLANS", "writes");
+    let server = serve(&desk, &[]);
+    let ran = desk.pipe(&["chat", "--json"], &format!("{BOOK}\nno\n"));
     let ends: Vec<Value> = ran.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!((&ends[0]["status"], &ends[1]["status"]), (&json!("waiting"), &json!("cancelled")));
     assert_eq!(ends[0]["run_id"], ends[1]["run_id"]);
