@@ -9,8 +9,9 @@ use super::app::App;
 use super::chat;
 use super::commands::order;
 use super::problem::Problem;
-use super::view::{ApprovalDocument, Journalled};
+use super::view::Journalled;
 use super::who::Who;
+use crate::documents::ApprovalDocument;
 use crate::planner::{Choice, Wish};
 use crate::run::{ApprovalId, TenantId};
 use crate::store::{About, ApprovalFilter, Page};
@@ -108,7 +109,7 @@ fn id(text: &str) -> Result<ApprovalId, Problem> {
 async fn document(app: &App, tenant: &TenantId, id: ApprovalId) -> Result<ApprovalDocument, Problem> {
     let unknown = || Problem::unknown("approval", &id.to_string());
     let run = Journalled::read(app, tenant, id.run).await?.ok_or_else(unknown)?;
-    run.approval(app, id)?.ok_or_else(unknown)
+    run.approval(app, id).ok_or_else(unknown)
 }
 
 /// What waits for a person, the oldest first.
@@ -141,7 +142,7 @@ pub(crate) async fn list(
         }
         // What was erased since is not there any more.
         let Some(read) = &last else { continue };
-        approvals.extend(read.approval(&app, row.id)?);
+        approvals.extend(read.approval(&app, row.id));
     }
     Ok(HttpResponse::Ok().json(ApprovalList { approvals, next }))
 }

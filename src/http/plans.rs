@@ -15,12 +15,13 @@ use super::app::App;
 use super::chat::{self, failure};
 use super::commands::{order, order_and_wait};
 use super::problem::Problem;
-use super::view::{Journalled, PlanDocument, not_modified};
+use super::view::{Journalled, not_modified};
 use super::who::Who;
+use crate::documents::{PlanDocument, PlanSummary};
 use crate::plan::{self, KnownCalls, Plan, PlanStatus, TaskId};
 use crate::planner::Wish;
-use crate::run::{RunId, RunState, SessionId, TenantId};
-use crate::store::{Page, PlanFilter, PlanRow};
+use crate::run::{RunId, RunState, TenantId};
+use crate::store::{Page, PlanFilter};
 use crate::{Answer, ChatRequest};
 
 /// How long a cancelled plan's end is waited for; it comes all the same.
@@ -83,50 +84,6 @@ pub(crate) struct PlanList {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>, format = "uuid")]
     pub(crate) next: Option<TaskId>,
-}
-
-/// A plan as lists show it.
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
-pub(crate) struct PlanSummary {
-    /// Its public id.
-    #[schema(value_type = String, format = "uuid")]
-    pub(crate) task_id: TaskId,
-    /// The run that it is of.
-    #[schema(value_type = String, format = "uuid")]
-    pub(crate) run_id: RunId,
-    /// The run's conversation.
-    #[schema(value_type = String)]
-    pub(crate) session_id: SessionId,
-    /// Who asked.
-    pub(crate) user: String,
-    /// The first words of the request.
-    pub(crate) objective: String,
-    /// Where it stands.
-    pub(crate) status: PlanStatus,
-    /// The version in force; 0 as long as none was made.
-    pub(crate) version: u32,
-    /// When it was asked for.
-    #[schema(value_type = String, format = "date-time")]
-    pub(crate) created_at: Timestamp,
-    /// When it last changed.
-    #[schema(value_type = String, format = "date-time")]
-    pub(crate) updated_at: Timestamp,
-}
-
-impl From<PlanRow> for PlanSummary {
-    fn from(row: PlanRow) -> Self {
-        Self {
-            task_id: row.task,
-            run_id: row.run,
-            session_id: row.session,
-            user: row.user,
-            objective: row.objective,
-            status: row.status,
-            version: row.version,
-            created_at: row.created,
-            updated_at: row.updated,
-        }
-    }
 }
 
 /// How a plan is shown.

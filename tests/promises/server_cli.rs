@@ -239,3 +239,32 @@ fn a_run_whose_server_dies_is_told_as_not_ended() {
     assert_eq!(ran.status, 1, "{ran:?}");
     assert!(ran.err.contains("error[server.gone]") && ran.err.contains("proscenium serve"), "{}", ran.err);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn plans_and_approvals_are_the_same_documents_here_and_at_the_server() {
+    let desk = Desk::new().with("PROSCENIUM__APPROVAL__EXPIRES_S", "86400");
+    let server = serve(&desk, &[]);
+    let (_, url) = server.said().trim().split_once("serves at ").unwrap();
+    let get = async |path: String| -> Value {
+        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        client.get(format!("{url}{path}")).send().await.unwrap().json().await.unwrap()
+    };
+    assert_eq!(desk.run(&["chat", "--require-approval", BOOK]).status, 3);
+    let plans = document(&desk.run(&["plans", "list", "--json"]));
+    assert_eq!(plans, get("/api/plans".to_owned()).await["plans"]);
+    let task = plans[0]["task_id"].as_str().unwrap();
+    let shown = document(&desk.run(&["plans", "show", task, "--json"]));
+    assert_eq!(shown, get(format!("/api/plans/{task}")).await);
+    let id = shown["approvals"][0].as_str().unwrap();
+    for done in [false, true] {
+        if done {
+            assert_eq!(desk.run(&["approvals", "decide", id, "no", "--note", "not now"]).status, 0);
+        }
+        let approval = document(&desk.run(&["approvals", "show", id, "--json"]));
+        assert_eq!(approval, get(format!("/api/approvals/{id}")).await);
+        assert_eq!(approval["expires_at"].is_string(), !done, "{approval:#}");
+        let all = document(&desk.run(&["approvals", "list", "--all", "--json"]));
+        assert_eq!(all, json!([approval]));
+    }
+    stop(server);
+}
