@@ -14,7 +14,7 @@ use crate::Answer;
 use crate::planner::Wish;
 use crate::public::EventId;
 use crate::run::{RunId, RunStatus, SessionId};
-use crate::store::{Page, RunFilter, RunRow};
+use crate::store::{MAX_PAGE, RunFilter, RunRow};
 
 /// Which runs.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -100,10 +100,9 @@ pub(crate) async fn list(
     query: web::Query<RunQuery>,
 ) -> Result<HttpResponse, Problem> {
     let session = query.session_id.as_deref().map(super::chat::session).transpose()?;
-    let after = query.after.as_deref().map(id).transpose()?;
-    let limit = super::page_size(query.limit)?;
+    let page = super::page(query.limit, MAX_PAGE, query.after.as_deref(), id)?;
     let filter = RunFilter { session, status: query.status };
-    let rows = app.engine.store().runs(&who.tenant, &filter, &Page { limit, after }).await?;
+    let rows = app.engine.store().runs(&who.tenant, &filter, &page).await?;
     Ok(HttpResponse::Ok().json(RunList { runs: rows.into_iter().map(RunView::from).collect() }))
 }
 

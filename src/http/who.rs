@@ -8,6 +8,7 @@ use futures::future::LocalBoxFuture;
 
 use super::app::{Anonymous, App};
 use super::problem::Problem;
+use crate::ChatRequest;
 use crate::planner::{Command, Wish};
 use crate::run::TenantId;
 
@@ -23,6 +24,26 @@ pub(crate) struct Who {
 }
 
 impl Who {
+    /// A request with these words, and nothing else said of it.
+    pub(crate) fn asks(self, message: String) -> ChatRequest {
+        ChatRequest {
+            message,
+            session: None,
+            tenant: self.tenant,
+            user: self.user,
+            no_own_approval: self.no_own_approval,
+            history: None,
+            instructions: None,
+            cache: None,
+            plan_only: false,
+            require_approval: false,
+            dry_run: false,
+            plan: None,
+            idempotency: None,
+            asked: None,
+        }
+    }
+
     /// What they want done with a run, and why in their own words.
     pub(crate) fn wants(&self, wish: Wish, note: Option<String>) -> Command {
         Command { by: self.user.clone(), note, wish, no_own_approval: self.no_own_approval }
@@ -41,13 +62,7 @@ impl FromRequest for Who {
 
 /// Who sends this request.
 pub(crate) async fn who(request: &HttpRequest) -> Result<Who, Problem> {
-    let Some(app) = request.app_data::<web::Data<App>>() else {
-        return Err(Problem::new(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "server.state",
-            "the server has no state",
-        ));
-    };
+    let app = app(request)?;
     match presented(request)? {
         Some(key) => match app.keys.find(&key).await? {
             Some(key) => Ok(Who {
@@ -67,6 +82,12 @@ pub(crate) async fn who(request: &HttpRequest) -> Result<Who, Problem> {
             "an API key is needed: send `Authorization: Bearer psk_…`; `proscenium keys create` makes one",
         )),
     }
+}
+
+/// What every handler works with.
+pub(crate) fn app(request: &HttpRequest) -> Result<&web::Data<App>, Problem> {
+    let none = || Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "server.state", "the server has no state");
+    request.app_data::<web::Data<App>>().ok_or_else(none)
 }
 
 /// The key that a request carries: `Authorization: Bearer …`, or `X-API-Key`.
