@@ -48,7 +48,7 @@ impl Counter {
         made.json()
     }
 
-    /// How the plan's run ends.
+    /// How the plan's run ends, or that it waits.
     async fn ends(&self, plan: &Value) -> Value {
         let path = format!("/api/runs/{}/events", plan["run_id"].as_str().unwrap());
         let request = self.served.request("GET", &path).bearer_auth(&self.ada);
@@ -71,9 +71,12 @@ async fn a_barred_key_approves_nothing_that_its_user_asked_for_by_whichever_way(
         let yes = json!({"decision": "yes"});
         counter.post(barred, &at(&plan, "/approve"), json!({})).await.is_problem(403, "approval.own_request");
         counter.post(barred, &approval(&plan), yes).await.is_problem(403, "approval.own_request");
+        // Words decide when its conversation knows again that it waits.
+        assert_eq!(counter.ends(&plan).await, "waiting");
         let mut words = ask("yes");
         words["session_id"] = json!(session);
         counter.post(barred, "/api/chat", words).await.is_problem(403, "approval.own_request");
+        assert_eq!(counter.ends(&plan).await, "waiting");
         let mut words = ask("yes");
         words["model"] = json!("proscenium");
         let request = counter.served.request("POST", "/v1/chat/completions").header("x-session-id", session);
