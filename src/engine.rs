@@ -218,22 +218,7 @@ impl Engine {
     /// A request of the configured default user, as a terminal or a library user makes it.
     pub fn request(&self, message: &str, session: Option<SessionId>) -> ChatRequest {
         let (tenant, user) = self.default_principal();
-        ChatRequest {
-            message: message.to_owned(),
-            session,
-            tenant,
-            user,
-            no_own_approval: false,
-            history: None,
-            instructions: None,
-            cache: None,
-            plan_only: false,
-            require_approval: false,
-            dry_run: false,
-            plan: None,
-            idempotency: None,
-            asked: None,
-        }
+        ChatRequest { session, ..ChatRequest::new(message, tenant, user) }
     }
 
     /// Who asks and who pays, where nobody has to say it.

@@ -51,6 +51,28 @@ pub struct ChatRequest {
     pub asked: Option<String>,
 }
 
+impl ChatRequest {
+    /// A request with these words, and nothing else said of it.
+    pub fn new(message: impl Into<String>, tenant: TenantId, user: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            session: None,
+            tenant,
+            user: user.into(),
+            no_own_approval: false,
+            history: None,
+            instructions: None,
+            cache: None,
+            plan_only: false,
+            require_approval: false,
+            dry_run: false,
+            plan: None,
+            idempotency: None,
+            asked: None,
+        }
+    }
+}
+
 /// A request that was accepted: it will end in exactly one way, whether anybody waits or not.
 pub struct Ticket {
     /// The run.

@@ -26,22 +26,8 @@ pub(crate) struct Who {
 impl Who {
     /// A request with these words, and nothing else said of it.
     pub(crate) fn asks(self, message: String) -> ChatRequest {
-        ChatRequest {
-            message,
-            session: None,
-            tenant: self.tenant,
-            user: self.user,
-            no_own_approval: self.no_own_approval,
-            history: None,
-            instructions: None,
-            cache: None,
-            plan_only: false,
-            require_approval: false,
-            dry_run: false,
-            plan: None,
-            idempotency: None,
-            asked: None,
-        }
+        let no_own_approval = self.no_own_approval;
+        ChatRequest { no_own_approval, ..ChatRequest::new(message, self.tenant, self.user) }
     }
 
     /// What they want done with a run, and why in their own words.

@@ -42,6 +42,19 @@ fn document(ran: &Ran) -> Value {
     serde_json::from_str(&ran.out).unwrap_or_else(|error| panic!("{error}: {ran:#?}"))
 }
 
+/// A model that plans and is silent from then on; it says when that begins.
+fn silent() -> (ScriptedLlm, mpsc::Receiver<()>) {
+    let (tell, told) = mpsc::sync_channel(8);
+    let llm = ScriptedLlm::start(move |request, _| match forced_tool(request) {
+        Some(_) => weather_model(request),
+        None => {
+            tell.send(()).unwrap();
+            Scripted::Silence
+        }
+    });
+    (llm, told)
+}
+
 fn is_refused(ran: &Ran, status: i32, code: &str, told: &[&str]) {
     assert_eq!((ran.status, ran.out.as_str()), (status, ""), "{ran:?}");
     assert!(ran.err.contains(&format!("error[{code}]")), "{}", ran.err);
@@ -179,14 +192,7 @@ fn what_only_the_servers_own_command_line_can_say_is_refused_with_a_word() {
 
 #[test]
 fn ctrl_c_stops_the_run_at_the_server() {
-    let (tell, told) = mpsc::sync_channel(8);
-    let llm = ScriptedLlm::start(move |request, _| match forced_tool(request) {
-        Some(_) => weather_model(request),
-        None => {
-            tell.send(()).unwrap();
-            Scripted::Silence
-        }
-    });
+    let (llm, told) = silent();
     let desk = Desk::new().with("OPENAI_BASE_URL", llm.base_url());
     let server = serve(&desk, &[]);
     let chat = desk.hold(&["chat", "Che tempo fa a Milano?"]);
@@ -222,14 +228,7 @@ fn a_server_with_keys_answers_whoever_shows_one_as_the_user_and_tenant_of_the_ke
 
 #[test]
 fn a_run_whose_server_dies_is_told_as_not_ended() {
-    let (tell, told) = mpsc::sync_channel(8);
-    let llm = ScriptedLlm::start(move |request, _| match forced_tool(request) {
-        Some(_) => weather_model(request),
-        None => {
-            tell.send(()).unwrap();
-            Scripted::Silence
-        }
-    });
+    let (llm, told) = silent();
     let desk = Desk::new().with("OPENAI_BASE_URL", llm.base_url());
     let server = serve(&desk, &[]);
     let chat = desk.hold(&["chat", "Che tempo fa a Milano?"]);
