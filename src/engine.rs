@@ -94,6 +94,7 @@ impl Engine {
             is_first,
             message: request.message,
             user: request.user,
+            no_own_approval: request.no_own_approval,
             plan_only: request.plan_only,
             idempotency,
             asked: request.asked,
@@ -145,7 +146,8 @@ impl Engine {
         if row.is_none_or(|row| row.status != RunStatus::Waiting) {
             return Ok(false);
         }
-        let command = Command { by: by.to_owned(), note: None, wish: Wish::Cancel };
+        let wish = Wish::Cancel;
+        let command = Command { by: by.to_owned(), note: None, wish, no_own_approval: false };
         match self.command(tenant, run, command).await {
             Ok(()) => Ok(true),
             Err(refused) if refused.fault.code == "run.ended" => Ok(false),
@@ -216,21 +218,7 @@ impl Engine {
     /// A request of the configured default user, as a terminal or a library user makes it.
     pub fn request(&self, message: &str, session: Option<SessionId>) -> ChatRequest {
         let (tenant, user) = self.default_principal();
-        ChatRequest {
-            message: message.to_owned(),
-            session,
-            tenant,
-            user,
-            history: None,
-            instructions: None,
-            cache: None,
-            plan_only: false,
-            require_approval: false,
-            dry_run: false,
-            plan: None,
-            idempotency: None,
-            asked: None,
-        }
+        ChatRequest { session, ..ChatRequest::new(message, tenant, user) }
     }
 
     /// Who asks and who pays, where nobody has to say it.

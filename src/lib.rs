@@ -12,6 +12,7 @@ pub mod actors;
 mod answer;
 pub mod config;
 mod crash;
+mod documents;
 pub mod engine;
 pub mod http;
 pub mod llm;
@@ -37,6 +38,7 @@ pub use answer::{
     Answer, AnswerApproval, AnswerCall, AnswerStep, AnswerUsage, CallOutcome, Metadata, Timings,
 };
 pub use config::Config;
+pub use documents::{ApprovalDocument, PlanDocument, PlanSummary, PlanVersion};
 pub use engine::{Builder, ChatRequest, Engine, StartError, Submitted, Ticket, fold};
 pub use public::{EventId, PublicEvent, PublicStream};
 pub use schema::Schema;

@@ -1,12 +1,14 @@
 //! `approvals`: what waits for a person, and what people decide.
 
 use std::io::Write;
+use std::time::Duration;
 
 use jiff::tz::TimeZone;
+use proscenium::ApprovalDocument;
 use proscenium::config::Loaded;
 use proscenium::planner::Wish;
 use proscenium::run::ApprovalId;
-use serde_json::Value;
+use proscenium::store::{About, ApprovalState};
 
 use super::assistant::{Order, Target};
 use super::failure::{Exit, Failure};
@@ -15,7 +17,7 @@ use super::past::{self, Past};
 use super::plans::Change;
 use super::plans_args::{Approvals, ApprovalsCommand};
 use super::text::one_line;
-use super::{document, show, table, waits};
+use super::{show, table, waits};
 
 /// Does it.
 pub async fn run<W: Write, E: Write>(
@@ -25,14 +27,15 @@ pub async fn run<W: Write, E: Write>(
     errors: &mut Output<E>,
 ) -> Result<Exit, Failure> {
     let zone = loaded.config.execution.zone().unwrap_or(TimeZone::UTC);
+    let expires = loaded.config.approval.expires();
     let past = past::open(&loaded).await?;
     match approvals.what.unwrap_or(ApprovalsCommand::List { all: false, limit: 50, json: false }) {
         ApprovalsCommand::List { all, limit, json } => {
-            list(out, &past, all, limit, json, &zone).await?;
+            list(out, &past, all, limit, json, &zone, expires).await?;
             Ok(Exit::Completed)
         }
         ApprovalsCommand::Show { id, json } => {
-            one(out, &past, id, json, &zone).await?;
+            one(out, &past, id, json, &zone, expires).await?;
             Ok(Exit::Completed)
         }
         ApprovalsCommand::Decide { id, decision, arguments, hash, note, json } => {
@@ -48,7 +51,7 @@ pub async fn run<W: Write, E: Write>(
             };
             let (_, exit) = change.carry_out(past.clone(), loaded, out, errors).await?;
             if json {
-                one(out, &past, id, true, &zone).await?;
+                one(out, &past, id, true, &zone, expires).await?;
             }
             Ok(exit)
         }
@@ -62,16 +65,19 @@ async fn list<W: Write>(
     limit: u32,
     json: bool,
     zone: &TimeZone,
+    expires: Option<Duration>,
 ) -> Result<(), Failure> {
     let rows = past.approvals(all, limit).await?;
     let mut told = Vec::with_capacity(rows.len());
     for row in rows {
-        let (_, state) = past.run(row.id.run).await?;
-        told.push((row, state));
+        let (journal, state) = past.run(row.id.run).await?;
+        told.push((row, journal, state));
     }
     if json {
-        let rows: Vec<Value> = told.iter().map(|(row, state)| document::approval_row(row, state)).collect();
-        output::document(out, &rows, false)?;
+        let documents = told
+            .iter()
+            .filter_map(|(row, journal, state)| ApprovalDocument::new(journal, state, row.id, expires));
+        output::document(out, &documents.collect::<Vec<_>>(), false)?;
         return Ok(());
     }
     if told.is_empty() {
@@ -80,13 +86,13 @@ async fn list<W: Write>(
         return Ok(out.flush()?);
     }
     let head = ["APPROVAL", "WHEN", "STATE", "ABOUT", "ASKED BY", "WHAT"].map(str::to_owned);
-    let body = told.iter().map(|(row, state)| {
+    let body = told.iter().map(|(row, _, state)| {
         let put = state.approvals.get(&row.id.approval);
         [
             row.id.to_string(),
             table::time(row.created, zone),
-            put.map_or("", document::standing).to_owned(),
-            put.map_or("", |put| document::about(put.matter)).to_owned(),
+            put.map_or("", |put| ApprovalState::from(put).name()).to_owned(),
+            put.map_or("", |put| About::from(put.matter).name()).to_owned(),
             one_line(&row.user),
             put.map(|put| waits::line(state, put.matter)).unwrap_or_default(),
         ]
@@ -100,6 +106,7 @@ async fn one<W: Write>(
     id: ApprovalId,
     json: bool,
     zone: &TimeZone,
+    expires: Option<Duration>,
 ) -> Result<(), Failure> {
     let row = past.approval(id).await?;
     let (journal, state) = past.run(id.run).await?;
@@ -110,7 +117,7 @@ async fn one<W: Write>(
         ));
     };
     if json {
-        return Ok(output::document(out, &document::approval(&journal, &state, id, put), false)?);
+        return Ok(output::document(out, &ApprovalDocument::new(&journal, &state, id, expires), false)?);
     }
     writeln!(out, "Approval: {id}\nPlan: {}, of: {}", row.task, one_line(state.request()))?;
     if put.is_open() {

@@ -71,7 +71,7 @@ pub struct Chat {
     /// Go on with this conversation, or begin one of this name
     #[arg(long, value_name = "ID", value_parser = session)]
     pub session: Option<proscenium::run::SessionId>,
-    /// Who asks, in place of auth.default_user
+    /// Who asks, in place of auth.default_user; a server knows it by the key
     #[arg(long, value_name = "NAME")]
     pub user: Option<String>,
     /// Ask for approval of the plan before it is carried out, whatever the configuration says
@@ -178,6 +178,9 @@ pub enum KeysCommand {
         /// What it is for, in your words
         #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true, value_parser = label)]
         label: String,
+        /// It may not approve what its own user has asked for; somebody else has to
+        #[arg(long)]
+        no_own_approval: bool,
         /// Print the key as JSON and nothing else
         #[arg(long)]
         json: bool,

@@ -59,12 +59,15 @@ impl Followed {
         !self.news.is_empty()
     }
 
-    /// Until the run is not under way any more at the server, for as long as that may take.
-    async fn left(&mut self) {
-        if let Some(mut alive) = self.alive.take() {
-            let ends = async { while let Ok(Some(_)) = alive.chunk().await {} };
-            // One that somebody else has taken up again goes on; what comes of it is in the store.
-            let _ = tokio::time::timeout(LOOK * LAST_LOOKS, ends).await;
+    /// Until a run that rests is not under way any more at the server, for as long as that may take.
+    async fn leave(&mut self) {
+        let Some(mut alive) = self.alive.take() else { return };
+        let ends = async { while let Ok(Some(_)) = alive.chunk().await {} };
+        let over = tokio::time::timeout(LOOK * LAST_LOOKS, ends).await.is_ok();
+        self.look().await;
+        // Somebody else may have decided just then: it goes on, and is followed on.
+        if !over && !self.rests {
+            self.alive = Some(alive);
         }
     }
 
@@ -110,7 +113,7 @@ impl Ticket for Followed {
             }
             if self.rests && self.alive.is_some() {
                 // Until its conversation knows, too: what is said next may be about what waits.
-                self.left().await;
+                self.leave().await;
                 continue;
             }
             if self.rests || self.looks >= LAST_LOOKS {

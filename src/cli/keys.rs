@@ -5,7 +5,7 @@ use std::path::Path;
 
 use jiff::tz::TimeZone;
 use proscenium::config::Loaded;
-use proscenium::store::{ApiKey, Code, DataDir, Error, Secret, Store};
+use proscenium::store::{ApiKey, Code, DataDir, Error, KeyRules, Secret, Store};
 use serde::Serialize;
 
 use super::args::KeysCommand;
@@ -17,10 +17,10 @@ use super::text::one_line;
 pub async fn run<W: Write>(what: KeysCommand, loaded: &Loaded, out: &mut Output<W>) -> Result<Exit, Failure> {
     let dir = &loaded.config.store.data_dir;
     match what {
-        KeysCommand::Create { tenant, user, label, json } => {
+        KeysCommand::Create { tenant, user, label, no_own_approval, json } => {
             let user = user.unwrap_or_else(|| loaded.config.auth.default_user.clone());
             let store = open(dir).await.map_err(failure)?;
-            let made = store.create_key(&tenant, &user, &label).await;
+            let made = store.create_key_with(&tenant, &user, &label, KeyRules { no_own_approval }).await;
             store.close().await;
             let (key, secret) = made.map_err(failure)?;
             created(out, &key, &secret, json)?;
@@ -110,6 +110,9 @@ fn created(out: &mut impl Write, key: &ApiKey, secret: &Secret, json: bool) -> i
         key.tenant,
         key.id
     )?;
+    if key.no_own_approval {
+        writeln!(out, "It may not approve what {} has asked for.", one_line(&key.user))?;
+    }
     out.flush()
 }
 
@@ -119,7 +122,7 @@ fn list(out: &mut impl Write, keys: &[ApiKey], zone: &TimeZone) -> io::Result<()
         return out.flush();
     }
     let time = |at: jiff::Timestamp| at.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M:%S").to_string();
-    let head = ["ID", "TENANT", "USER", "CREATED", "REVOKED", "LABEL"].map(str::to_owned);
+    let head = ["ID", "TENANT", "USER", "CREATED", "REVOKED", "OWN APPROVAL", "LABEL"].map(str::to_owned);
     let rows = keys.iter().map(|key| {
         [
             key.id.clone(),
@@ -127,10 +130,11 @@ fn list(out: &mut impl Write, keys: &[ApiKey], zone: &TimeZone) -> io::Result<()
             one_line(&key.user),
             time(key.created),
             key.revoked.map_or_else(|| "-".to_owned(), time),
+            if key.no_own_approval { "no" } else { "yes" }.to_owned(),
             one_line(&key.label),
         ]
     });
-    let lines: Vec<[String; 6]> = std::iter::once(head).chain(rows).collect();
+    let lines: Vec<[String; 7]> = std::iter::once(head).chain(rows).collect();
     for line in &lines {
         let mut text = String::new();
         for (column, cell) in line.iter().enumerate() {
@@ -165,6 +169,7 @@ mod tests {
             tenant: proscenium::run::TenantId::new("acme").unwrap(),
             user: user.to_owned(),
             label: label.to_owned(),
+            no_own_approval: revoked.is_some(),
             created: "2026-05-04T07:00:00Z".parse().unwrap(),
             revoked: revoked.map(|at| at.parse().unwrap()),
         };
@@ -172,9 +177,9 @@ mod tests {
         let mut out = Vec::new();
         list(&mut out, &keys, &TimeZone::get("Europe/Rome").unwrap()).unwrap();
         insta::assert_snapshot!(String::from_utf8(out).unwrap(), @r"
-        ID                TENANT  USER        CREATED              REVOKED              LABEL
-        0123456789abcdef  acme    keysersoze  2026-05-04 09:00:00  -                    the chatbot
-        0123456789abcdef  acme    山田        2026-05-04 09:00:00  2026-05-05 09:00:00
+        ID                TENANT  USER        CREATED              REVOKED              OWN APPROVAL  LABEL
+        0123456789abcdef  acme    keysersoze  2026-05-04 09:00:00  -                    yes           the chatbot
+        0123456789abcdef  acme    山田        2026-05-04 09:00:00  2026-05-05 09:00:00  no
         ");
     }
 }

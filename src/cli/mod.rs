@@ -10,7 +10,6 @@ mod changes;
 mod chat;
 mod check;
 mod decide;
-mod document;
 mod engine;
 mod failure;
 mod follow;

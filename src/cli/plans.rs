@@ -8,9 +8,10 @@ use jiff::tz::TimeZone;
 use proscenium::config::Loaded;
 use proscenium::plan::{self, Plan, TaskId};
 use proscenium::planner::{Choice, Wish};
-use proscenium::run::{RunState, RunStatus};
+use proscenium::run::{Envelope, Event, RunState, RunStatus};
 use proscenium::store::{Code, DataDir, PlanRow, Store};
-use serde_json::Value;
+use proscenium::{PlanDocument, PlanSummary};
+use serde_json::{Value, json};
 
 use super::assistant::{Asking, Office, Order, Target};
 use super::failure::{Exit, Failure};
@@ -21,7 +22,7 @@ use super::plans_args::{Plans, PlansCommand};
 use super::remote::Server;
 use super::signals::Signals;
 use super::text::{clean, one_line};
-use super::{address, document, engine, remote, show, table, waits};
+use super::{address, engine, remote, show, table, waits};
 
 /// Longest plan that is read from a file, in bytes.
 const LONGEST: u64 = 1024 * 1024;
@@ -40,7 +41,7 @@ pub async fn run<W: Write, E: Write>(
         PlansCommand::List { status, limit, json } => {
             let rows = past.plans(status, limit).await?;
             if json {
-                let rows: Vec<Value> = rows.iter().map(document::plan_row).collect();
+                let rows: Vec<PlanSummary> = rows.into_iter().map(PlanSummary::from).collect();
                 output::document(out, &rows, false)?;
             } else {
                 list(out, &rows, &zone, table::width())?;
@@ -51,8 +52,7 @@ pub async fn run<W: Write, E: Write>(
             let row = past.plan(task).await?;
             let (journal, state) = past.run(row.run).await?;
             if json {
-                let cost = past.session_cost(&row.session).await?;
-                output::document(out, &document::plan(&journal, &state, cost), false)?;
+                document(out, &past, &journal, &state).await?;
             } else if mermaid {
                 chart(out, &state)?;
             } else {
@@ -64,7 +64,7 @@ pub async fn run<W: Write, E: Write>(
         PlansCommand::Delete { task, json } => {
             delete(task, past, plans.user.is_some(), &loaded).await?;
             if json {
-                output::document(out, &document::deleted(task), false)?;
+                output::document(out, &json!({"task_id": task, "deleted": true}), false)?;
             } else {
                 writeln!(out, "Plan {task} is deleted, with its run.")?;
                 out.flush()?;
@@ -95,10 +95,22 @@ pub async fn run<W: Write, E: Write>(
     let (state, exit) = change.carry_out(past.clone(), loaded, out, errors).await?;
     if json {
         let (journal, state) = past.run(state.run).await?;
-        let cost = past.session_cost(&row.session).await?;
-        output::document(out, &document::plan(&journal, &state, cost), false)?;
+        document(out, &past, &journal, &state).await?;
     }
     Ok(exit)
+}
+
+/// Prints the document of a run's plan.
+async fn document<W: Write>(
+    out: &mut Output<W>,
+    past: &Past,
+    journal: &[Envelope<Event>],
+    state: &RunState,
+) -> Result<(), Failure> {
+    let unknown = || past::unknown(state.run);
+    let cost = past.session_cost(&journal.first().ok_or_else(unknown)?.session).await?;
+    let document = PlanDocument::new(journal, state, cost).ok_or_else(unknown)?;
+    Ok(output::document(out, &document, false)?)
 }
 
 /// Something that a person wants done with a run.

@@ -1,6 +1,7 @@
 //! `[approval]`: what a person has to say yes to, who may, and who is told.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -108,6 +109,11 @@ impl Approval {
     /// What runs freeze where nothing else is said for their tenant.
     pub fn policy(&self) -> ApprovalPolicy {
         ApprovalPolicy { plans: self.plans, calls: self.calls, by_oneself: self.by_oneself }
+    }
+
+    /// How long what is put to people waits for them, before it counts as refused; `None` for ever.
+    pub fn expires(&self) -> Option<Duration> {
+        (self.expires_s > 0).then(|| Duration::from_secs(self.expires_s))
     }
 
     /// What runs of `tenant` freeze.

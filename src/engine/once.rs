@@ -102,6 +102,7 @@ fn hash(request: &ChatRequest) -> String {
         session,
         tenant: _,
         user,
+        no_own_approval: _,
         history,
         instructions,
         plan_only,

@@ -48,8 +48,7 @@ impl Engine {
 
     /// How long what is put to people waits for them, before it counts as refused; `None` for ever.
     pub fn approvals_expire(&self) -> Option<Duration> {
-        let seconds = self.parts.current.load().config.approval.expires_s;
-        (seconds > 0).then(|| Duration::from_secs(seconds))
+        self.parts.current.load().config.approval.expires()
     }
 }
 

@@ -27,6 +27,8 @@ pub struct ChatRequest {
     pub tenant: TenantId,
     /// Who asks.
     pub user: String,
+    /// Whether a yes in its words may not approve what its own user has asked for.
+    pub no_own_approval: bool,
     /// The conversation so far, where the client keeps it; otherwise it is kept here.
     pub history: Option<Vec<Turn>>,
     /// The chatbot's own instructions, in words; they are told with what is remembered.
@@ -47,6 +49,28 @@ pub struct ChatRequest {
     /// What was asked, by whom and from where, as a hash in hex: for a client that sends again without a
     /// name, and is to be known after a restart.
     pub asked: Option<String>,
+}
+
+impl ChatRequest {
+    /// A request with these words, and nothing else said of it.
+    pub fn new(message: impl Into<String>, tenant: TenantId, user: impl Into<String>) -> Self {
+        Self {
+            message: message.into(),
+            session: None,
+            tenant,
+            user: user.into(),
+            no_own_approval: false,
+            history: None,
+            instructions: None,
+            cache: None,
+            plan_only: false,
+            require_approval: false,
+            dry_run: false,
+            plan: None,
+            idempotency: None,
+            asked: None,
+        }
+    }
 }
 
 /// A request that was accepted: it will end in exactly one way, whether anybody waits or not.

@@ -1,19 +1,22 @@
 //! `/api/approvals`: what waits for a person, and what people have said.
 
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
 use super::app::App;
+use super::body::Sent;
 use super::chat;
 use super::commands::order;
 use super::problem::Problem;
-use super::view::{ApprovalDocument, Journalled};
+use super::view::Journalled;
 use super::who::Who;
-use crate::planner::{Choice, Command, Wish};
+use super::{behind, page};
+use crate::documents::ApprovalDocument;
+use crate::planner::{Choice, Wish};
 use crate::run::{ApprovalId, TenantId};
-use crate::store::{About, ApprovalFilter, Page};
+use crate::store::{About, ApprovalFilter};
 
 /// Which of them.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -108,7 +111,7 @@ fn id(text: &str) -> Result<ApprovalId, Problem> {
 async fn document(app: &App, tenant: &TenantId, id: ApprovalId) -> Result<ApprovalDocument, Problem> {
     let unknown = || Problem::unknown("approval", &id.to_string());
     let run = Journalled::read(app, tenant, id.run).await?.ok_or_else(unknown)?;
-    run.approval(app, id)?.ok_or_else(unknown)
+    run.approval(app, id).ok_or_else(unknown)
 }
 
 /// What waits for a person, the oldest first.
@@ -121,10 +124,9 @@ pub(crate) async fn list(
 ) -> Result<HttpResponse, Problem> {
     let session = query.session_id.as_deref().map(chat::session).transpose()?;
     let filter = ApprovalFilter { open_only: !query.all.unwrap_or(false), session, about: query.about };
-    let after = query.after.as_deref().map(id).transpose()?;
-    let limit = super::bounded_page(query.limit, MAX_PAGE)?;
-    let rows = app.engine.store().approvals(&who.tenant, &filter, &Page { limit, after }).await?;
-    let next = rows.last().filter(|_| rows.len() >= limit as usize).map(|row| row.id);
+    let page = page(query.limit, MAX_PAGE, query.after.as_deref(), id)?;
+    let rows = app.engine.store().approvals(&who.tenant, &filter, &page).await?;
+    let next = behind(&rows, page.limit).map(|row| row.id);
     let mut approvals = Vec::with_capacity(rows.len());
     let mut last: Option<Journalled> = None;
     for row in rows {
@@ -141,7 +143,7 @@ pub(crate) async fn list(
         }
         // What was erased since is not there any more.
         let Some(read) = &last else { continue };
-        approvals.extend(read.approval(&app, row.id)?);
+        approvals.extend(read.approval(&app, row.id));
     }
     Ok(HttpResponse::Ok().json(ApprovalList { approvals, next }))
 }
@@ -164,17 +166,15 @@ pub(crate) async fn one(
     responses((status = 200, body = ApprovalDocument), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn decide(
     app: web::Data<App>,
-    who: Who,
+    sent: Sent<DecisionBody>,
     path: web::Path<String>,
-    request: HttpRequest,
-    payload: web::Payload,
 ) -> Result<HttpResponse, Problem> {
-    let body: DecisionBody = super::body::json(&request, payload, &app.options).await?;
+    let Sent { who, body } = sent;
     let id = id(&path)?;
     // What is not there is told before anything about it.
     document(&app, &who.tenant, id).await?;
     let (choice, hash, note) = body.choice()?;
     let wish = Wish::Decide { approval: id.approval, choice, hash };
-    order(&app, &who.tenant, id.run, Command { by: who.user, note, wish }).await?;
+    order(&app, &who.tenant, id.run, who.wants(wish, note)).await?;
     Ok(HttpResponse::Ok().json(document(&app, &who.tenant, id).await?))
 }

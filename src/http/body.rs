@@ -2,14 +2,39 @@
 
 use std::time::Duration;
 
-use actix_web::HttpRequest;
 use actix_web::http::{StatusCode, header};
 use actix_web::web::{BytesMut, Payload};
+use actix_web::{FromRequest, HttpRequest};
 use futures::StreamExt;
+use futures::future::LocalBoxFuture;
 use serde::de::DeserializeOwned;
 
 use super::problem::Problem;
+use super::who::{Who, app, who};
 use crate::config::Server;
+
+/// A JSON body, and who sends it. It is read when it is known that they may ask.
+pub(crate) struct Sent<T> {
+    pub(crate) who: Who,
+    pub(crate) body: T,
+}
+
+impl<T: DeserializeOwned + 'static> FromRequest for Sent<T> {
+    type Error = actix_web::Error;
+    type Future = LocalBoxFuture<'static, Result<Self, Self::Error>>;
+
+    fn from_request(request: &HttpRequest, payload: &mut actix_web::dev::Payload) -> Self::Future {
+        let (request, payload) = (request.clone(), Payload::from_request(request, payload));
+        Box::pin(async move {
+            let payload = payload.await?;
+            let sent = async {
+                let (who, app) = (who(&request).await?, app(&request)?);
+                Ok(Self { who, body: json(&request, payload, &app.options).await? })
+            };
+            sent.await.map_err(|problem| super::refusal(&request, problem))
+        })
+    }
+}
 
 /// Reads a JSON body.
 ///

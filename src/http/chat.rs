@@ -9,6 +9,7 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use utoipa::ToSchema;
 
 use super::app::App;
+use super::body::Sent;
 use super::messages::{self, Role, Said};
 use super::problem::{Problem, status_of};
 use super::sse;
@@ -129,21 +130,8 @@ impl messages::Chat {
         idempotency: Option<String>,
     ) -> ChatRequest {
         let history = session.is_none().then_some(self.turns);
-        ChatRequest {
-            message: self.request,
-            session,
-            tenant: who.tenant,
-            user: who.user,
-            history,
-            instructions: self.instructions,
-            cache: None,
-            plan_only: false,
-            require_approval: false,
-            dry_run: false,
-            plan: None,
-            idempotency,
-            asked: None,
-        }
+        let instructions = self.instructions;
+        ChatRequest { session, history, instructions, idempotency, ..who.asks(self.request) }
     }
 }
 
@@ -357,11 +345,10 @@ pub(crate) async fn words(app: &App, tenant: &TenantId, answer: &Answer) -> Resu
         (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn chat(
     app: web::Data<App>,
-    who: Who,
+    sent: Sent<ChatBody>,
     request: HttpRequest,
-    payload: web::Payload,
 ) -> Result<HttpResponse, Problem> {
-    let body: ChatBody = super::body::json(&request, payload, &app.options).await?;
+    let Sent { who, body } = sent;
     let wants = request.headers().get(header::ACCEPT).and_then(|value| value.to_str().ok());
     let streamed = body.stream.unwrap_or_else(|| wants.is_some_and(|media| media.contains(sse::MEDIA_TYPE)));
     let tenant = who.tenant.clone();

@@ -29,6 +29,9 @@ mod who;
 use actix_web::http::{Method, StatusCode};
 use actix_web::{HttpRequest, HttpResponse, Resource, Route, web};
 
+use self::plans::{control, shown};
+use crate::store::Page;
+
 pub use openapi::document;
 pub use problem::Problem;
 pub use serve::{ServeError, Server};
@@ -56,12 +59,12 @@ fn table() -> Vec<Address> {
         ),
         (
             "/api/plans/{task_id}",
-            vec![(Method::GET, web::get().to(plans::one)), (Method::DELETE, web::delete().to(plans::erase))],
+            vec![(Method::GET, web::get().to(shown::one)), (Method::DELETE, web::delete().to(plans::erase))],
         ),
-        ("/api/plans/{task_id}/approve", post(web::post().to(plans::approve))),
-        ("/api/plans/{task_id}/modify", post(web::post().to(plans::modify))),
-        ("/api/plans/{task_id}/cancel", post(web::post().to(plans::cancel))),
-        ("/api/plans/{task_id}/resume", post(web::post().to(plans::resume))),
+        ("/api/plans/{task_id}/approve", post(web::post().to(control::approve))),
+        ("/api/plans/{task_id}/modify", post(web::post().to(control::modify))),
+        ("/api/plans/{task_id}/cancel", post(web::post().to(control::cancel))),
+        ("/api/plans/{task_id}/resume", post(web::post().to(control::resume))),
         ("/api/approvals", get(web::get().to(approvals::list))),
         (
             "/api/approvals/{approval_id}",
@@ -137,19 +140,25 @@ fn refusal(request: &HttpRequest, problem: Problem) -> actix_web::Error {
     }
 }
 
-/// How many rows a page is to have.
-fn page_size(limit: Option<u32>) -> Result<u32, Problem> {
-    bounded_page(limit, crate::store::MAX_PAGE)
-}
-
-/// The same where a page has at most `most` rows.
-fn bounded_page(limit: Option<u32>, most: u32) -> Result<u32, Problem> {
-    match limit {
-        None => Ok(50),
-        Some(limit) if (1..=most).contains(&limit) => Ok(limit),
+/// A page of at most `most` rows, as a query asks for it: 50 unless told, behind the row that `after` names.
+fn page<T>(
+    limit: Option<u32>,
+    most: u32,
+    after: Option<&str>,
+    named: impl Fn(&str) -> Result<T, Problem>,
+) -> Result<Page<T>, Problem> {
+    let limit = match limit {
+        None => 50,
+        Some(limit) if (1..=most).contains(&limit) => limit,
         Some(limit) => {
             let detail = format!("`limit` = {limit}: 1 to {most} rows are given");
-            Err(Problem::unprocessable("request.query", detail))
+            return Err(Problem::unprocessable("request.query", detail));
         }
-    }
+    };
+    Ok(Page { limit, after: after.map(named).transpose()? })
+}
+
+/// The row that the next page is behind; `None` where this page is not full.
+fn behind<T>(rows: &[T], limit: u32) -> Option<&T> {
+    rows.last().filter(|_| rows.len() >= limit as usize)
 }

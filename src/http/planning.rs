@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::app::App;
+use super::body::Sent;
 use super::chat;
 use super::problem::Problem;
-use super::who::Who;
 use crate::plan::{Plan, TaskId};
 use crate::run::RunId;
 use crate::{AnswerUsage, ChatRequest};
@@ -48,28 +48,17 @@ pub(crate) struct PlanView {
     responses((status = 200, body = PlanView), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn plan(
     app: web::Data<App>,
-    who: Who,
+    sent: Sent<PlanBody>,
     request: HttpRequest,
-    payload: web::Payload,
 ) -> Result<HttpResponse, Problem> {
-    let body: PlanBody = super::body::json(&request, payload, &app.options).await?;
+    let Sent { who, body } = sent;
     if let Some(flow) = &body.flow {
         return Err(Problem::unknown("flow", flow));
     }
     let asked = ChatRequest {
-        message: body.message.clone(),
-        session: None,
-        tenant: who.tenant,
-        user: who.user,
-        history: None,
-        instructions: None,
-        cache: None,
         plan_only: true,
-        require_approval: false,
-        dry_run: false,
-        plan: None,
         idempotency: chat::idempotency(&request)?,
-        asked: None,
+        ..who.asks(body.message.clone())
     };
     let accepted = chat::accept(&app, asked, None).await?;
     let answer = accepted.answer.await.unwrap_or_else(|_| Err(chat::lost(accepted.run)));

@@ -11,10 +11,10 @@ use super::problem::Problem;
 use super::sse;
 use super::who::Who;
 use crate::Answer;
-use crate::planner::{Command, Wish};
+use crate::planner::Wish;
 use crate::public::EventId;
 use crate::run::{RunId, RunStatus, SessionId};
-use crate::store::{Page, RunFilter, RunRow};
+use crate::store::{MAX_PAGE, RunFilter, RunRow};
 
 /// Which runs.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -100,10 +100,9 @@ pub(crate) async fn list(
     query: web::Query<RunQuery>,
 ) -> Result<HttpResponse, Problem> {
     let session = query.session_id.as_deref().map(super::chat::session).transpose()?;
-    let after = query.after.as_deref().map(id).transpose()?;
-    let limit = super::page_size(query.limit)?;
+    let page = super::page(query.limit, MAX_PAGE, query.after.as_deref(), id)?;
     let filter = RunFilter { session, status: query.status };
-    let rows = app.engine.store().runs(&who.tenant, &filter, &Page { limit, after }).await?;
+    let rows = app.engine.store().runs(&who.tenant, &filter, &page).await?;
     Ok(HttpResponse::Ok().json(RunList { runs: rows.into_iter().map(RunView::from).collect() }))
 }
 
@@ -178,8 +177,7 @@ pub(crate) async fn resume(
 
 /// Has a run carried on, and tells how it stands.
 pub(crate) async fn carry_on(app: &web::Data<App>, who: &Who, run: RunId) -> Result<HttpResponse, Problem> {
-    let command = Command { by: who.user.clone(), note: None, wish: Wish::Reopen };
-    order(app, &who.tenant, run, command).await?;
+    order(app, &who.tenant, run, who.wants(Wish::Reopen, None)).await?;
     let answer = app.engine.answer_of(&who.tenant, run).await?;
     let answer = answer.ok_or_else(|| Problem::unknown("run", &run.to_string()))?;
     Ok(HttpResponse::Accepted().insert_header(("x-run-id", run.to_string())).json(answer))

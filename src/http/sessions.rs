@@ -10,7 +10,7 @@ use super::problem::Problem;
 use super::runs::RunView;
 use super::who::Who;
 use crate::run::SessionId;
-use crate::store::{Page, RunFilter, SessionRow};
+use crate::store::{MAX_PAGE, Page, RunFilter, SessionRow};
 
 /// Which conversations.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -75,8 +75,7 @@ pub(crate) async fn list(
     who: Who,
     query: web::Query<SessionQuery>,
 ) -> Result<HttpResponse, Problem> {
-    let after = query.after.as_deref().map(name).transpose()?;
-    let page = Page { limit: super::page_size(query.limit)?, after };
+    let page = super::page(query.limit, MAX_PAGE, query.after.as_deref(), name)?;
     let rows = app.engine.store().sessions(&who.tenant, &page).await?;
     Ok(HttpResponse::Ok().json(SessionList { sessions: rows.into_iter().map(SessionView::from).collect() }))
 }

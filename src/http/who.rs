@@ -8,6 +8,8 @@ use futures::future::LocalBoxFuture;
 
 use super::app::{Anonymous, App};
 use super::problem::Problem;
+use crate::ChatRequest;
+use crate::planner::{Command, Wish};
 use crate::run::TenantId;
 
 /// The principal of a request.
@@ -17,6 +19,21 @@ pub(crate) struct Who {
     pub(crate) tenant: TenantId,
     /// Who asks.
     pub(crate) user: String,
+    /// Whether the key may not approve what its own user has asked for.
+    pub(crate) no_own_approval: bool,
+}
+
+impl Who {
+    /// A request with these words, and nothing else said of it.
+    pub(crate) fn asks(self, message: String) -> ChatRequest {
+        let no_own_approval = self.no_own_approval;
+        ChatRequest { no_own_approval, ..ChatRequest::new(message, self.tenant, self.user) }
+    }
+
+    /// What they want done with a run, and why in their own words.
+    pub(crate) fn wants(&self, wish: Wish, note: Option<String>) -> Command {
+        Command { by: self.user.clone(), note, wish, no_own_approval: self.no_own_approval }
+    }
 }
 
 impl FromRequest for Who {
@@ -31,28 +48,32 @@ impl FromRequest for Who {
 
 /// Who sends this request.
 pub(crate) async fn who(request: &HttpRequest) -> Result<Who, Problem> {
-    let Some(app) = request.app_data::<web::Data<App>>() else {
-        return Err(Problem::new(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "server.state",
-            "the server has no state",
-        ));
-    };
+    let app = app(request)?;
     match presented(request)? {
         Some(key) => match app.keys.find(&key).await? {
-            Some(key) => Ok(Who { tenant: key.tenant.clone(), user: key.user.clone() }),
+            Some(key) => Ok(Who {
+                tenant: key.tenant.clone(),
+                user: key.user.clone(),
+                no_own_approval: key.no_own_approval,
+            }),
             None => Err(unauthorized("auth.key", "the API key is unknown or was revoked")),
         },
         None if is_open(app).await? => {
             local(request, app)?;
             let (tenant, user) = app.engine.default_principal();
-            Ok(Who { tenant, user })
+            Ok(Who { tenant, user, no_own_approval: false })
         }
         None => Err(unauthorized(
             "auth.missing",
             "an API key is needed: send `Authorization: Bearer psk_…`; `proscenium keys create` makes one",
         )),
     }
+}
+
+/// What every handler works with.
+pub(crate) fn app(request: &HttpRequest) -> Result<&web::Data<App>, Problem> {
+    let none = || Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "server.state", "the server has no state");
+    request.app_data::<web::Data<App>>().ok_or_else(none)
 }
 
 /// The key that a request carries: `Authorization: Bearer …`, or `X-API-Key`.

@@ -25,6 +25,8 @@ pub struct Command {
     pub note: Option<String>,
     /// What.
     pub wish: Wish,
+    /// Whether what they say it with may not approve what they asked for themselves.
+    pub no_own_approval: bool,
 }
 
 /// What is wanted.
@@ -378,8 +380,19 @@ fn may_change(state: &RunState, version: Option<u32>) -> Result<(), Refused> {
 
 fn may_decide(state: &RunState, command: &Command) -> Result<(), Refused> {
     let own = state.queued.as_ref().is_some_and(|queued| queued.user == command.by);
-    if own && !state.settings().approval.by_oneself {
-        let what = format!("{} asked for this, and somebody else has to approve it", command.by);
+    // What somebody asked for they may always take back.
+    let takes_back = matches!(command.wish, Wish::Decide { choice: Choice::No, .. });
+    if !own || takes_back {
+        return Ok(());
+    }
+    let by = &command.by;
+    if !state.settings().approval.by_oneself {
+        let what = format!("{by} asked for this, and somebody else has to approve it");
+        return Err(refused("approval.own_request", what));
+    }
+    if command.no_own_approval {
+        let what =
+            format!("{by} asked for this, and this key of {by} may not approve it: somebody else has to");
         return Err(refused("approval.own_request", what));
     }
     Ok(())

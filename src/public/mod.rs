@@ -12,7 +12,7 @@
 //! | `plan_approved` | `run_id`, `task_id`, `version`, `by`, `begins` |
 //! | `run_waiting` | `run_id`, `status` (`waiting`), `task_id`, `approvals`: the ids of what a person has to decide first |
 //! | `step_started` | `run_id`, `step_number`, `scene_name`, `purpose` |
-//! | `tool_started` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `effect`, `attempt` |
+//! | `tool_started` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `effect`, `attempt`; `undoes`, the `call` of the write that it undoes, where it undoes one |
 //! | `tool_completed` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `outcome`, `result` or `error`, `duration_ms` |
 //! | `tool_skipped` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `outcome` (`skipped`), `first_call` |
 //! | `step_completed` | `run_id`, `step_number`, `scene_name`, `status`, `result` |

@@ -19,6 +19,8 @@ pub struct Teller {
     steps: BTreeMap<u32, (String, String)>,
     /// Each call with its step.
     calls: BTreeMap<u32, (u32, RequestedCall)>,
+    /// Of a call that undoes a write: that write's call.
+    undoes: BTreeMap<u32, u32>,
     /// The calls that were begun.
     begun: BTreeSet<u32>,
     /// What about plans and calls a person has yet to decide.
@@ -82,6 +84,7 @@ impl Teller {
             Event::Compensating { undoes, requested } => {
                 let step = self.calls.get(undoes).map_or(0, |(step, _)| *step);
                 self.calls.insert(requested.call, (step, requested.clone()));
+                self.undoes.insert(requested.call, *undoes);
             }
             Event::Decided {
                 matter: Matter::Call { call },
@@ -146,7 +149,11 @@ impl Teller {
             }
             Event::ToolStarted { call, attempt } => {
                 let effect = self.calls.get(call).map(|(_, requested)| requested.effect);
-                self.call(*call, json!({"effect": effect, "attempt": attempt}))
+                let mut data = self.call(*call, json!({"effect": effect, "attempt": attempt}));
+                if let Some(undoes) = self.undoes.get(call) {
+                    data["undoes"] = json!(undoes);
+                }
+                data
             }
             Event::ToolCompleted { call, outcome, millis } => {
                 let mut data = self.call(*call, told(outcome));

@@ -13,7 +13,7 @@ use super::heads::Head;
 use super::read::{MAX_PAGE, Page, decode, time};
 use super::record::{Row, Stream};
 use crate::plan::TaskId;
-use crate::run::{ApprovalId, Event, Matter, RunId, SessionId, TenantId};
+use crate::run::{Approval, ApprovalId, Event, Matter, RunId, SessionId, TenantId};
 
 /// What is put to people.
 #[derive(
@@ -80,6 +80,16 @@ impl ApprovalState {
             ApprovalState::Open => "open",
             ApprovalState::Decided => "decided",
             ApprovalState::Lapsed => "lapsed",
+        }
+    }
+}
+
+impl From<&Approval> for ApprovalState {
+    fn from(put: &Approval) -> Self {
+        match &put.decided {
+            Some(_) => ApprovalState::Decided,
+            None if put.lapsed => ApprovalState::Lapsed,
+            None => ApprovalState::Open,
         }
     }
 }

@@ -36,10 +36,19 @@ pub struct ApiKey {
     pub user: String,
     /// What it is for, in its maker's words; may be empty.
     pub label: String,
+    /// Whether it may not approve what its own user has asked for.
+    pub no_own_approval: bool,
     /// When it was made.
     pub created: Timestamp,
     /// When it was revoked; such a key opens nothing any more.
     pub revoked: Option<Timestamp>,
+}
+
+/// What a key may not do that its user may.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct KeyRules {
+    /// To approve what its own user has asked for, with whichever key. To refuse and to stop it is allowed.
+    pub no_own_approval: bool,
 }
 
 /// A whole key, `psk_<id>_<secret>`, as its user sends it. It is known only when it is made; no `Debug`
@@ -73,6 +82,20 @@ impl Store {
         user: &str,
         label: &str,
     ) -> Result<(ApiKey, Secret), Error> {
+        self.create_key_with(tenant, user, label, KeyRules::default()).await
+    }
+
+    /// The same for a key that may not do everything that its user may.
+    ///
+    /// # Errors
+    /// As [`Store::create_key`].
+    pub async fn create_key_with(
+        &self,
+        tenant: &TenantId,
+        user: &str,
+        label: &str,
+        rules: KeyRules,
+    ) -> Result<(ApiKey, Secret), Error> {
         printable("the user", user)?;
         printable("the label", label)?;
         if user.trim().is_empty() {
@@ -85,13 +108,15 @@ impl Store {
             tenant: tenant.clone(),
             user: user.to_owned(),
             label: label.to_owned(),
+            no_own_approval: rules.no_own_approval,
             created: Timestamp::now(),
             revoked: None,
         };
         let failed = |e| Error::database(self.path(), "store the key", &e);
         let mut writing = self.writer("store the key").await?;
         sqlx::query(
-            "INSERT INTO api_keys (id, tenant, user, label, hash, created) VALUES (?, ?, ?, ?, ?, ?)",
+            "INSERT INTO api_keys (id, tenant, user, label, hash, created, no_own_approval) \
+             VALUES (?, ?, ?, ?, ?, ?, ?)",
         )
         .bind(&key.id)
         .bind(tenant.as_str())
@@ -99,6 +124,7 @@ impl Store {
         .bind(label)
         .bind(hash(&secret).to_vec())
         .bind(nanoseconds(key.created)?)
+        .bind(key.no_own_approval)
         .execute(writing.connection().await.map_err(failed)?)
         .await
         .map_err(failed)?;
@@ -113,7 +139,7 @@ impl Store {
     pub async fn keys(&self, tenant: Option<&TenantId>) -> Result<Vec<ApiKey>, Error> {
         let failed = |e| Error::database(self.path(), "read the keys", &e);
         let rows = sqlx::query(
-            "SELECT id, tenant, user, label, created, revoked FROM api_keys \
+            "SELECT id, tenant, user, label, created, revoked, no_own_approval FROM api_keys \
              WHERE ?1 IS NULL OR tenant = ?1 ORDER BY created, id",
         )
         .bind(tenant.map(TenantId::as_str))
@@ -151,8 +177,9 @@ impl Store {
         // What has another format is looked up under the empty id, which no key has.
         let (id, secret) = parts(presented).unwrap_or_default();
         let given = hash(secret);
-        let row =
-            sqlx::query("SELECT id, tenant, user, label, created, revoked, hash FROM api_keys WHERE id = ?")
+        let row = sqlx::query(
+            "SELECT id, tenant, user, label, created, revoked, no_own_approval, hash FROM api_keys WHERE id = ?",
+        )
                 .bind(id)
                 .fetch_optional(self.pool())
                 .await
@@ -229,6 +256,7 @@ fn key_row(row: &SqliteRow) -> Result<ApiKey, sqlx::Error> {
         tenant: read(TenantId::new(row.try_get("tenant")?))?,
         user: row.try_get("user")?,
         label: row.try_get("label")?,
+        no_own_approval: row.try_get("no_own_approval")?,
         created: time(row.try_get("created")?)?,
         revoked: row.try_get::<Option<i64>, _>("revoked")?.map(time).transpose()?,
     })
@@ -329,5 +357,30 @@ mod tests {
         let error = Store::open_beside(tmp.path()).await.unwrap_err();
         assert_eq!(error.code(), "store.older_schema");
         assert!(error.to_string().contains("stop the process"), "{error}");
+    }
+
+    #[tokio::test]
+    async fn a_key_that_was_made_before_there_were_rules_may_what_its_user_may() {
+        let tmp = tempfile::tempdir().unwrap();
+        let owner = super::super::DataDir::open(tmp.path()).unwrap();
+        let old = Store::open_with(owner, &super::super::schema::MIGRATIONS[..4]).await.unwrap();
+        sqlx::query(
+            "INSERT INTO api_keys (id, tenant, user, label, hash, created) VALUES ('0123456789abcdef', 'acme', 'u', '', ?, 0)",
+        )
+        .bind(hash(&"0".repeat(64)).to_vec())
+        .execute(old.pool())
+        .await
+        .unwrap();
+        old.close().await;
+        let store = open(tmp.path()).await;
+        let found = store.find_key(&format!("{PREFIX}0123456789abcdef_{}", "0".repeat(64))).await.unwrap();
+        assert!(!found.unwrap().no_own_approval);
+        let rules = KeyRules { no_own_approval: true };
+        let (key, secret) = store.create_key_with(&tenant(), "u", "", rules).await.unwrap();
+        assert!(key.no_own_approval);
+        assert_eq!(store.find_key(secret.expose()).await.unwrap(), Some(key));
+        let listed: Vec<bool> =
+            store.keys(None).await.unwrap().iter().map(|key| key.no_own_approval).collect();
+        assert_eq!(listed, [false, true]);
     }
 }

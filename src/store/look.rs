@@ -32,8 +32,9 @@ pub enum Holds {
     Schema(usize),
 }
 
-/// Looks at the data directory at `path`. Nothing is made, changed or locked, and what another process does
-/// with it is not disturbed. A database that nobody owns is searched for damage, unless it is large.
+/// Looks at the data directory at `path`. Nothing of it is made, changed or locked, and what another process
+/// does with it is not disturbed; beside a log that a killed process left, SQLite keeps an index of its own. A
+/// database that nobody owns is searched for damage, unless it is large.
 ///
 /// # Errors
 /// Why [`super::DataDir::open`] or [`super::Store::open`] would refuse it: `store.newer_schema`,

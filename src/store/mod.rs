@@ -43,7 +43,7 @@ pub use claims::Claimed;
 pub use dir::DataDir;
 pub use error::{Code, Error};
 pub use keyring::KeyRing;
-pub use keys::{ApiKey, Secret};
+pub use keys::{ApiKey, KeyRules, Secret};
 pub use look::{Holds, Standing, look};
 pub use options::Options;
 pub use plans::{PlanFilter, PlanRow};

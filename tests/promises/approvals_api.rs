@@ -179,15 +179,20 @@ async fn who_asked_does_not_approve_where_that_is_barred() {
     post(&ada, &format!("/api/approvals/{approval}"), yes.clone())
         .await
         .is_problem(403, "approval.own_request");
+    let run = made["run_id"].as_str().unwrap();
+    let rests = async || {
+        let events = served.request("GET", &format!("/api/runs/{run}/events")).bearer_auth(&boss);
+        let events = Reply::of(events.send().await.unwrap()).await.events();
+        events.last().unwrap().data["status"].clone()
+    };
+    // Words decide when its conversation knows again that it waits.
+    assert_eq!(rests().await, "waiting");
     let mut in_words = ask("yes");
     in_words["session_id"] = json!("s-1");
     post(&ada, "/api/chat", in_words).await.is_problem(403, "approval.own_request");
     assert!(office.reached().is_empty());
     assert_eq!(post(&boss, &format!("/api/approvals/{approval}"), yes).await.json()["decided_by"], "boss");
-    let run = made["run_id"].as_str().unwrap();
-    let events = served.request("GET", &format!("/api/runs/{run}/events")).bearer_auth(&boss);
-    let events = Reply::of(events.send().await.unwrap()).await.events();
-    assert_eq!(events.last().unwrap().data["status"], "completed", "{events:#?}");
+    assert_eq!(rests().await, "completed");
     assert_eq!(office.reached(), ["POST /Book"]);
 }
 

@@ -19,6 +19,7 @@ mod figures;
 mod full_disk;
 mod gateway;
 mod keys;
+mod keys_approve;
 mod llm_faults;
 mod openapi;
 mod overload;

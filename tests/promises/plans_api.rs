@@ -263,6 +263,16 @@ async fn a_cancelled_plan_undoes_what_it_wrote_where_that_is_configured() {
     let tools: Vec<&Value> = calls.iter().map(|call| &call["tool"]).collect();
     assert_eq!(tools, ["Book", "Unbook"], "{told:#}");
     assert_eq!(office.reached(), ["POST /Unbook"]);
+    // Who follows the run is told which write a call undoes.
+    let events = format!("/api/runs/{}/events", plan["run_id"].as_str().unwrap());
+    let events = served.get(&events).await.events();
+    let begun = |tool: &str| {
+        let mut begun = events.iter().filter(|event| event.name == "tool_started");
+        begun.find(|event| event.data["tool"] == tool).unwrap().data.clone()
+    };
+    let (book, unbook) = (begun("Book"), begun("Unbook"));
+    assert_eq!(unbook["undoes"], book["call"], "{unbook:#}");
+    assert!(!book.as_object().unwrap().contains_key("undoes"), "{book:#}");
 }
 
 #[tokio::test]

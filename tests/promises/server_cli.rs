@@ -42,6 +42,19 @@ fn document(ran: &Ran) -> Value {
     serde_json::from_str(&ran.out).unwrap_or_else(|error| panic!("{error}: {ran:#?}"))
 }
 
+/// A model that plans and is silent from then on; it says when that begins.
+fn silent() -> (ScriptedLlm, mpsc::Receiver<()>) {
+    let (tell, told) = mpsc::sync_channel(8);
+    let llm = ScriptedLlm::start(move |request, _| match forced_tool(request) {
+        Some(_) => weather_model(request),
+        None => {
+            tell.send(()).unwrap();
+            Scripted::Silence
+        }
+    });
+    (llm, told)
+}
+
 fn is_refused(ran: &Ran, status: i32, code: &str, told: &[&str]) {
     assert_eq!((ran.status, ran.out.as_str()), (status, ""), "{ran:?}");
     assert!(ran.err.contains(&format!("error[{code}]")), "{}", ran.err);
@@ -141,8 +154,14 @@ fn approval_a_dry_run_and_a_yes_in_words_work_through_the_server() {
         assert!(ran.out.contains(what), "no {what:?} in {}", ran.out);
     }
     assert!(!ran.out.contains("plan: 1 step"), "what was told before is not told again: {}", ran.out);
+    stop(server);
+}
 
-    let ran = desk.pipe(&["chat", "--require-approval", "--json"], &format!("{BOOK}\nno\n"));
+#[test]
+fn a_line_of_a_pipe_that_only_says_no_decides_at_the_server() {
+    let desk = Desk::new().with("PROSCENIUM__APPROVAL__PLANS", "writes");
+    let server = serve(&desk, &[]);
+    let ran = desk.pipe(&["chat", "--json"], &format!("{BOOK}\nno\n"));
     let ends: Vec<Value> = ran.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!((&ends[0]["status"], &ends[1]["status"]), (&json!("waiting"), &json!("cancelled")));
     assert_eq!(ends[0]["run_id"], ends[1]["run_id"]);
@@ -173,14 +192,7 @@ fn what_only_the_servers_own_command_line_can_say_is_refused_with_a_word() {
 
 #[test]
 fn ctrl_c_stops_the_run_at_the_server() {
-    let (tell, told) = mpsc::sync_channel(8);
-    let llm = ScriptedLlm::start(move |request, _| match forced_tool(request) {
-        Some(_) => weather_model(request),
-        None => {
-            tell.send(()).unwrap();
-            Scripted::Silence
-        }
-    });
+    let (llm, told) = silent();
     let desk = Desk::new().with("OPENAI_BASE_URL", llm.base_url());
     let server = serve(&desk, &[]);
     let chat = desk.hold(&["chat", "Che tempo fa a Milano?"]);
@@ -216,14 +228,7 @@ fn a_server_with_keys_answers_whoever_shows_one_as_the_user_and_tenant_of_the_ke
 
 #[test]
 fn a_run_whose_server_dies_is_told_as_not_ended() {
-    let (tell, told) = mpsc::sync_channel(8);
-    let llm = ScriptedLlm::start(move |request, _| match forced_tool(request) {
-        Some(_) => weather_model(request),
-        None => {
-            tell.send(()).unwrap();
-            Scripted::Silence
-        }
-    });
+    let (llm, told) = silent();
     let desk = Desk::new().with("OPENAI_BASE_URL", llm.base_url());
     let server = serve(&desk, &[]);
     let chat = desk.hold(&["chat", "Che tempo fa a Milano?"]);
@@ -232,4 +237,33 @@ fn a_run_whose_server_dies_is_told_as_not_ended() {
     let ran = chat.end();
     assert_eq!(ran.status, 1, "{ran:?}");
     assert!(ran.err.contains("error[server.gone]") && ran.err.contains("proscenium serve"), "{}", ran.err);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn plans_and_approvals_are_the_same_documents_here_and_at_the_server() {
+    let desk = Desk::new().with("PROSCENIUM__APPROVAL__EXPIRES_S", "86400");
+    let server = serve(&desk, &[]);
+    let (_, url) = server.said().trim().split_once("serves at ").unwrap();
+    let get = async |path: String| -> Value {
+        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        client.get(format!("{url}{path}")).send().await.unwrap().json().await.unwrap()
+    };
+    assert_eq!(desk.run(&["chat", "--require-approval", BOOK]).status, 3);
+    let plans = document(&desk.run(&["plans", "list", "--json"]));
+    assert_eq!(plans, get("/api/plans".to_owned()).await["plans"]);
+    let task = plans[0]["task_id"].as_str().unwrap();
+    let shown = document(&desk.run(&["plans", "show", task, "--json"]));
+    assert_eq!(shown, get(format!("/api/plans/{task}")).await);
+    let id = shown["approvals"][0].as_str().unwrap();
+    for done in [false, true] {
+        if done {
+            assert_eq!(desk.run(&["approvals", "decide", id, "no", "--note", "not now"]).status, 0);
+        }
+        let approval = document(&desk.run(&["approvals", "show", id, "--json"]));
+        assert_eq!(approval, get(format!("/api/approvals/{id}")).await);
+        assert_eq!(approval["expires_at"].is_string(), !done, "{approval:#}");
+        let all = document(&desk.run(&["approvals", "list", "--all", "--json"]));
+        assert_eq!(all, json!([approval]));
+    }
+    stop(server);
 }

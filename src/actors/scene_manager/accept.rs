@@ -31,6 +31,8 @@ pub(crate) struct Submit {
     pub(crate) idempotency: Option<Idempotency>,
     /// What was asked, for a client that sends again without a name.
     pub(crate) asked: Option<String>,
+    /// Whether a yes may not approve what the same user has asked for.
+    pub(crate) no_own_approval: bool,
     /// The conversation as the client tells it, where it is not kept here.
     pub(crate) history: Option<Vec<Turn>>,
     /// The chatbot's own instructions.

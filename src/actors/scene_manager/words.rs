@@ -54,7 +54,8 @@ impl SceneManager {
         let ApprovalId { run, approval } = said.approval;
         let choice = if said.yes { Choice::Yes } else { Choice::No };
         let wish = Wish::Decide { approval, choice, hash: None };
-        let command = Command { by: submit.user, note: Some(submit.message), wish };
+        let (by, no_own_approval) = (submit.user, submit.no_own_approval);
+        let command = Command { by, note: Some(submit.message), wish, no_own_approval };
         let word = Word { idempotency: submit.idempotency, asked: submit.asked };
         let (reply, decided) = oneshot::channel();
         let (answer, answered) = oneshot::channel();

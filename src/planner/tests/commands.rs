@@ -20,7 +20,7 @@ fn waits() -> RunState {
 }
 
 fn by(who: &str, wish: Wish) -> Command {
-    Command { by: who.to_owned(), note: None, wish }
+    Command { by: who.to_owned(), note: None, wish, no_own_approval: false }
 }
 
 fn approve(hold: bool) -> Wish {
@@ -133,8 +133,7 @@ fn what_does_not_fit_a_plan_that_waits_is_refused_with_its_code() {
         assert_eq!(code(&state, wish.clone()), expected, "{wish:?}");
     }
     let note = Some("x".repeat(8_001));
-    let refused =
-        command(&state, &scenes(), &Command { by: "hockney".to_owned(), note, wish: approve(false) });
+    let refused = command(&state, &scenes(), &Command { note, ..by("hockney", approve(false)) });
     assert_eq!(refused.unwrap_err().fault.code, "approval.note_too_long");
     let right = state.approvals[&1].needed.hash.clone();
     assert!(command(&state, &scenes(), &by("hockney", seen(Some(1), Some(&right)))).is_ok());
@@ -200,6 +199,31 @@ fn whoever_asked_for_something_approves_it_only_where_that_is_allowed() {
         assert!(command(&state, &scenes(), &by("hockney", wish)).is_ok());
     }
     assert!(command(&waits(), &scenes(), &by("keysersoze", approve(false))).is_ok());
+    // What they asked for they may take back.
+    for wish in [say(1, Choice::No), Wish::Cancel] {
+        assert!(command(&state, &scenes(), &by("keysersoze", wish)).is_ok());
+    }
+}
+
+#[test]
+fn whoever_speaks_with_a_key_that_may_not_approves_nothing_of_their_own() {
+    let barred = |who: &str, wish: Wish| Command { no_own_approval: true, ..by(who, wish) };
+    let state = waits();
+    for wish in [approve(false), approve(true), say(1, Choice::Yes)] {
+        let own = command(&state, &scenes(), &barred("keysersoze", wish.clone())).unwrap_err();
+        assert_eq!(own.fault.code, "approval.own_request");
+        assert!(command(&state, &scenes(), &barred("hockney", wish)).is_ok());
+    }
+    for wish in [say(1, Choice::No), Wish::Cancel, modify("two days"), edit(plan("look", &["look"]))] {
+        assert!(command(&state, &scenes(), &barred("keysersoze", wish)).is_ok());
+    }
+    let call = asks_about_a_call();
+    for choice in [Choice::Yes, Choice::Edited(json!({"n": 2}))] {
+        let own = command(&call, &scenes(), &barred("keysersoze", say(2, choice))).unwrap_err();
+        assert_eq!(own.fault.code, "approval.own_request");
+    }
+    let again = command(&unknown(true), &scenes(), &barred("keysersoze", say(3, Choice::Again))).unwrap_err();
+    assert_eq!(again.fault.code, "approval.own_request", "the write would be done once more");
 }
 
 #[test]

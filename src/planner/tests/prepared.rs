@@ -29,7 +29,12 @@ fn approved(settings: Settings, scenes: &Catalogue, plan: Plan) -> RunState {
     let mut state = in_force(settings, scenes, plan);
     assert_eq!(state.status, RunStatus::Waiting);
     let wish = Wish::Approve { version: None, hash: None, hold: false };
-    let events = command(&state, scenes, &Command { by: "hockney".to_owned(), note: None, wish }).unwrap();
+    let events = command(
+        &state,
+        scenes,
+        &Command { by: "hockney".to_owned(), note: None, wish, no_own_approval: false },
+    )
+    .unwrap();
     events.into_iter().for_each(|event| apply(&mut state, event));
     settle(&mut state);
     state
@@ -209,7 +214,10 @@ fn the_check_and_the_answer_are_told_what_a_person_changed() {
     state = in_force(policy(AskFor::Writes, AskFor::Declared), &scenes, booking(&[json!({"n": 1})]));
     let wish = Wish::Edit { plan: plan("look only", &["look"]), version: None };
     let note = Some("no booking".to_owned());
-    for event in command(&state, &scenes, &Command { by: "hockney".to_owned(), note, wish }).unwrap() {
+    for event in
+        command(&state, &scenes, &Command { by: "hockney".to_owned(), note, wish, no_own_approval: false })
+            .unwrap()
+    {
         apply(&mut state, event);
     }
     for subject in [check, answer] {

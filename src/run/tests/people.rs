@@ -76,7 +76,12 @@ pub fn wish(dice: &mut Dice, state: &RunState, most: u32, left: Left) -> Command
         _ => Wish::Approve { version: None, hash: Some("another".to_owned()), hold: false },
     };
     let by = ["keysersoze", "hockney", "fenster"][dice.pick(3)].to_owned();
-    Command { by, note: (dice.pick(2) == 1).then(|| "because".to_owned()), wish }
+    Command {
+        by,
+        note: (dice.pick(2) == 1).then(|| "because".to_owned()),
+        wish,
+        no_own_approval: dice.pick(2) == 1,
+    }
 }
 
 /// An approval that is open, or any number at all.
@@ -115,5 +120,5 @@ pub fn decisive(dice: &mut Dice, state: &RunState) -> Command {
         }
         None => panic!("the run waits for nothing: {state:#?}"),
     };
-    Command { by: "hockney".to_owned(), note: None, wish }
+    Command { by: "hockney".to_owned(), note: None, wish, no_own_approval: false }
 }

@@ -1,0 +1,107 @@
+//! `GET /api/plans/{task_id}`: one plan, as its document, in words, or as a flowchart.
+
+use actix_web::http::StatusCode;
+use actix_web::http::header::{self, ContentType};
+use actix_web::{HttpRequest, HttpResponse, web};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::super::app::App;
+use super::super::problem::Problem;
+use super::super::view::Journalled;
+use super::super::who::Who;
+use super::run_of;
+use crate::documents::PlanDocument;
+use crate::plan::{self, KnownCalls, Plan, TaskId};
+use crate::run::RunState;
+
+/// The media type of Mermaid.
+const MERMAID: &str = "text/vnd.mermaid; charset=utf-8";
+
+/// How a plan is shown.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Format {
+    /// The document.
+    #[default]
+    Json,
+    /// In words.
+    Text,
+    /// As a Mermaid flowchart.
+    Mermaid,
+}
+
+/// How it is to be shown.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct FormatQuery {
+    /// `json`, `text` or `mermaid`; without it what `Accept` says.
+    #[param(inline)]
+    pub(crate) format: Option<Format>,
+}
+
+/// One plan: the document, in words, or as a flowchart.
+#[utoipa::path(get, path = "/api/plans/{task_id}", operation_id = "get_plan", tag = "plans",
+    params(("task_id" = String, Path, format = "uuid"), FormatQuery),
+    responses(
+        (status = 200, content((PlanDocument = "application/json"), (String = "text/plain"), (String = "text/vnd.mermaid"))),
+        (status = "default", body = Problem, content_type = "application/problem+json")))]
+pub(crate) async fn one(
+    app: web::Data<App>,
+    who: Who,
+    path: web::Path<String>,
+    query: web::Query<FormatQuery>,
+    request: HttpRequest,
+) -> Result<HttpResponse, Problem> {
+    let run = run_of(&app, &who.tenant, &path).await?;
+    let journalled = Journalled::read(&app, &who.tenant, run).await?;
+    let journalled = journalled.ok_or_else(|| Problem::unknown("plan", &path))?;
+    let state = &journalled.state;
+    match query.format.unwrap_or_else(|| accepted(&request)) {
+        Format::Json => Ok(HttpResponse::Ok().json(journalled.plan(&app, &who.tenant).await?)),
+        Format::Text => {
+            let text = plan::text_with_calls(
+                &whole(state)?,
+                state.request(),
+                state.queued.as_ref().map_or(TaskId(run.0), |queued| queued.task),
+                state.plan_status,
+                &state.step_statuses(),
+                &calls(state),
+            );
+            Ok(HttpResponse::Ok().content_type(ContentType::plaintext()).body(text))
+        }
+        Format::Mermaid => Ok(HttpResponse::Ok().content_type(MERMAID).body(plan::mermaid(&whole(state)?))),
+    }
+}
+
+/// The form that `Accept` names first of those there are.
+fn accepted(request: &HttpRequest) -> Format {
+    let wants = request.headers().get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or("");
+    let named = wants.split(',').filter_map(|media| match media.split(';').next().unwrap_or("").trim() {
+        "application/json" | "*/*" | "application/*" => Some(Format::Json),
+        "text/plain" | "text/*" => Some(Format::Text),
+        "text/vnd.mermaid" => Some(Format::Mermaid),
+        _ => None,
+    });
+    named.take(1).next().unwrap_or_default()
+}
+
+/// The plan in force with the steps of earlier versions that were begun.
+fn whole(state: &RunState) -> Result<Plan, Problem> {
+    let Some(made) = state.plan() else {
+        let detail = "no plan has been made yet: wait for it, or look at the document";
+        return Err(Problem::new(StatusCode::CONFLICT, "plan.not_made", detail));
+    };
+    Ok(Plan { steps: state.steps.values().map(|step| step.step.clone()).collect(), ..made.plan.clone() })
+}
+
+/// The calls that are known of each step.
+fn calls(state: &RunState) -> KnownCalls {
+    let mut known = KnownCalls::new();
+    // What undoes a write is no part of the plan.
+    for call in state.calls.values().filter(|call| call.undoes.is_none()) {
+        let of = known.entry(call.step).or_default();
+        of.push((call.requested.tool.clone(), call.requested.arguments.clone()));
+    }
+    known
+}

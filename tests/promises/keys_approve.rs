@@ -1,0 +1,133 @@
+//! Keys that may not approve what their own user has asked for.
+
+use proscenium::run::TenantId;
+use proscenium::store::KeyRules;
+use serde_json::{Value, json};
+
+use super::plans_api::at;
+use super::process::Desk;
+use super::server_api::ask;
+use super::support::{Office, Reply, Served};
+
+/// A served office, and those who come to it with a key.
+struct Counter {
+    office: Office,
+    served: Served,
+    /// May not approve her own requests with this key.
+    ada_barred: String,
+    /// May, with another one.
+    ada: String,
+    /// Another user, barred from approving his own.
+    bob_barred: String,
+}
+
+impl Counter {
+    async fn open() -> Self {
+        let office = Office::open();
+        let served = Served::start(office.setup()).await;
+        let key = async |user: &str, no_own_approval: bool| {
+            let tenant = TenantId::new("acme").unwrap();
+            let rules = KeyRules { no_own_approval };
+            let made = served.engine.store().create_key_with(&tenant, user, "", rules).await;
+            made.unwrap().1.expose().to_owned()
+        };
+        let (ada_barred, ada, bob_barred) =
+            (key("ada", true).await, key("ada", false).await, key("bob", true).await);
+        Self { office, served, ada_barred, ada, bob_barred }
+    }
+
+    async fn post(&self, key: &str, path: &str, body: Value) -> Reply {
+        let request = self.served.request("POST", path).bearer_auth(key).json(&body);
+        Reply::of(request.send().await.unwrap()).await
+    }
+
+    /// A plan that waits, asked for with this key.
+    async fn waits(&self, key: &str, session: &str) -> Value {
+        let made = self.post(key, "/api/plans", json!({"message": "book", "session_id": session})).await;
+        assert_eq!(made.status, 201, "{made:#?}");
+        made.json()
+    }
+
+    /// How the plan's run ends, or that it waits.
+    async fn ends(&self, plan: &Value) -> Value {
+        let path = format!("/api/runs/{}/events", plan["run_id"].as_str().unwrap());
+        let request = self.served.request("GET", &path).bearer_auth(&self.ada);
+        let events = Reply::of(request.send().await.unwrap()).await.events();
+        events.last().unwrap().data["status"].clone()
+    }
+}
+
+fn approval(plan: &Value) -> String {
+    format!("/api/approvals/{}", plan["approvals"][0].as_str().unwrap())
+}
+
+#[tokio::test]
+async fn a_barred_key_approves_nothing_that_its_user_asked_for_by_whichever_way() {
+    let counter = Counter::open().await;
+    // Whichever of her keys she asked with.
+    for (asked_with, session) in [(&counter.ada_barred, "s-1"), (&counter.ada, "s-2")] {
+        let plan = counter.waits(asked_with, session).await;
+        let barred = &counter.ada_barred;
+        let yes = json!({"decision": "yes"});
+        counter.post(barred, &at(&plan, "/approve"), json!({})).await.is_problem(403, "approval.own_request");
+        counter.post(barred, &approval(&plan), yes).await.is_problem(403, "approval.own_request");
+        // Words decide when its conversation knows again that it waits.
+        assert_eq!(counter.ends(&plan).await, "waiting");
+        let mut words = ask("yes");
+        words["session_id"] = json!(session);
+        counter.post(barred, "/api/chat", words).await.is_problem(403, "approval.own_request");
+        assert_eq!(counter.ends(&plan).await, "waiting");
+        let mut words = ask("yes");
+        words["model"] = json!("proscenium");
+        let request = counter.served.request("POST", "/v1/chat/completions").header("x-session-id", session);
+        let reply = Reply::of(request.bearer_auth(barred).json(&words).send().await.unwrap()).await;
+        reply.is_error(403, "approval.own_request");
+        assert!(counter.office.reached().is_empty());
+
+        let approved = counter.post(&counter.ada, &at(&plan, "/approve"), json!({})).await;
+        assert_eq!(approved.status, 200, "her other key may: {approved:#?}");
+        assert_eq!(counter.ends(&plan).await, "completed");
+        assert_eq!(counter.office.reached(), ["POST /Book"]);
+    }
+}
+
+#[tokio::test]
+async fn a_barred_key_approves_what_others_asked_for_and_refuses_and_stops_its_own() {
+    let counter = Counter::open().await;
+    let plan = counter.waits(&counter.ada_barred, "s-1").await;
+    let approved = counter.post(&counter.bob_barred, &at(&plan, "/approve"), json!({})).await;
+    assert_eq!(approved.status, 200, "{approved:#?}");
+    assert_eq!(counter.ends(&plan).await, "completed");
+    assert_eq!(counter.office.reached(), ["POST /Book"]);
+
+    let refused = counter.waits(&counter.ada_barred, "s-2").await;
+    let no = counter.post(&counter.ada_barred, &approval(&refused), json!({"decision": "no"})).await;
+    assert_eq!((no.status, &no.json()["decided_by"]), (200, &json!("ada")));
+    let stopped = counter.waits(&counter.ada_barred, "s-3").await;
+    let stop = counter.post(&counter.ada_barred, &at(&stopped, "/cancel"), json!({})).await;
+    assert_eq!((stop.status, &stop.json()["status"]), (200, &json!("cancelled")));
+    let in_words = counter.waits(&counter.ada_barred, "s-4").await;
+    let mut words = ask("no");
+    words["session_id"] = json!("s-4");
+    assert_eq!(counter.post(&counter.ada_barred, "/api/chat", words).await.status, 200);
+    for plan in [refused, stopped, in_words] {
+        assert_eq!(counter.ends(&plan).await, "cancelled");
+    }
+    assert!(counter.office.reached().is_empty());
+}
+
+#[test]
+fn a_key_that_may_not_is_made_and_listed_on_the_command_line() {
+    let desk = Desk::new();
+    let made = desk.run(&["keys", "create", "--tenant", "acme", "--user", "ada", "--no-own-approval"]);
+    assert!(made.status == 0 && made.out.contains("It may not approve what ada has asked for."), "{made:?}");
+    assert_eq!(desk.run(&["keys", "create", "--tenant", "acme"]).status, 0);
+    let listed = desk.run(&["keys", "list"]);
+    let rows: Vec<&str> = listed.out.lines().map(str::trim_end).collect();
+    assert!(
+        rows[0].contains("OWN APPROVAL") && rows[1].ends_with(" no") && rows[2].ends_with(" yes"),
+        "{rows:#?}"
+    );
+    let listed: Value = serde_json::from_str(&desk.run(&["keys", "list", "--json"]).out).unwrap();
+    assert_eq!((&listed[0]["no_own_approval"], &listed[1]["no_own_approval"]), (&json!(true), &json!(false)));
+}
