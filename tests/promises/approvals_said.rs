@@ -233,6 +233,33 @@ async fn a_yes_with_a_key_decides_once_however_often_it_is_sent() {
 }
 
 #[tokio::test]
+async fn a_client_that_always_asks_for_approval_can_say_yes_and_one_that_writes_nothing_cannot() {
+    let office = Office::open();
+    let served = Served::start(office.setup()).await;
+    let say = async |words: &str, how: &str| {
+        let mut body = ask(words);
+        (body["session_id"], body[how]) = (json!("s-1"), json!(true));
+        served.post("/api/chat", &body).await.json()
+    };
+    let first = say("book", "require_approval").await;
+    assert_eq!(first["status"], "waiting", "{first:#}");
+    let dry = say("yes", "dry_run").await;
+    assert_ne!(dry["run_id"], first["run_id"], "{dry:#}");
+    assert!(office.reached().is_empty());
+    // What was said last is not the plan any more.
+    let other = say("yes", "require_approval").await;
+    assert_ne!(other["run_id"], first["run_id"], "{other:#}");
+    assert!(office.reached().is_empty());
+
+    let second = say("book", "require_approval").await;
+    served.post(&format!("/api/runs/{}/cancel", first["run_id"].as_str().unwrap()), &json!({})).await;
+    served.get(&format!("/api/runs/{}/events", first["run_id"].as_str().unwrap())).await;
+    let done = say("yes", "require_approval").await;
+    assert_eq!((&done["run_id"], &done["status"]), (&second["run_id"], &json!("completed")), "{done:#}");
+    assert_eq!(office.reached(), ["POST /Book"]);
+}
+
+#[tokio::test]
 async fn a_yes_that_a_client_sends_again_by_itself_decides_once() {
     let office = Office::open();
     let served = Served::start(office.setup()).await;

@@ -161,10 +161,12 @@ fn approval_a_dry_run_and_a_yes_in_words_work_through_the_server() {
 fn a_line_of_a_pipe_that_only_says_no_decides_at_the_server() {
     let desk = Desk::new().with("PROSCENIUM__APPROVAL__PLANS", "writes");
     let server = serve(&desk, &[]);
-    let ran = desk.pipe(&["chat", "--json"], &format!("{BOOK}\nno\n"));
-    let ends: Vec<Value> = ran.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!((&ends[0]["status"], &ends[1]["status"]), (&json!("waiting"), &json!("cancelled")));
-    assert_eq!(ends[0]["run_id"], ends[1]["run_id"]);
+    for line in [&["chat", "--json"][..], &["chat", "--json", "--require-approval"]] {
+        let ran = desk.pipe(line, &format!("{BOOK}\nno\n"));
+        let ends: Vec<Value> = ran.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!((&ends[0]["status"], &ends[1]["status"]), (&json!("waiting"), &json!("cancelled")));
+        assert_eq!(ends[0]["run_id"], ends[1]["run_id"]);
+    }
     stop(server);
 }
 

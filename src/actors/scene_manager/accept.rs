@@ -77,9 +77,8 @@ impl SceneManager {
         let mut decisions = Vec::new();
         for mut submit in submits {
             // A plan that is sent, or only wanted, is no word about another; nor is a request that is to
-            // write nothing, or to be approved first.
-            let speaks =
-                submit.plan.is_none() && !submit.plan_only && !submit.dry_run && !submit.require_approval;
+            // write nothing. One that wants its plans approved may say yes to one.
+            let speaks = submit.plan.is_none() && !submit.plan_only && !submit.dry_run;
             match if speaks { self.says(&submit.message) } else { Ok(None) } {
                 Ok(None) => {}
                 Ok(Some(said)) => {

@@ -303,7 +303,7 @@ fn corners_of_people(sim: &Sim) -> BTreeSet<&'static str> {
 fn the_invented_worlds_reach_every_corner() {
     let mut runner = TestRunner::deterministic();
     let mut seen: BTreeMap<&'static str, u32> = BTreeMap::new();
-    for _ in 0..1_500 {
+    for _ in 0..2_500 {
         let world = worlds().new_tree(&mut runner).unwrap().current();
         for corner in corners(&Sim::run(world)) {
             *seen.entry(corner).or_default() += 1;
