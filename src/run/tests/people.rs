@@ -97,8 +97,10 @@ fn decide(dice: &mut Dice, state: &RunState, left: Left) -> Wish {
     let choice = match (matter, dice.pick(12)) {
         (_, 11) => Choice::Edited(json!({ "n": "one" })),
         (_, 10) => Choice::NotDone,
+        // Rare as it is, half of those who say anything of a run that has ended have it tried again.
+        (Some(Matter::Outcome { .. }), 0..=6) if ended && left.reopens => Choice::Again,
         (Some(Matter::Outcome { .. }), 0..=3) => Choice::Done,
-        (Some(Matter::Outcome { .. }), 4..=6) if !ended || left.reopens => Choice::Again,
+        (Some(Matter::Outcome { .. }), 4..=6) if !ended => Choice::Again,
         (Some(Matter::Outcome { .. }), _) => Choice::NotDone,
         (Some(Matter::Call { .. }), 0..=2) => Choice::Edited(words::arguments(dice)),
         (_, 5..=9) => Choice::Yes,
