@@ -52,6 +52,35 @@ description = "The loans of the user."
 effect = "read"
 "#;
 
+const BADGES: &str = r#"
+name = "Badges"
+description = "Badge dell'ufficio: emissione e blocco / office badges."
+[[examples]]
+say = "Emetti un badge per mrossi"
+tool = "issue_badge"
+[[examples]]
+say = "Blocca il mio badge"
+tool = "block_badge"
+[[tools]]
+name = "issue_badge"
+description = "Creates a badge."
+effect = "write"
+[tools.parameters]
+type = "object"
+required = ["username"]
+additionalProperties = false
+properties = { username = { type = "string", description = "User name on the badge" } }
+[[tools]]
+name = "block_badge"
+description = "Cancels a badge."
+effect = "write"
+[tools.parameters]
+type = "object"
+required = ["username"]
+additionalProperties = false
+properties = { username = { type = "string", description = "User name of the person who asks" } }
+"#;
+
 fn shipped() -> World {
     world(&[])
 }
@@ -188,6 +217,38 @@ fn what_an_earlier_step_may_find_is_left_out_even_where_an_earlier_turn_had_one(
 }
 
 #[test]
+fn only_what_the_scene_is_told_of_the_conversation_is_shown() {
+    let said = ["Il mio username è keysersoze", "Che tempo fa a Milano?", "Che tempo fa a Roma?"];
+    let mut of_late = world(&[BADGES]);
+    for request in &said[..2] {
+        of_late.told(request);
+    }
+    let told = of_late.told("Emetti un badge");
+    assert_eq!(shown(&told), [r#"issue_badge {"username":"keysersoze"}"#]);
+    assert_eq!(writes(&told), shown(&told));
+
+    // A scene is told of the last two turns and of its own.
+    let mut long_ago = world(&[BADGES]);
+    for request in said {
+        long_ago.told(request);
+    }
+    let told = long_ago.told("Emetti un badge");
+    assert_eq!(shown(&told), ["issue_badge {}"]);
+    assert_eq!(told.question.unwrap()["missing"], json!(["username"]));
+}
+
+#[test]
+fn who_asks_is_shown_where_the_planner_is_told() {
+    let world = world(&[BADGES]);
+    let request = "Blocca il mio badge";
+    let known = world.planned(request, &[("user", "keysersoze")], world.preparing());
+    let call = json!([{"tool": "block_badge", "arguments": {"username": "keysersoze"}}]);
+    assert_eq!(prepared(&known), [call]);
+    let unknown = world.planned(request, &[], world.preparing());
+    assert_eq!(prepared(&unknown), [json!([{"tool": "block_badge", "arguments": {}}])]);
+}
+
+#[test]
 fn a_plan_has_prepared_calls_only_where_its_schema_takes_them() {
     let world = shipped();
     let request = "Dimmi il meteo a Roma e poi richiedi ferie dal 15 al 17 giugno";
@@ -229,7 +290,7 @@ fn a_changed_plan_keeps_what_stays_and_prepares_anew_what_changes() {
     assert_eq!(prepared(&moved), [days.clone(), by_hand.clone()]);
 
     let left = change(&plan, "senza le ferie", world.preparing());
-    assert_eq!(prepared(&left), [by_hand.clone()]);
+    assert_eq!(prepared(&left)[..], [by_hand.clone()][..]);
 
     let more = change(&left, "Annulla anche la richiesta di ferie numero 3", world.preparing());
     let cancelled = json!([{"tool": "CancelRequest", "arguments": {"request_id": 3}}]);
