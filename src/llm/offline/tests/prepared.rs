@@ -81,6 +81,41 @@ additionalProperties = false
 properties = { username = { type = "string", description = "User name of the person who asks" } }
 "#;
 
+const BANK: &str = r#"
+name = "Accounts"
+description = "Bonifici tra conti e tavoli per ospiti / transfers between accounts, tables for guests."
+[[examples]]
+say = "Trasferisci 50 euro da conto a risparmio"
+tool = "transfer"
+[[examples]]
+say = "Transfer 50 from checking to savings"
+tool = "transfer"
+[[examples]]
+say = "Create a table for 6 and 3"
+tool = "seat_guests"
+[[tools]]
+name = "transfer"
+description = "Transfers money."
+effect = "write"
+[tools.parameters]
+type = "object"
+required = ["amount", "source", "goal"]
+additionalProperties = false
+[tools.parameters.properties]
+amount = { type = "number" }
+source = { type = "string", description = "Account" }
+goal = { type = "string", description = "Account" }
+[[tools]]
+name = "seat_guests"
+description = "Creates a table for adults and children."
+effect = "write"
+[tools.parameters]
+type = "object"
+required = ["grown", "children"]
+additionalProperties = false
+properties = { grown = { type = "integer" }, children = { type = "integer" } }
+"#;
+
 fn shipped() -> World {
     world(&[])
 }
@@ -235,6 +270,33 @@ fn only_what_the_scene_is_told_of_the_conversation_is_shown() {
     let told = long_ago.told("Emetti un badge");
     assert_eq!(shown(&told), ["issue_badge {}"]);
     assert_eq!(told.question.unwrap()["missing"], json!(["username"]));
+}
+
+#[test]
+fn what_depends_on_the_order_of_a_tools_arguments_is_left_out() {
+    // A scene is told that the source comes before the goal; a planner may be told both in no order.
+    let cases = [
+        ("Transfer 30 from savings to main", r#"transfer {"amount":30}"#, "source", "savings"),
+        ("Trasferisci 50 euro \"alfa\" \"beta\"", r#"transfer {"amount":50}"#, "source", "alfa"),
+        ("Create a table for 4 and 2", "seat_guests {}", "grown", "4"),
+    ];
+    for (request, want, argument, value) in cases {
+        let mut world = world(&[BANK]);
+        world.exact = false;
+        let told = world.told(request);
+        assert_eq!(shown(&told), [want], "{request}");
+        let called = told.calls[0].1[argument].to_string();
+        assert_eq!(called.trim_matches('"'), value, "{request}");
+        // Told by words of the schema, it shows what is called.
+        world.exact = true;
+        let told = world.told(request);
+        assert_eq!(writes(&told), shown(&told), "{request}");
+        assert_eq!(told.prepared[0].1[argument].to_string().trim_matches('"'), value, "{request}");
+    }
+    // Where words tell which is which, the order does not matter.
+    let told = world(&[BANK]).told("Create a table for 4 grown and 2 children");
+    assert_eq!(shown(&told), [r#"seat_guests {"children":2,"grown":4}"#]);
+    assert_eq!(writes(&told), shown(&told));
 }
 
 #[test]
