@@ -60,8 +60,9 @@ pub(super) fn create(request: &Request, prompt: &Prompt) -> Value {
     let (drafts, unserved) = planner.drafts(&words, &executed);
     let first = prompt.get("number_from").trim().parse::<u32>().unwrap_or(1).max(1);
     let mut plan = planner.plan(drafts, &unserved, first, most_steps(request));
-    let before: Value = prompt.json("plan");
+    let mut before = Value::Null;
     if !feedback.trim().is_empty() {
+        before = prompt.json("plan");
         // What the rules do not understand leaves the plan as it is, and is sent back.
         let steps = modify::change(&before, &feedback, &plan, first);
         let told = if steps.is_some() { "Changed as was wanted." } else { "It is not clear what to change." };

@@ -10,6 +10,9 @@ use super::prompt::{Prompt, SceneCard, ToolCard};
 use super::scene;
 use crate::llm::{Request, ToolSpec};
 
+/// Most orders of required arguments that are looked at.
+const MAX_ORDERS: usize = 50;
+
 /// How many turns a scene is told of in which it did not take part.
 const LAST_TURNS: usize = 2;
 
@@ -85,34 +88,96 @@ impl<'a> Offered<'a> {
             return Vec::new();
         }
         let told = scene.tools.iter().filter(|tool| !tool.writes() || expected.contains(&tool.name.as_str()));
-        let tools: Vec<ToolSpec> = told.map(|tool| self.spec(tool)).collect();
-        let tools: Vec<&ToolSpec> = tools.iter().collect();
+        let told: Vec<&ToolCard> = told.collect();
         let purpose = step["purpose"].as_str().unwrap_or_default();
         let question = question(prompt, &scene.scene, &expected, purpose);
         let waits = match &step["depends_on_step"] {
             Value::Array(list) => !list.is_empty(),
             one => !one.is_null(),
         };
-        let calls = scene::prepared(&question, &tools, waits).into_iter();
-        calls
-            .filter(|(name, _)| is_write(name))
-            .map(|(tool, arguments)| json!({"tool": tool, "arguments": arguments}))
-            .collect()
+        let as_if = |order: usize| {
+            let tools: Vec<ToolSpec> = told.iter().map(|tool| self.spec(tool, order)).collect();
+            let tools: Vec<&ToolSpec> = tools.iter().collect();
+            let mut calls = scene::prepared(&question, &tools, waits);
+            calls.retain(|(name, _)| is_write(name));
+            calls
+        };
+        let mut calls = as_if(0);
+        let most = told.iter().map(|tool| self.orders(tool)).max().unwrap_or(1);
+        for order in 1..most.min(MAX_ORDERS) {
+            agree(&mut calls, &as_if(order));
+        }
+        let told = calls.into_iter().map(|(tool, arguments)| json!({"tool": tool, "arguments": arguments}));
+        told.collect()
     }
 
-    /// The tool as its scene is told of it. What it requires is left out of the plan's schema, and told
-    /// with the scenes.
-    fn spec(&self, card: &ToolCard) -> ToolSpec {
+    /// How many orders of what `card` requires are looked at. The scene is told the order in which its author
+    /// wrote it, and takes what fits several in that order; where it is not told here, what depends on it is
+    /// not known.
+    fn orders(&self, card: &ToolCard) -> usize {
+        match self.tools.iter().find(|(name, _)| *name == card.name) {
+            Some((_, schema)) if !is_told(schema, &required(schema, card)) => {
+                swaps(required(schema, card).len()).len() + 1
+            }
+            _ => 1,
+        }
+    }
+
+    /// The tool as its scene is told of it, with what it requires in one of the orders.
+    fn spec(&self, card: &ToolCard, order: usize) -> ToolSpec {
         let own = self.tools.iter().find(|(name, _)| *name == card.name);
         let mut parameters = own.map_or_else(|| card.parameters.clone(), |(_, schema)| (*schema).clone());
-        if let Some(schema) = parameters.as_object_mut() {
-            schema.entry("required").or_insert_with(|| card.parameters["required"].clone());
+        if let Some((_, schema)) = own {
+            let mut required = required(schema, card);
+            if is_told(schema, &required) {
+                required.sort_by_key(|name| mentioned(schema, name));
+            }
+            let swap = order.checked_sub(1).and_then(|at| swaps(required.len()).get(at).copied());
+            if let Some((a, b)) = swap {
+                required.swap(a, b);
+            }
+            if let Some(schema) = parameters.as_object_mut() {
+                schema.entry("required").or_insert_with(|| json!(required));
+            }
         }
         ToolSpec {
             name: card.name.clone(),
             description: card.description.clone(),
             parameters: parameters.into(),
             strict: false,
+        }
+    }
+}
+
+/// What a tool requires: the plan's schema may leave it out, and then it is told with the scenes.
+fn required<'a>(schema: &'a Value, card: &'a ToolCard) -> Vec<&'a str> {
+    let own = schema.get("required").unwrap_or(&card.parameters["required"]);
+    own.as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+/// Whether the plan's schema tells the order of what is required: in its list, or in its words.
+fn is_told(schema: &Value, required: &[&str]) -> bool {
+    schema.get("required").is_some() || required.iter().all(|name| mentioned(schema, name).is_some())
+}
+
+/// Where the words of a schema name one of its properties.
+fn mentioned(schema: &Value, name: &str) -> Option<usize> {
+    let words = schema["description"].as_str()?;
+    words.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '-').position(|word| word == name)
+}
+
+/// Every exchange of two of so many places.
+fn swaps(count: usize) -> Vec<(usize, usize)> {
+    (0..count).flat_map(|a| (a + 1..count).map(move |b| (a, b))).collect()
+}
+
+/// Leaves in `calls` what `others` say as well.
+fn agree(calls: &mut Vec<(String, Value)>, others: &[(String, Value)]) {
+    let both = calls.iter().zip(others).take_while(|(one, other)| one.0 == other.0).count();
+    calls.truncate(both);
+    for ((_, arguments), (_, other)) in calls.iter_mut().zip(others) {
+        if let Some(arguments) = arguments.as_object_mut() {
+            arguments.retain(|name, value| other.get(name) == Some(value));
         }
     }
 }

@@ -115,7 +115,11 @@ pub fn decisive(dice: &mut Dice, state: &RunState) -> Command {
     assert_eq!(state.status, RunStatus::Waiting);
     let open = |matter: &Matter| !matches!(matter, Matter::Outcome { .. });
     let wish = match state.approvals.iter().find(|(_, a)| a.is_open() && open(&a.matter)) {
-        _ if state.is_held() => Wish::Approve { version: None, hash: None, hold: false },
+        // Once tools have changed under a version, only who names what was shown has it begin.
+        _ if state.is_held() => {
+            let hash = state.plan_approval().map(|(_, approval)| approval.needed.hash.clone());
+            Wish::Approve { version: None, hash, hold: false }
+        }
         Some((approval, _)) => {
             let choice = if dice.pick(3) == 2 { Choice::No } else { Choice::Yes };
             Wish::Decide { approval: *approval, choice, hash: None }

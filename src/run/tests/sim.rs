@@ -144,6 +144,10 @@ impl Sim {
         assert_eq!(self.shadow, self.state, "the journal tells another story after {line}");
         self.watch.after(&self.state);
         self.consent.after(&self.state);
+        // A driver leaves with the end of a run: whoever carries it on knows nothing of what was due then.
+        if matches!(event, Event::RunReopened { .. }) {
+            self.stale.clear();
+        }
         self.flights.retain(|flight| match flight {
             Flight::Ask(call) => self.state.asks[call].status == AskStatus::InFlight,
             Flight::Call(call) => matches!(self.state.calls[call].status, CallStatus::InFlight { .. }),
