@@ -154,6 +154,8 @@ fn plan(state: &RunState, catalogue: &Catalogue, version: u32) -> Request {
     let prepares = may_be_shown(state, catalogue);
     if prepares {
         system.push_str(PREPARED);
+        // Of whom some arguments are.
+        sections::push(&mut data, "user", state.queued.as_ref().map_or("", |queued| queued.user.as_str()));
     }
     let feedback = state.planning.as_ref().and_then(|planning| planning.feedback.as_ref());
     if let Some(feedback) = feedback {

@@ -84,8 +84,12 @@ fn plan_schema(catalogue: &Catalogue, prepares: bool) -> Schema {
 /// A call of a write as far as it is known.
 fn prepared_call(tool: &SceneTool) -> Value {
     let mut arguments = Value::clone(&tool.parameters);
-    if let Some(schema) = arguments.as_object_mut() {
-        schema.remove("required");
+    if let Some(schema) = arguments.as_object_mut()
+        && let Some(Value::Array(required)) = schema.remove("required")
+    {
+        // In the tool's own order, which says which of two values comes first.
+        let required: Vec<&str> = required.iter().filter_map(Value::as_str).collect();
+        schema.insert("description".to_owned(), json!(format!("What is known of: {}", required.join(", "))));
     }
     json!({
         "type": "object",
