@@ -136,7 +136,7 @@ type Done = (Event, Option<Confirm>);
 pub(crate) struct Ended {
     /// Its last state.
     pub(crate) state: RunState,
-    /// Time in which neither a model nor a tool was awaited.
+    /// Time in which neither a model, a tool nor a person was awaited.
     pub(crate) overhead: Duration,
     /// Why it could not go on: the journal refused an event.
     pub(crate) broken: Option<Fault>,

@@ -38,15 +38,17 @@ fn pairs(old: &[Step], new: &[Step]) -> Vec<Option<usize>> {
             && a.expected_tools == b.expected_tools
     };
     let same = |a: &Step, b: &Step| a.step_number == b.step_number && a.scene_name == b.scene_name;
-    let rules: [&dyn Fn(&Step, &Step) -> bool; 3] = [&|a, b| same(a, b) && says(a, b), &says, &same];
-    for rule in rules {
+    let mut pair = |is: &dyn Fn(&Step, &Step) -> bool| {
         for (at, step) in new.iter().enumerate() {
             if pairs[at].is_none() {
                 let free = |n: &usize| !pairs.contains(&Some(*n));
-                pairs[at] = (0..old.len()).filter(free).find(|n| rule(&old[*n], step));
+                pairs[at] = (0..old.len()).filter(free).find(|n| is(&old[*n], step));
             }
         }
-    }
+    };
+    pair(&|a, b| same(a, b) && says(a, b));
+    pair(&says);
+    pair(&same);
     pairs
 }
 

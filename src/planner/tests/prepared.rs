@@ -105,7 +105,7 @@ fn refused(scenes: &Catalogue, plan: Plan) -> Option<String> {
 fn known_arguments_have_to_fit_and_missing_ones_need_not_be_there() {
     let scenes = catalogue(ToolApproval::None, None, "Books.");
     for fits in [json!({}), json!({"n": 3}), json!({"n": 3, "note": "x"}), json!({"n": null})] {
-        assert_eq!(refused(&scenes, booking(&[fits.clone()])), None, "{fits}");
+        assert_eq!(refused(&scenes, booking(std::slice::from_ref(&fits))), None, "{fits}");
     }
     let said = refused(&scenes, booking(&[json!({"n": 1}), json!({"n": "three"})])).unwrap();
     assert!(said.contains("step 1") && said.contains("book") && said.contains("/n must be"), "{said}");
