@@ -220,6 +220,11 @@ pub(crate) fn words_of_stopped(state: &RunState) -> String {
 }
 
 /// What of a run a person can decide.
+/// Whether the words of a run that waits show all that it waits for.
+pub(crate) fn is_shown_whole(state: &RunState) -> bool {
+    waiting::is_shown_whole(state)
+}
+
 fn open(state: &RunState) -> impl Iterator<Item = (ApprovalId, &Approval)> {
     let run = state.run;
     let open = state.approvals.iter().filter(|(_, approval)| approval.is_open());

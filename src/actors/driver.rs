@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
-use tokio::sync::{Mutex, mpsc, watch};
+use tokio::sync::{Mutex, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::clock::Clock;
@@ -28,6 +28,7 @@ use crate::crash;
 use crate::llm::budget::Hold;
 use crate::llm::{self, Confirm, Gateway};
 use crate::parts::Replaced;
+use crate::planner::Refused;
 use crate::run::{
     Action, Context, Envelope, Event, Fault, RunId, RunQueued, RunState, RunStatus, SessionEvent, SessionId,
     Settings, TenantId,
@@ -121,6 +122,11 @@ pub(crate) struct Driver {
     reopened: bool,
     /// How its questions use the cache, where not as configured.
     cache: Option<llm::cache::Mode>,
+    /// Words of the conversation decided about it.
+    said: bool,
+    /// What was refused, and who is told once the run rests again: whoever then says something in its
+    /// conversation says it of a run that waits.
+    refused: Vec<(Reply, Refused)>,
     /// Keeps the run's account until its end.
     _account: Hold,
 }
@@ -128,6 +134,9 @@ pub(crate) struct Driver {
 /// The last number of a session's own stream, shared by all who write to it: its conversation, and the
 /// drivers of its runs.
 pub(crate) type SessionSeq = Arc<Mutex<u64>>;
+
+/// Who is told what became of an order.
+type Reply = oneshot::Sender<Result<(), Refused>>;
 
 /// What came of an action, and for a reply where to say what its reader made of it.
 type Done = (Event, Option<Confirm>);
@@ -142,6 +151,36 @@ pub(crate) struct Ended {
     pub(crate) broken: Option<Fault>,
     /// What its conversation remembers of it, where it ended here, with the numbers in the session's stream.
     pub(crate) turns: Vec<(u64, SessionEvent)>,
+    /// Whether words of the conversation decided about it here: what it comes to is their answer.
+    pub(crate) said: bool,
+    /// What was refused last, to be told once the conversation knows where the run stands.
+    refused: Vec<(Reply, Refused)>,
+}
+
+impl Ended {
+    /// One that ended before anybody drove it.
+    pub(crate) fn before(state: RunState) -> Self {
+        let (overhead, broken) = (Duration::ZERO, None);
+        Self { state, overhead, broken, turns: Vec::new(), said: false, refused: Vec::new() }
+    }
+
+    /// Tells those whose orders were refused.
+    pub(crate) fn take_refused(&mut self) -> RefusedLast {
+        RefusedLast(std::mem::take(&mut self.refused))
+    }
+}
+
+/// Orders that were refused while their run was leaving.
+pub(crate) struct RefusedLast(Vec<(Reply, Refused)>);
+
+impl RefusedLast {
+    /// Tells who gave them.
+    pub(crate) fn tell(self) {
+        for (reply, refused) in self.0 {
+            // Whoever asked may have gone.
+            let _ = reply.send(Err(refused));
+        }
+    }
 }
 
 impl Driver {
@@ -184,6 +223,8 @@ impl Driver {
             known,
             reopened: false,
             cache,
+            said: false,
+            refused: Vec::new(),
             _account: account,
         }
     }
@@ -204,7 +245,14 @@ impl Driver {
             tracing::error!(run = %self.state.run, code = %fault.code, "{}", fault.message);
         }
         let overhead = began.elapsed().saturating_sub(self.waited.total());
-        Ended { state: self.state, overhead, broken, turns: self.turns }
+        Ended {
+            state: self.state,
+            overhead,
+            broken,
+            turns: self.turns,
+            said: self.said,
+            refused: self.refused,
+        }
     }
 
     async fn drive(&mut self, context: Context) -> Result<(), Fault> {
@@ -254,6 +302,8 @@ impl Driver {
                 }
                 continue;
             }
+            // The run goes on anyway.
+            RefusedLast(std::mem::take(&mut self.refused)).tell();
             self.waited.busy(!self.in_flight.is_empty());
             let (event, confirm) = tokio::select! {
                 Some(done) = self.in_flight.next() => done,

@@ -200,7 +200,12 @@ impl SceneManager {
         };
         ctx.spawn(work.into_actor(self).map(move |ended, manager, ctx| {
             let result = match ended {
-                Ok(Some(ended)) => manager.ended(ended, received, told, false),
+                Ok(Some(mut ended)) => {
+                    let refused = ended.take_refused();
+                    let result = manager.ended(ended, received, told, false);
+                    refused.tell();
+                    result
+                }
                 // So does this actor; whoever waits for the answer is told by its absence.
                 Ok(None) => return,
                 Err(error) => {

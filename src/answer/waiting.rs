@@ -7,7 +7,8 @@ use serde_json::Value;
 
 use super::open;
 use crate::llm::language;
-use crate::run::{ApprovalId, CallState, CallStatus, Effect, Matter, Outcome, RunState, canonical_json};
+use crate::plan::{harmless, one_line};
+use crate::run::{ApprovalId, CallState, CallStatus, Effect, Matter, Outcome, RunState, exact_json};
 
 /// Longest arguments of a call in these words, in characters; the document has them whole.
 const MAX_ARGUMENTS: usize = 4_000;
@@ -25,6 +26,8 @@ struct Words {
     unmodified: &'static str,
     /// How one thing is decided; the id comes behind it.
     decide: &'static str,
+    /// The same where not all of it can be shown.
+    decide_elsewhere: &'static str,
     /// How several things are decided; the ids come behind it.
     decide_each: &'static str,
     /// How a plan begins that was approved; the plan's id comes behind it.
@@ -44,6 +47,7 @@ const TABLE: [Words; 5] = [
         held: "This plan is approved and waits until somebody says that it begins:",
         unmodified: "The plan could not be changed as you asked, and is as it was:",
         decide: "Say yes or no here, or decide the approval",
+        decide_elsewhere: "It is too long to be shown here whole. Look at it, and decide the approval",
         decide_each: "Several things wait. Decide each by its approval:",
         begin: "To begin, approve it once more and have it carried out:",
         nothing: "It was stopped; nothing was done.",
@@ -56,6 +60,7 @@ const TABLE: [Words; 5] = [
         held: "Questo piano è approvato e attende che qualcuno lo faccia partire:",
         unmodified: "Il piano non ha potuto essere cambiato come hai chiesto ed è rimasto com'era:",
         decide: "Rispondi sì o no qui, oppure decidi l'approvazione",
+        decide_elsewhere: "È troppo lungo per essere mostrato qui per intero. Guardalo e decidi l'approvazione",
         decide_each: "Più cose attendono. Decidi ciascuna con la sua approvazione:",
         begin: "Per farlo partire, approvalo ancora una volta chiedendo di eseguirlo:",
         nothing: "È stato annullato; non è stato fatto nulla.",
@@ -68,6 +73,7 @@ const TABLE: [Words; 5] = [
         held: "Dieser Plan ist genehmigt und wartet darauf, dass jemand ihn beginnen lässt:",
         unmodified: "Der Plan konnte nicht wie gewünscht geändert werden und ist, wie er war:",
         decide: "Antworten Sie hier mit ja oder nein, oder entscheiden Sie die Genehmigung",
+        decide_elsewhere: "Es ist zu lang, um hier ganz gezeigt zu werden. Sehen Sie es an und entscheiden Sie die Genehmigung",
         decide_each: "Mehreres wartet. Entscheiden Sie jedes mit seiner Genehmigung:",
         begin: "Damit er beginnt, genehmigen Sie ihn noch einmal und lassen ihn ausführen:",
         nothing: "Es wurde abgebrochen; nichts wurde getan.",
@@ -80,6 +86,7 @@ const TABLE: [Words; 5] = [
         held: "Ce plan est approuvé et attend que quelqu'un le fasse commencer :",
         unmodified: "Le plan n'a pas pu être changé comme vous l'avez demandé et reste tel quel :",
         decide: "Répondez oui ou non ici, ou décidez l'approbation",
+        decide_elsewhere: "C'est trop long pour être montré ici en entier. Regardez-le et décidez l'approbation",
         decide_each: "Plusieurs choses attendent. Décidez chacune par son approbation :",
         begin: "Pour commencer, approuvez-le encore une fois en demandant de l'exécuter :",
         nothing: "C'est annulé ; rien n'a été fait.",
@@ -92,6 +99,7 @@ const TABLE: [Words; 5] = [
         held: "Este plan está aprobado y espera a que alguien lo haga empezar:",
         unmodified: "El plan no se pudo cambiar como pidió y sigue como estaba:",
         decide: "Responda sí o no aquí, o decida la aprobación",
+        decide_elsewhere: "Es demasiado largo para mostrarlo aquí entero. Mírelo y decida la aprobación",
         decide_each: "Varias cosas esperan. Decida cada una con su aprobación:",
         begin: "Para que empiece, apruébelo una vez más pidiendo que se ejecute:",
         nothing: "Se ha cancelado; no se ha hecho nada.",
@@ -126,20 +134,35 @@ pub(super) fn words(state: &RunState) -> String {
         let _ = writeln!(out, "{}", words.calls);
     }
     for call in calls() {
-        let arguments = cut(canonical_json(&call.requested.arguments));
+        let arguments = cut(&exact_json(&call.requested.arguments));
         let _ =
             writeln!(out, "- {} ({}): {arguments}", one_line(&call.requested.tool), one_line(&call.scene));
     }
     let task = state.queued.as_ref().map(|queued| queued.task.to_string()).unwrap_or_default();
     let _ = match waits.as_slice() {
         [] => write!(out, "{} {task}", words.begin),
-        [(id, _)] => write!(out, "{} {id}.", words.decide),
+        [(id, _)] => {
+            let how = if is_shown_whole(state) { words.decide } else { words.decide_elsewhere };
+            write!(out, "{how} {id}.")
+        }
         several => {
             let ids: Vec<String> = several.iter().map(|(id, _)| id.to_string()).collect();
             write!(out, "{} {}", words.decide_each, ids.join(", "))
         }
     };
     out
+}
+
+/// Whether everything that waits is in the words whole.
+pub(super) fn is_shown_whole(state: &RunState) -> bool {
+    let fits = |arguments: &Value| exact_json(arguments).chars().count() <= MAX_ARGUMENTS;
+    let steps = state.plan().map(|made| made.plan.steps.as_slice()).unwrap_or_default();
+    let prepared = || steps.iter().flat_map(|step| &step.prepared_calls);
+    open(state).all(|(_, approval)| match approval.matter {
+        Matter::Plan { .. } => prepared().all(|call| fits(&Value::Object(call.arguments.clone()))),
+        Matter::Call { call } => state.calls.get(&call).is_none_or(|call| fits(&call.requested.arguments)),
+        Matter::Outcome { .. } => true,
+    })
 }
 
 /// What is said of a run that was stopped: what it had done by then.
@@ -164,7 +187,7 @@ pub(super) fn stopped(state: &RunState) -> String {
         let (tool, scene) = (one_line(&call.requested.tool), one_line(&call.scene));
         let unknown = matches!(&call.status, CallStatus::Done { outcome: Outcome::Unknown { .. } });
         let mark = if unknown { " (?)" } else { "" };
-        let arguments = cut(canonical_json(&call.requested.arguments));
+        let arguments = cut(&exact_json(&call.requested.arguments));
         // Writing into a String cannot fail.
         let _ = write!(out, "\n- {tool} ({scene}): {arguments}{mark}");
     }
@@ -182,7 +205,7 @@ fn steps(out: &mut String, state: &RunState) {
         // Writing into a String cannot fail.
         let _ = writeln!(out, "{number}. {scene}: {purpose}{tools}");
         for call in &step.prepared_calls {
-            let arguments = cut(canonical_json(&Value::Object(call.arguments.clone())));
+            let arguments = cut(&exact_json(&Value::Object(call.arguments.clone())));
             let _ = writeln!(out, "   {}: {arguments}", one_line(&call.tool));
         }
     }
@@ -196,11 +219,9 @@ fn of(state: &RunState) -> &'static Words {
     own.unwrap_or(default)
 }
 
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-fn cut(text: String) -> String {
+/// Arguments as people read them, cut where they are too long, without what turns the reading direction.
+fn cut(text: &str) -> String {
+    let text = harmless(text);
     match text.char_indices().nth(MAX_ARGUMENTS) {
         Some((at, _)) => format!("{}…", &text[..at]),
         None => text,
@@ -220,6 +241,7 @@ mod tests {
                 words.held,
                 words.unmodified,
                 words.decide,
+                words.decide_elsewhere,
                 words.decide_each,
                 words.nothing,
                 words.stopped,

@@ -105,9 +105,14 @@ pub(super) fn object(arguments: &Map<String, Value>) -> String {
 /// JSON on one line with its keys in order; what could command a terminal or turn the reading direction is
 /// escaped, so that it says the same.
 fn json(value: &Value) -> String {
-    let mut out = String::new();
     // The keys of an object are kept in order.
-    for c in value.to_string().chars() {
+    harmless(&value.to_string())
+}
+
+/// JSON with the characters escaped that command a terminal or turn the reading direction.
+pub(crate) fn harmless(json: &str) -> String {
+    let mut out = String::new();
+    for c in json.chars() {
         if is_harmless(c) {
             out.push(c);
         } else {
@@ -124,7 +129,7 @@ fn is_harmless(c: char) -> bool {
 
 /// The words on one line, without characters that command a terminal or turn the reading direction:
 /// purposes come from models and users.
-pub(super) fn one_line(text: &str) -> String {
+pub(crate) fn one_line(text: &str) -> String {
     let words =
         text.split_whitespace().map(|word| word.chars().filter(|c| is_harmless(*c)).collect::<String>());
     words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")

@@ -19,6 +19,7 @@ use uuid::Uuid;
 pub use depends::DependsOn;
 pub use diff::diff;
 pub use format::{KnownCalls, mermaid, text, text_with_calls};
+pub(crate) use format::{harmless, one_line};
 pub use schedule::{blocked_by, ready};
 pub use status::{IllegalTransition, PlanStatus, StepStatus};
 pub use validate::{Known, Limits, Problem, normalise, structure, validate};

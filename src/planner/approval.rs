@@ -7,8 +7,8 @@ use sha2::{Digest, Sha256};
 
 use crate::plan::{Plan, PreparedCall, Problem, Step, StepStatus};
 use crate::run::{
-    AskFor, CallState, CallStatus, Decision, Effect, Event, Matter, Needed, PlanMade, RunState,
-    canonical_json,
+    Approval, AskFor, CallState, CallStatus, Decision, Effect, Event, Matter, NOT_PUT, Needed, PlanMade,
+    RunState, canonical_json, exact_json, shows_call,
 };
 use crate::scene::{Catalogue, SceneTool, ToolApproval, arguments};
 
@@ -74,7 +74,7 @@ pub(crate) fn call_needs(
     let approved = state.approval_of_step(step.step_number);
     let before = approved.and_then(|put| put.needed.tools.get(&format!("{scene}.{}", tool.name)));
     let another = before.is_some_and(|before| *before != definition(tool));
-    let unshown = before.is_some() && !shows(step, &tool.name, arguments);
+    let unshown = before.is_some() && !shows_call(step, &tool.name, arguments);
     let policy = state.settings().approval.calls;
     let asked = match policy {
         AskFor::Never => false,
@@ -96,13 +96,6 @@ pub(crate) fn call_needs(
     }
     let tools = BTreeMap::from([(format!("{scene}.{}", tool.name), definition(tool))]);
     Some(Needed { hash: call_hash(arguments, &tools), why, tools })
-}
-
-/// Whether a step shows a call of `tool` with just these arguments.
-fn shows(step: &Step, tool: &str, arguments: &Value) -> bool {
-    let known = canonical_json(arguments);
-    let mut prepared = step.prepared_calls.iter().filter(|prepared| prepared.tool == tool);
-    prepared.any(|prepared| canonical_json(&Value::Object(prepared.arguments.clone())) == known)
 }
 
 /// What is wrong with the calls that a plan prepares, as far as their arguments are known.
@@ -180,6 +173,37 @@ pub fn lapsed(state: &RunState, catalogue: &Catalogue) -> Option<Event> {
             return Some(Event::ApprovalLapsed { approval: *approval, matter: put.matter, why, needed });
         }
     }
+    lapsed_unasked(state, catalogue)
+}
+
+/// A write that has not begun and about which nobody was asked by itself, since a yes to its plan, or to an
+/// equal call, covers it: with another tool it is covered no more.
+fn lapsed_unasked(state: &RunState, catalogue: &Catalogue) -> Option<Event> {
+    let asked = |number: u32| {
+        let about = |put: &Approval| put.matter == Matter::Call { call: number } && !put.lapsed;
+        state.approvals.values().any(about)
+    };
+    for (number, call) in &state.calls {
+        let waits = call.status == CallStatus::Requested && call.requested.effect == Effect::Write;
+        // What undoes a write is nobody's to approve.
+        if !waits || call.undoes.is_some() || call.requested.problem.is_some() || asked(*number) {
+            continue;
+        }
+        let own = call.requested.approval.as_ref().map(|needed| &needed.tools);
+        let of_plan = state.approval_of_step(call.step).map(|put| &put.needed.tools);
+        let Some(was) = own.or(of_plan).and_then(|tools| tools.get(&key(call))) else { continue };
+        let before = BTreeMap::from([(key(call), was.clone())]);
+        let now = BTreeMap::from([(key(call), definition_of(catalogue, &call.scene, &call.requested.tool))]);
+        let why = changed(&before, &now);
+        if !why.is_empty() {
+            let hash = call_hash(&call.requested.arguments, &now);
+            let told = format!("{} of {} writes", call.requested.tool, call.scene);
+            let other = "it has another definition than when it was approved".to_owned();
+            let needed = Needed { hash, why: vec![told, other], tools: now };
+            let matter = Matter::Call { call: *number };
+            return Some(Event::ApprovalLapsed { approval: NOT_PUT, matter, why, needed });
+        }
+    }
     None
 }
 
@@ -241,7 +265,7 @@ fn plan_hash(version: u32, plan: &Plan, tools: &BTreeMap<String, String>) -> Str
 }
 
 fn call_hash(arguments: &Value, tools: &BTreeMap<String, String>) -> String {
-    hash(&json!({"arguments": arguments, "tools": tools}))
+    hash(&json!({"arguments": exact_json(arguments), "tools": tools}))
 }
 
 fn hash(value: &Value) -> String {

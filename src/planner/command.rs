@@ -379,7 +379,11 @@ fn may_change(state: &RunState, version: Option<u32>) -> Result<(), Refused> {
 }
 
 fn may_decide(state: &RunState, command: &Command) -> Result<(), Refused> {
-    let own = state.queued.as_ref().is_some_and(|queued| queued.user == command.by);
+    let asked = state.queued.as_ref().is_some_and(|queued| queued.user == command.by);
+    // A change of the plan, or of a call's arguments, is a wish of one's own, too.
+    let changed = state.plan().is_some_and(|made| made.by.as_ref() == Some(&command.by))
+        || matches!(command.wish, Wish::Decide { choice: Choice::Edited(_), .. });
+    let own = asked || changed;
     // What somebody asked for they may always take back.
     let takes_back = matches!(command.wish, Wish::Decide { choice: Choice::No, .. });
     if !own || takes_back {
@@ -387,12 +391,13 @@ fn may_decide(state: &RunState, command: &Command) -> Result<(), Refused> {
     }
     let by = &command.by;
     if !state.settings().approval.by_oneself {
-        let what = format!("{by} asked for this, and somebody else has to approve it");
+        let what = format!("{by} asked for this, or changed it, and somebody else has to approve it");
         return Err(refused("approval.own_request", what));
     }
     if command.no_own_approval {
-        let what =
-            format!("{by} asked for this, and this key of {by} may not approve it: somebody else has to");
+        let what = format!(
+            "{by} asked for this, or changed it, and this key of {by} may not approve it: somebody else has to"
+        );
         return Err(refused("approval.own_request", what));
     }
     Ok(())

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use jiff::civil::Date;
 
 use crate::llm::offline;
-use crate::run::{Outcome, RunState};
+use crate::run::{Maker, Outcome, RunState};
 
 /// Figures of `answer` that `shown` has nowhere, as written. Single digits are passed over: lists are
 /// numbered, and few things are counted.
@@ -49,7 +49,21 @@ pub(super) fn days_said(state: &RunState) -> BTreeSet<Date> {
     let earlier = context.turns.iter().map(|turn| turn.request.as_str());
     let pending = context.pending.iter().map(|pending| pending.request.as_str());
     let words = earlier.chain(pending).chain([state.request()]);
+    let people = said_of_plans(state);
+    let words = words.chain(people.iter().map(String::as_str));
     words.flat_map(|text| offline::days(text, &started.now)).collect()
+}
+
+/// What people have said of the run's plans: their words, and the plans that they wrote.
+fn said_of_plans(state: &RunState) -> Vec<String> {
+    let mut said = Vec::new();
+    for made in &state.plans {
+        said.extend(made.why.clone());
+        if made.maker == Maker::Person {
+            said.extend(made.plan.steps.iter().map(|step| step.purpose.clone()));
+        }
+    }
+    said
 }
 
 /// What `scene`'s own tools have found, in this request and before it, and what was known when the user

@@ -17,9 +17,10 @@ use super::tools::{
 use super::wanted::{Wanted, choices, wanted};
 use crate::llm::signature::{self, SceneLine, ToolLine};
 use crate::llm::{Choice, Message, Purpose, Request, ToolSpec, sections};
-use crate::plan::diff;
+use crate::plan::{PreparedCall, diff};
 use crate::run::{
-    AskStatus, Cause, Context, Effect, OutOfScope, Outcome, ReplyCall, RunState, StepState, Subject, Turn,
+    AskStatus, Cause, Context, Effect, Maker, OutOfScope, Outcome, ReplyCall, RunState, StepState, Subject,
+    Turn,
 };
 use crate::scene::{Catalogue, Scene, SceneTool};
 
@@ -271,7 +272,7 @@ fn scene(state: &RunState, catalogue: &Catalogue, number: u32) -> Request {
             scene.map_or("", |s| s.description.trim()),
             scene.map_or("", |s| s.instructions.trim()),
         );
-        if !step.step.prepared_calls.is_empty() {
+        if !said_by_people(state, step).is_empty() {
             system.push_str(SCENE_PREPARED);
         }
         data = scene_data(state, number, step);
@@ -342,10 +343,23 @@ fn scene_data(state: &RunState, number: u32, step: &StepState) -> String {
     sections::push(&mut data, "request", state.request());
     sections::push(&mut data, "step", &format!("{number} of {}", state.last_step()));
     sections::push(&mut data, "expected_tools", &step.step.expected_tools.join("\n"));
-    let prepared: Vec<String> = step.step.prepared_calls.iter().map(|call| json!(call).to_string()).collect();
+    let prepared: Vec<String> =
+        said_by_people(state, step).iter().map(|call| json!(call).to_string()).collect();
     sections::push(&mut data, "prepared", &prepared.join("\n"));
     sections::push(&mut data, "purpose", &step.step.purpose);
     data
+}
+
+/// The prepared calls of a step that a person has approved, or has written. Those that nobody was asked
+/// about are a planner's guess, which binds no scene.
+pub(super) fn said_by_people<'a>(state: &RunState, step: &'a StepState) -> &'a [PreparedCall] {
+    let version = state.plans.get((step.version as usize).wrapping_sub(1));
+    let by_person = version.is_some_and(|made| made.maker == Maker::Person);
+    if by_person || state.approval_of_step(step.step.step_number).is_some() {
+        &step.step.prepared_calls
+    } else {
+        &[]
+    }
 }
 
 /// The conversation of a step with its scene's model so far: each reply, then a result for every

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::approval::{call_needs, unfit_calls, with_approval};
 use super::founded::{days_said, found_by, unfounded};
-use super::prompt::{grounds, offered};
+use super::prompt::{grounds, offered, said_by_people};
 use super::tools::{ASK_USER, CHECK_CONTINUATION, CREATE_PLAN, NEXT_CALL, NOTHING};
 use super::wanted::{Wanted, sent_back, wanted, write_is_open, writes_not_called};
 use crate::llm::{offline, reader};
@@ -380,6 +380,11 @@ fn read_unsaid(
 /// cannot be told.
 fn on_other_days(state: &RunState, step: &StepState, tool: &SceneTool, arguments: &Value) -> Option<Fault> {
     let arguments = arguments.as_object().filter(|_| tool.effect == Effect::Write)?;
+    // Somebody has said them by the plan that shows them.
+    let mut people = said_by_people(state, step).iter().filter(|call| call.tool == tool.name);
+    if people.any(|call| call.arguments == *arguments) {
+        return None;
+    }
     let said = days_said(state);
     let wrong = days_made_up(state, step, tool, arguments);
     let days = arguments.iter().filter(|(name, value)| day_of(tool, name, value).is_some()).count();
@@ -411,9 +416,14 @@ fn days_made_up(
     arguments: &Map<String, Value>,
 ) -> Vec<String> {
     let said = days_said(state);
+    let shown = said_by_people(state, step);
+    let by_plan = |name: &String, value: &Value| {
+        shown.iter().any(|call| call.tool == tool.name && call.arguments.get(name) == Some(value))
+    };
     let found = found_by(state, &step.step.scene_name);
     let made_up = |(name, value): &(&String, &Value)| {
         day_of(tool, name, value).is_some_and(|day| !said.contains(&day) && !found.contains(&day.to_string()))
+            && !by_plan(name, value)
     };
     arguments.iter().filter(made_up).map(|(name, _)| name.clone()).collect()
 }

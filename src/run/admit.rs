@@ -2,7 +2,7 @@
 
 use super::action::Action;
 use super::approval::{Decision, Matter};
-use super::event::{Cause, Effect, Event, Outcome, PlanMade, RunStatus, Subject};
+use super::event::{Cause, Effect, Event, NOT_PUT, Outcome, PlanMade, RunStatus, Subject};
 use super::state::{AskStatus, CallStatus, RunState};
 use crate::plan::{self, StepStatus};
 
@@ -119,6 +119,9 @@ impl RunState {
             Event::Decided { approval, matter, decision, .. } => self.admit_decision(*approval, *matter, decision),
             Event::ApprovalLapsed { approval, matter, .. } => {
                 let put = self.approvals.get(approval);
+                if *approval == NOT_PUT {
+                    return require(self.is_covered_unasked(*matter), "nothing covers it without being asked");
+                }
                 require(put.is_some_and(|a| !a.lapsed && a.matter == *matter), "there is no such approval")?;
                 let refused = put.is_some_and(|a| matches!(a.decided, Some((Decision::No, _))));
                 require(!refused, "a no stays")?;

@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::event::{Effect, Event, Fault, Outcome};
-use super::key::canonical_json;
+use super::key::exact_json;
 use super::state::{CallState, CallStatus, RunState};
+use crate::plan::Step;
 
 /// What is put to a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -161,6 +162,13 @@ impl RunState {
         self.approvals.keys().next_back().copied().unwrap_or(0) + 1
     }
 
+    /// Whether a yes to its plan covers a call, since the plan showed it with just these arguments.
+    pub fn is_shown(&self, call: &CallState) -> bool {
+        let step = self.steps.get(&call.step).map(|step| &step.step);
+        self.approval_of_step(call.step).is_some()
+            && step.is_some_and(|step| shows_call(step, &call.requested.tool, &call.requested.arguments))
+    }
+
     /// The approval of the plan in force that is open or was decided last.
     pub fn plan_approval(&self) -> Option<(u32, &Approval)> {
         let version = self.plan()?.version;
@@ -237,6 +245,18 @@ impl RunState {
         if granted { Permit::Granted } else { Permit::Ask(needed.clone()) }
     }
 
+    /// Whether `matter` is a write that has not begun, about which nobody was asked by itself and which a
+    /// yes to its plan, or to an equal call, may cover.
+    pub(super) fn is_covered_unasked(&self, matter: Matter) -> bool {
+        let Matter::Call { call: number } = matter else { return false };
+        let Some(call) = self.calls.get(&number) else { return false };
+        call.status == CallStatus::Requested
+            && call.requested.effect == Effect::Write
+            && call.undoes.is_none()
+            && (call.requested.approval.is_some() || self.approval_of_step(call.step).is_some())
+            && !self.call_approvals().any(|(about, _)| about == number)
+    }
+
     /// Whether a person was asked about the call and has not decided.
     pub(super) fn is_put(&self, number: u32) -> bool {
         self.call_approvals().any(|(about, approval)| about == number && approval.decided.is_none())
@@ -302,5 +322,12 @@ impl RunState {
 
 /// Whether what was shown of one call is all that there is of another.
 fn shows(shown: &CallState, call: &CallState) -> bool {
-    canonical_json(&shown.requested.arguments) == canonical_json(&call.requested.arguments)
+    exact_json(&shown.requested.arguments) == exact_json(&call.requested.arguments)
+}
+
+/// Whether a step shows a call of `tool` with just these arguments.
+pub fn shows_call(step: &Step, tool: &str, arguments: &Value) -> bool {
+    let known = exact_json(arguments);
+    let mut prepared = step.prepared_calls.iter().filter(|prepared| prepared.tool == tool);
+    prepared.any(|prepared| exact_json(&Value::Object(prepared.arguments.clone())) == known)
 }

@@ -19,6 +19,9 @@ pub use about::RunStatus;
 pub use request::{Cause, Idempotency, Maker, PlanMade, RunQueued, RunStarted, Subject, Word};
 pub use said::{Effect, Fault, Outcome, Question, Repeat, Reply, ReplyCall, RequestedCall, Usage, Verdict};
 
+/// The ordinal, in [`Event::ApprovalLapsed`], of what nobody was asked about by itself.
+pub const NOT_PUT: u32 = 0;
+
 /// The version of the event format that this program writes.
 pub const SCHEMA: u16 = 1;
 
@@ -161,7 +164,8 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         word: Option<Word>,
     },
-    /// What an approval covered has changed: it does not count any more.
+    /// What an approval covered has changed: it does not count any more. Of a write that the plan's yes, or
+    /// that to an equal call, covered, `approval` is [`NOT_PUT`].
     ApprovalLapsed {
         /// The approval's ordinal.
         approval: u32,

@@ -28,12 +28,23 @@ pub fn canonical_json(value: &Value) -> String {
     out
 }
 
-/// JSON with sorted keys, without blanks, absent and null members alike, and numbers that are equal
-/// written alike (`1`, `1.0` and `1e0`).
+/// The same where null is told from absent: what a person has seen is all that there is.
+pub fn exact_json(value: &Value) -> String {
+    let mut out = String::new();
+    write(value, true, &mut out);
+    out
+}
+
 fn canonical(value: &Value, out: &mut String) {
+    write(value, false, out);
+}
+
+/// JSON with sorted keys, without blanks, with numbers that are equal written alike (`1`, `1.0` and `1e0`),
+/// and, unless `nulls`, with absent and null members alike.
+fn write(value: &Value, nulls: bool, out: &mut String) {
     match value {
         Value::Object(map) => {
-            let mut members: Vec<_> = map.iter().filter(|(_, v)| !v.is_null()).collect();
+            let mut members: Vec<_> = map.iter().filter(|(_, v)| nulls || !v.is_null()).collect();
             members.sort_by_key(|(name, _)| *name);
             out.push('{');
             for (i, (name, member)) in members.into_iter().enumerate() {
@@ -42,7 +53,7 @@ fn canonical(value: &Value, out: &mut String) {
                 }
                 out.push_str(&Value::from(name.as_str()).to_string());
                 out.push(':');
-                canonical(member, out);
+                write(member, nulls, out);
             }
             out.push('}');
         }
@@ -52,7 +63,7 @@ fn canonical(value: &Value, out: &mut String) {
                 if i > 0 {
                     out.push(',');
                 }
-                canonical(item, out);
+                write(item, nulls, out);
             }
             out.push(']');
         }

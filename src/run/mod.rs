@@ -24,15 +24,15 @@ mod tests;
 
 pub use action::Action;
 pub use admit::Illegal;
-pub use approval::{Approval, Decision, Matter, Needed, Undo};
+pub use approval::{Approval, Decision, Matter, Needed, Undo, shows_call};
 pub use attempt::Attempt;
 pub use context::{Context, Pending, Turn, TurnCall};
 pub use event::{
-    Cause, Effect, Envelope, Event, Fault, Idempotency, Maker, Outcome, PlanMade, Question, Repeat, Reply,
-    ReplyCall, RequestedCall, RunQueued, RunStarted, RunStatus, SCHEMA, Subject, Usage, Verdict, Word,
+    Cause, Effect, Envelope, Event, Fault, Idempotency, Maker, NOT_PUT, Outcome, PlanMade, Question, Repeat,
+    Reply, ReplyCall, RequestedCall, RunQueued, RunStarted, RunStatus, SCHEMA, Subject, Usage, Verdict, Word,
 };
 pub use ids::{ApprovalId, InvalidId, RunId, SessionId, TenantId};
-pub use key::{call_key, canonical_json, idempotency_key};
+pub use key::{call_key, canonical_json, exact_json, idempotency_key};
 pub use session::SessionEvent;
 pub use settings::{ApprovalPolicy, AskFor, CacheMode, Duplicates, OutOfScope, Reader, Settings};
 pub use state::{

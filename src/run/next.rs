@@ -329,7 +329,8 @@ impl RunState {
         }
         let by_rules = call.fallback
             || (self.is_planned_by_rules(call.step) && self.approval_of_step(call.step).is_none());
-        if writes && by_rules && call.requested.approval.is_none() && !self.is_dry_run() {
+        let asked = call.requested.approval.is_some() || self.is_shown(call);
+        if writes && by_rules && !asked && !self.is_dry_run() {
             return refuse(Fault::new(
                 "policy.fallback_write",
                 "the configured models could not be used, and a plan made without them never writes without a \

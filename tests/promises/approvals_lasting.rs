@@ -275,3 +275,29 @@ async fn a_run_with_too_many_events_ends_with_what_is_still_under_way() {
     assert_eq!(runs["runs"][0]["status"], "failed", "{runs:#}");
     assert!(hall.office.reached().is_empty());
 }
+
+#[tokio::test]
+async fn after_a_restart_a_yes_is_about_what_was_said_last() {
+    let hall = Hall::open();
+    let server = hall.start(&[]);
+    let waits = async |words: &str| {
+        let mut body = ask(words);
+        (body["session_id"], body["require_approval"]) = (json!("s-1"), json!(true));
+        let answer = server.post("/api/chat", &body).await.json();
+        assert_eq!(answer["status"], "waiting", "{answer:#}");
+        answer
+    };
+    let first = waits("book").await;
+    let second = waits("see and book").await;
+    let path = format!("/api/plans/{}/approve", second["task_id"].as_str().unwrap());
+    assert_eq!(server.post(&path, &json!({"execute": false})).await.status, 200);
+    server.at_rest(second["run_id"].as_str().unwrap()).await;
+    server.held.kill();
+    let server = hall.start(&[]);
+    let mut yes = ask("yes");
+    yes["session_id"] = json!("s-1");
+    let answer = server.post("/api/chat", &yes).await.json();
+    assert_ne!(answer["run_id"], first["run_id"], "{answer:#}");
+    assert_eq!(answer["answer"], "Yes to what?", "{answer:#}");
+    assert!(hall.office.reached().is_empty());
+}

@@ -490,3 +490,19 @@ async fn a_yes_to_a_plan_covers_the_writes_that_it_showed_and_any_other_asks_by_
     assert_eq!(rested(&served, &plan).await["status"], "completed");
     assert_eq!(office.reached(), ["POST /Book"]);
 }
+
+#[tokio::test]
+async fn a_write_that_was_shown_and_approved_is_done_also_when_its_scenes_model_fails() {
+    let office = Office::open();
+    let served = Served::start(office.setup().set("planning.fallback_enabled", true)).await;
+    let plan = planned(&served, "pay").await;
+    assert_eq!(plan["plan"]["steps"][0]["prepared_calls"][0]["arguments"], json!({"amount": 5}), "{plan:#}");
+    office.broken.store(true, Ordering::SeqCst);
+    approve(&served, &plan, json!({})).await;
+    let done = rested(&served, &plan).await;
+    assert_eq!(
+        (&done["status"], office.reached()),
+        (&json!("completed"), vec!["POST /Pay".to_owned()]),
+        "{done:#}"
+    );
+}

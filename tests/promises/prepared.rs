@@ -103,3 +103,23 @@ fn what_somebody_took_out_is_neither_done_nor_told_as_undone() {
     assert!(answer.contains("richiesta di ferie"), "{answer}");
     assert!(!answer.to_lowercase().contains("meteo") && !answer.contains("Milano"), "{answer}");
 }
+
+#[test]
+fn somebody_may_put_wholly_other_days_in_place_of_those_that_were_asked_for() {
+    let desk = Desk::new();
+    let mut plan = waits(&desk, TWO);
+    let task = plan["task_id"].as_str().unwrap().to_owned();
+    let mut call = prepared(&plan).remove(0);
+    for name in ["from", "to"] {
+        let day = call["arguments"][name].as_str().unwrap().replace("-06-", "-09-");
+        call["arguments"][name] = json!(day);
+    }
+    let steps = plan["plan"]["steps"].as_array_mut().unwrap();
+    steps.iter_mut().filter(|step| step["scene_name"] == "VacationManagement").for_each(|step| {
+        step["prepared_calls"] = json!([call.clone()]);
+    });
+    desk.write("plan.json", &plan["plan"].to_string());
+    assert_eq!(desk.run(&["plans", "modify", &task, "--file", "plan.json"]).err, "");
+    approved(&desk, &plan, "2");
+    assert_eq!(written(&shown(&desk, &task)), [call["arguments"].clone()]);
+}

@@ -27,7 +27,7 @@ impl Driver {
     /// One order: the events that carry it out are on disk before it is answered.
     pub(super) async fn obey(&mut self, order: Order) -> Result<(), Fault> {
         let Order { command, mut word, reply } = order;
-        let events = match planner::command(&self.state, &self.shared.catalogue, &command) {
+        let mut events = match planner::command(&self.state, &self.shared.catalogue, &command) {
             Ok(events) => events,
             Err(mut refused) => {
                 if let Some(lapse) = refused.record.take() {
@@ -35,23 +35,21 @@ impl Driver {
                     // Whoever looks again finds what is asked now.
                     self.put().await?;
                 }
-                let _ = reply.send(Err(refused));
+                self.refused.push((reply, refused));
                 return Ok(());
             }
         };
-        for mut event in events {
+        self.said |= word.is_some();
+        for event in &mut events {
             // In the same commit, so that whoever sends it again is known whenever it was decided.
-            if let Event::Decided { word: said, .. } = &mut event {
+            if let Event::Decided { word: said, .. } = event {
                 *said = word.take();
             }
-            if let Err(illegal) = self.state.check(&event) {
-                let fault = Fault::new("run.not_now", illegal.to_string());
-                let _ = reply.send(Err(planner::Refused { fault, difference: Vec::new(), record: None }));
-                return Ok(());
-            }
             self.reopened |= matches!(event, Event::RunReopened { .. });
-            self.append(event).await?;
         }
+        // Each can happen after those before it, or they would not be its events. All of them are there, or
+        // none: a run that was carried on for a decision has that decision.
+        self.append_together(events).await?;
         // Whoever asked may have gone.
         let _ = reply.send(Ok(()));
         Ok(())

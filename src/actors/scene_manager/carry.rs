@@ -275,12 +275,7 @@ impl SceneManager {
                 Ok(state) => {
                     drop(live);
                     manager.take_left_over(run, ctx);
-                    let ended = driver::Ended {
-                        state,
-                        overhead: std::time::Duration::ZERO,
-                        broken: None,
-                        turns: Vec::new(),
-                    };
+                    let ended = driver::Ended::before(state);
                     let result = manager.ended(ended, received, answer.is_some(), false);
                     if let Some(answer) = answer {
                         let _ = answer.send(result);

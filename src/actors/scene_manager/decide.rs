@@ -53,8 +53,6 @@ pub(super) struct Waiter {
     pub(super) answer: Option<oneshot::Sender<Result<Answer, Fault>>>,
     /// Given the run to follow, from before anything comes of the command.
     pub(super) follow: Option<oneshot::Sender<Watch>>,
-    /// It spoke in the conversation.
-    pub(super) said: bool,
 }
 
 impl Waiter {
@@ -91,6 +89,8 @@ impl Parked {
     pub(super) fn of(state: &RunState, told: bool) -> Self {
         let asks = |matter: Matter| !matches!(matter, Matter::Outcome { .. });
         let open = state.approvals.iter().filter(|(_, put)| put.is_open() && asks(put.matter));
+        // What was not shown whole is not decided by a word.
+        let told = told && crate::answer::is_shown_whole(state);
         Self {
             seq: state.seq,
             open: open.map(|(approval, _)| ApprovalId { run: state.run, approval: *approval }).collect(),
@@ -115,7 +115,7 @@ pub(super) fn refused(code: &str, message: impl Into<String>) -> Refused {
 impl SceneManager {
     pub(super) fn carry_out(&mut self, wish: Do, ctx: &mut Context<Self>) {
         let Do { run, command, reply, answer } = wish;
-        let waiter = Waiter { answer, follow: None, said: false };
+        let waiter = Waiter { answer, follow: None };
         self.take_order(run, Order { command, word: None, reply }, waiter, ctx);
     }
 
@@ -268,12 +268,15 @@ impl SceneManager {
         };
         ctx.spawn(work.into_actor(self).map(move |ended, manager, ctx| {
             let result = match ended {
-                Ok(Some(ended)) => {
+                Ok(Some(mut ended)) => {
                     let taken = manager.taken_up.get(&run);
-                    let said = taken.is_some_and(|taken| taken.waiters.iter().any(|waiter| waiter.said));
                     // A decision that was refused changes nothing of what was told.
                     let still = taken.is_some_and(|taken| taken.told == Some(ended.state.seq));
-                    manager.ended(ended, received, said, still)
+                    // What it comes to is the answer to words that decided, not to such as were refused.
+                    let (said, refused) = (ended.said, ended.take_refused());
+                    let result = manager.ended(ended, received, said, still);
+                    refused.tell();
+                    result
                 }
                 Ok(None) => return,
                 Err(error) => {

@@ -48,8 +48,11 @@ impl SceneManager {
                 // What the conversation was told before it slept is what its last turn is not newer than.
                 let last = events.last().map(|event| event.at);
                 manager.parked = left.parked;
+                // Of several that wait, the one that came last is what was said last.
+                let newest = manager.parked.values().map(|parked| parked.since).max();
                 for parked in manager.parked.values_mut() {
-                    parked.told &= last.is_none_or(|last| last < parked.since);
+                    parked.told &=
+                        last.is_none_or(|last| last < parked.since) && Some(parked.since) == newest;
                 }
                 manager.take_over(left.runs);
                 manager.woken(ctx);

@@ -35,7 +35,10 @@ impl SceneManager {
         let mut open: Vec<Said> = self.parked.values().flat_map(of).collect();
         match open.len() {
             // A yes or a no is about what was said last.
-            0 | 1 => Ok(open.pop().filter(|_| self.parked.values().any(|parked| parked.told))),
+            0 | 1 => {
+                let is_told = |said: &Said| self.parked.get(&said.approval.run).is_some_and(|p| p.told);
+                Ok(open.pop().filter(is_told))
+            }
             many => {
                 let ids: Vec<String> = open.iter().map(|said| said.approval.to_string()).collect();
                 let message = format!(
@@ -61,7 +64,7 @@ impl SceneManager {
         let (answer, answered) = oneshot::channel();
         let (follow, followed) = oneshot::channel();
         let (submitted, before) = (submit.reply, said.before);
-        let waiter = Waiter { answer: Some(answer), follow: Some(follow), said: true };
+        let waiter = Waiter { answer: Some(answer), follow: Some(follow) };
         self.take_order(run, Order { command, word: Some(word), reply }, waiter, ctx);
         let told = async move {
             let accepted = match (decided.await, followed.await) {

@@ -206,6 +206,34 @@ fn whoever_asked_for_something_approves_it_only_where_that_is_allowed() {
 }
 
 #[test]
+fn whoever_changes_a_plan_or_a_call_does_not_approve_the_change_where_that_is_barred() {
+    let approval = ApprovalPolicy { by_oneself: false, ..ApprovalPolicy::default() };
+    let settings = Settings { approval, ..Settings::default() };
+    let mut state = in_force(settings, &scenes(), plan("book it", &["book"]));
+    carry_out(&mut state, edit(plan("book two", &["book"])));
+    let barred = |who: &str, wish: Wish| Command { no_own_approval: true, ..by(who, wish) };
+    let open = state.approvals.iter().find(|(_, put)| put.is_open()).map(|(number, _)| *number).unwrap();
+    for wish in [approve(false), say(open, Choice::Yes)] {
+        for own in ["keysersoze", "hockney"] {
+            assert_eq!(
+                command(&state, &scenes(), &by(own, wish.clone())).unwrap_err().fault.code,
+                "approval.own_request"
+            );
+        }
+        assert!(command(&state, &scenes(), &by("fenster", wish.clone())).is_ok());
+        assert!(command(&state, &scenes(), &barred("fenster", wish)).is_ok());
+    }
+    assert!(command(&state, &scenes(), &by("hockney", say(open, Choice::No))).is_ok());
+    // Other arguments are a wish of one's own.
+    let call = asks_about_a_call();
+    let edited = say(2, Choice::Edited(json!({"n": 2})));
+    let own = command(&call, &scenes(), &barred("fenster", edited.clone())).unwrap_err();
+    assert_eq!(own.fault.code, "approval.own_request");
+    assert!(command(&call, &scenes(), &barred("fenster", say(2, Choice::Yes))).is_ok());
+    assert!(command(&call, &scenes(), &by("fenster", edited)).is_ok());
+}
+
+#[test]
 fn whoever_speaks_with_a_key_that_may_not_approves_nothing_of_their_own() {
     let barred = |who: &str, wish: Wish| Command { no_own_approval: true, ..by(who, wish) };
     let state = waits();

@@ -4,13 +4,14 @@
 use serde_json::{Value, json};
 
 use super::super::approval::call_needs;
-use super::super::{CREATE_PLAN, Command, Wish, command, given, preflight, read, request};
+use super::super::{CREATE_PLAN, Choice, Command, Wish, command, given, lapsed, preflight, read, request};
 use super::approvals::{apply, catalogue, in_force, plan, planning, policy, settle};
 use super::replied;
 use crate::llm::Message;
 use crate::plan::{Plan, PreparedCall};
 use crate::run::{
-    AskFor, Event, PlanMade, Reply, ReplyCall, RunQueued, RunState, RunStatus, Settings, Subject,
+    Action, AskFor, Event, Matter, NOT_PUT, Needed, Outcome, PlanMade, Reply, ReplyCall, RunQueued, RunState,
+    RunStatus, Settings, Subject,
 };
 use crate::scene::{Catalogue, ToolApproval};
 
@@ -226,4 +227,81 @@ fn the_check_and_the_answer_are_told_what_a_person_changed() {
         assert!(told.contains("tools -book"), "{told}");
         assert!(told.contains("calls -book {"), "{told}");
     }
+}
+
+/// What a scene's model asks for in one reply.
+fn asks_for(state: &mut RunState, scenes: &Catalogue, calls: &[Value]) {
+    let subject = Subject::Scene { step: 1 };
+    let calls = calls.iter().map(|arguments| ReplyCall {
+        id: "call_0".to_owned(),
+        name: "book".to_owned(),
+        arguments: arguments.to_string(),
+    });
+    let reply = Reply { calls: calls.collect(), ..Reply::default() };
+    let call = replied(state, subject, reply);
+    let event = read(state, scenes, call, subject);
+    apply(state, event);
+    settle(state);
+}
+
+#[test]
+fn a_shown_write_that_waits_for_another_is_asked_about_when_its_tool_changes_meanwhile() {
+    let scenes = catalogue(ToolApproval::Required, None, "Books.");
+    let other = catalogue(ToolApproval::Required, None, "Books at once.");
+    let mut state = approved(Settings::default(), &scenes, booking(&[json!({"n": 1})]));
+    asks_for(&mut state, &scenes, &[json!({"n": 2}), json!({"n": 1})]);
+    let asked = |state: &RunState| -> Vec<Matter> {
+        state.approvals.values().filter(|put| put.is_open()).map(|put| put.matter).collect()
+    };
+    assert_eq!(asked(&state), [Matter::Call { call: 1 }]);
+    assert_eq!(lapsed(&state, &scenes), None);
+    while let Some(event) = lapsed(&state, &other) {
+        assert_eq!(state.check(&event), Ok(()));
+        apply(&mut state, event);
+    }
+    settle(&mut state);
+    // Writes of one reply go one after the other.
+    let wish = Wish::Decide { approval: 3, choice: Choice::Yes, hash: None };
+    let yes = Command { by: "hockney".to_owned(), note: None, wish, no_own_approval: false };
+    command(&state, &other, &yes).unwrap().into_iter().for_each(|event| apply(&mut state, event));
+    settle(&mut state);
+    assert!(matches!(state.next()[..], [Action::Call { call: 1, .. }]), "{:?}", state.next());
+    apply(&mut state, Event::ToolStarted { call: 1, attempt: 1 });
+    let outcome = Outcome::Ok { result: json!(null), say: None };
+    apply(&mut state, Event::ToolCompleted { call: 1, outcome, millis: 1 });
+    settle(&mut state);
+    assert_eq!(asked(&state), [Matter::Call { call: 2 }]);
+    assert!(state.calls[&2].requested.approval.as_ref().unwrap().why[1].contains("another definition"));
+    // What nothing covers does not lapse.
+    let none = Event::ApprovalLapsed {
+        approval: NOT_PUT,
+        matter: Matter::Call { call: 1 },
+        why: Vec::new(),
+        needed: Needed::default(),
+    };
+    assert!(state.check(&none).is_err());
+}
+
+#[test]
+fn a_null_that_was_not_shown_is_not_covered() {
+    let scenes = catalogue(ToolApproval::Required, None, "Books.");
+    let state = approved(Settings::default(), &scenes, booking(&[json!({"n": 1})]));
+    let tool = scenes.get("A").unwrap().tool("book").unwrap();
+    let needs = |arguments: Value| call_needs(&state, &state.steps[&1].step, tool, &arguments, false);
+    assert_eq!(needs(json!({"n": 1})), None);
+    assert!(needs(json!({"n": 1, "manager": null})).is_some());
+}
+
+#[test]
+fn what_a_planner_guesses_binds_no_scene_unless_somebody_was_asked() {
+    let scenes = catalogue(ToolApproval::None, None, "Books.");
+    let mut state = planning(super::approvals::request(), Settings::default());
+    let call = replied(&mut state, Subject::Plan { version: 1 }, reply_with(&booking(&[json!({"n": 7})])));
+    let made = read(&state, &scenes, call, Subject::Plan { version: 1 });
+    assert!(matches!(&made, Event::PlanCreated(made) if made.approval.is_none()), "{made:?}");
+    apply(&mut state, made);
+    settle(&mut state);
+    let asked = request(&state, &scenes, Subject::Scene { step: 1 });
+    let told: String = asked.messages.iter().map(|message| format!("{message:?}")).collect();
+    assert!(!told.contains("prepared"), "{told}");
 }

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use crate::plan::{PlanStatus, PreparedCall};
 use crate::run::{
-    AskFor, CallStatus, Cause, Decision, Effect, Event, Matter, Needed, Outcome, PlanMade, RequestedCall,
-    RunState, RunStatus, Settings, canonical_json,
+    AskFor, CallStatus, Cause, Decision, Effect, Event, Matter, NOT_PUT, Needed, Outcome, PlanMade,
+    RequestedCall, RunState, RunStatus, Settings, canonical_json,
 };
 
 #[derive(Debug, Clone, PartialEq)]
@@ -263,6 +263,13 @@ impl Consent {
     }
 
     fn lapsed(&mut self, number: u32, matter: Matter, needed: &Needed) {
+        if number == NOT_PUT {
+            let Matter::Call { call } = matter else { panic!("{matter:?} is nobody's to approve unasked") };
+            let own = |a: &Asked| a.matter == matter && a.said != Said::Lapsed;
+            assert!(!self.asked.values().any(own), "somebody was asked about call {call}");
+            self.writes.get_mut(&call).unwrap().requested.approval = Some(needed.clone());
+            return;
+        }
         let asked = self.asked.get_mut(&number).unwrap();
         assert_ne!(asked.said, Said::Decided(Decision::No), "a no is forgotten");
         asked.said = Said::Lapsed;

@@ -110,7 +110,7 @@ fn decide(dice: &mut Dice, state: &RunState, left: Left) -> Wish {
     Wish::Decide { approval, choice, hash }
 }
 
-/// What gets a run on that waits: there always is something.
+/// What gets a run on that waits: there always is something, said by somebody who has changed nothing.
 pub fn decisive(dice: &mut Dice, state: &RunState) -> Command {
     assert_eq!(state.status, RunStatus::Waiting);
     let open = |matter: &Matter| !matches!(matter, Matter::Outcome { .. });
@@ -126,5 +126,5 @@ pub fn decisive(dice: &mut Dice, state: &RunState) -> Command {
         }
         None => panic!("the run waits for nothing: {state:#?}"),
     };
-    Command { by: "hockney".to_owned(), note: None, wish, no_own_approval: false }
+    Command { by: "edie".to_owned(), note: None, wish, no_own_approval: false }
 }

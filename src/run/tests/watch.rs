@@ -172,7 +172,7 @@ impl Watch {
                     assert!(self.calls.insert(requested.call, call).is_none(), "an ordinal used twice");
                 }
             }
-            Event::ToolStarted { call, .. } => self.tool_started(*call),
+            Event::ToolStarted { call, .. } => self.tool_started(*call, state.is_shown(&state.calls[call])),
             Event::ToolCompleted { call, outcome, .. } => self.tool_completed(*call, outcome),
             Event::ToolSkipped { call, first } => {
                 let seen = self.calls[first].seen;
@@ -359,11 +359,12 @@ impl Watch {
         assert!(tries[0] <= models && tries[1] <= 1 + crashes, "{subject:?} is asked without end");
     }
 
-    fn tool_started(&mut self, number: u32) {
+    fn tool_started(&mut self, number: u32, shown: bool) {
         let this = &self.calls[&number];
         let write = this.requested.effect == Effect::Write;
         assert!(this.requested.problem.is_none(), "a call with a problem ran");
-        let approved = this.requested.approval.is_some() || this.undoes.is_some();
+        // What the plan showed was approved with it: see `Consent`.
+        let approved = this.requested.approval.is_some() || this.undoes.is_some() || shown;
         assert!(!(write && this.fallback) || approved, "a fallback writes by itself");
         assert!(!(write && self.dry_run), "a dry run writes");
         let allowed = match (this.seen, this.requested.effect, this.requested.repeat) {
