@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::assistant::{Asking, Office, Order, Target};
 use super::failure::{Exit, Failure};
-use super::follow::{Show, follow};
+use super::follow::{Show, follow, heard};
 use super::output::{self, Output};
 use super::past::{self, Past};
 use super::plans_args::{Plans, PlansCommand};
@@ -168,8 +168,9 @@ impl Change {
         let Self { of, order, json, .. } = self;
         let wish = order.wish.clone();
         let show = if json { Show::Json } else { Show::fitting(false, true) };
-        let ticket = office.order(of, order).await?;
-        let answer = follow(ticket, signals, show, out, errors).await?;
+        let mut stop = None;
+        let ticket = heard(office.order(of, order), signals, &mut stop, errors).await?;
+        let answer = follow(ticket, signals, stop, show, out, errors).await?;
         let state = office.state(of.run).await?;
         let changes = matches!(wish, Wish::Modify { .. } | Wish::Edit { .. });
         if let Some(fault) = state.unmodified.as_ref().filter(|_| changes) {

@@ -3,6 +3,8 @@
 
 #![cfg(unix)]
 
+use std::io::Read;
+use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc;
 
 use serde_json::{Value, json};
@@ -207,6 +209,74 @@ fn ctrl_c_stops_the_run_at_the_server() {
     let listed = desk.run(&["runs", "list"]);
     assert!(listed.out.lines().nth(1).unwrap().contains("cancelled"), "{}", listed.out);
     stop(server);
+}
+
+/// What takes every request and never replies, where a server should be; it says which process owns the data
+/// directory by then.
+struct Mute {
+    listener: TcpListener,
+    _owner: Held,
+}
+
+impl Mute {
+    fn at(desk: &Desk) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut owner = desk.hold(&["chat"]);
+        owner.say("Che tempo fa a Milano?\n");
+        owner.read_to("model calls");
+        let address =
+            format!("pid {}\nurl http://{}\n", owner.id(), listener.local_addr().unwrap());
+        std::fs::write(desk.data().join("server"), address).unwrap();
+        Self { listener, _owner: owner }
+    }
+
+    /// Until a request has come; it is waited for as long as the connection is held.
+    fn asked(&self, line: &str) -> TcpStream {
+        let (mut stream, _) = self.listener.accept().unwrap();
+        let mut head = vec![0; line.len()];
+        stream.read_exact(&mut head).unwrap();
+        assert_eq!(String::from_utf8(head).unwrap(), line);
+        stream
+    }
+}
+
+/// The second signal ends a process that waits for something that never comes.
+fn is_left_with_the_second_signal(mut asking: Held) {
+    asking.signal("INT");
+    asking.complains("once more leaves at once");
+    asking.signal("TERM");
+    let ran = asking.end();
+    assert!(ran.status == 1 && ran.err.contains("error[chat.left]"), "{ran:?}");
+}
+
+#[test]
+fn ctrl_c_leaves_what_is_asked_of_a_server_that_hangs() {
+    let desk = Desk::new();
+    assert_eq!(desk.run(&["chat", "--require-approval", BOOK]).status, 3);
+    let plans = document(&desk.run(&["plans", "list", "--json"]));
+    let task = plans[0]["task_id"].as_str().unwrap();
+    let server = Mute::at(&desk);
+    let chat = desk.hold(&["chat", "Che tempo fa a Roma?"]);
+    let held = server.asked("POST /api/chat HTTP/1.1");
+    is_left_with_the_second_signal(chat);
+    drop(held);
+    let approve = desk.hold(&["plans", "approve", task]);
+    let held = server.asked(&format!("POST /api/plans/{task}/approve"));
+    is_left_with_the_second_signal(approve);
+    drop(held);
+}
+
+#[test]
+fn ctrl_c_leaves_a_run_whose_server_hangs() {
+    let (llm, _told) = silent();
+    let desk = Desk::new().with("OPENAI_BASE_URL", llm.base_url());
+    let server = serve(&desk, &[]);
+    let mut chat = desk.hold(&["chat", "Che tempo fa a Milano?"]);
+    chat.read_to("step 1 Weather: started");
+    server.signal("STOP");
+    is_left_with_the_second_signal(chat);
+    server.signal("CONT");
+    server.kill();
 }
 
 #[test]
