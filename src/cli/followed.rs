@@ -175,7 +175,47 @@ impl Ticket for Followed {
 
 #[cfg(test)]
 mod tests {
+    use proscenium::config::{Config, Flags};
+    use proscenium::store::{DataDir, Store};
+    use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+    use tokio::net::TcpListener;
+
+    use super::super::{past, recorded};
     use super::*;
+
+    #[tokio::test]
+    async fn a_server_that_refuses_a_stream_or_breaks_it_off_is_asked_again() {
+        const REFUSED: &str =
+            "HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+        // A piece, and no end.
+        const BROKEN: &str = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n8\r\n: ping\n\n\r\n";
+        let dir = tempfile::tempdir().unwrap();
+        Store::open(DataDir::open(dir.path()).unwrap()).await.unwrap().close().await;
+        let flags = Flags { data_dir: Some(dir.path().to_owned()), ..Flags::default() };
+        let past = past::open(&Config::load(None, std::iter::empty(), flags).unwrap()).await.unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let server = Server::at(url, past, false).unwrap_or_else(|why| panic!("{why:?}"));
+        let mut followed = Followed::new(server, recorded::run_id(), recorded::session(), Vec::new(), None);
+        let asked = async {
+            for reply in [REFUSED, BROKEN, REFUSED] {
+                let (stream, _) = listener.accept().await.unwrap();
+                let mut stream = BufReader::new(stream);
+                let mut head = String::new();
+                while !head.ends_with("\r\n\r\n") {
+                    assert_ne!(stream.read_line(&mut head).await.unwrap(), 0, "{head}");
+                }
+                assert!(head.starts_with("GET /api/runs/") && head.contains("last-event-id: 0.0"), "{head}");
+                stream.write_all(reply.as_bytes()).await.unwrap();
+            }
+            listener.accept().await.unwrap()
+        };
+        tokio::select! {
+            event = followed.next() => panic!("it is given up: {event:?}"),
+            _ = asked => {}
+        }
+        assert!(followed.looks <= ASK_AGAIN, "each time it was found to live: {}", followed.looks);
+    }
 
     #[test]
     fn words_of_an_answer_are_told_from_events_of_a_run() {
