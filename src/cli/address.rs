@@ -22,10 +22,8 @@ pub struct Address {
     pub config: Option<PathBuf>,
     /// The directory of its scenes beside the built-in ones.
     pub scenes: Option<PathBuf>,
-    /// Whose runs those are that are asked for without a key.
-    pub tenant: Option<TenantId>,
-    /// What of its configuration is not built in: a hash of each value by its key.
-    pub values: BTreeMap<String, String>,
+    /// What it answers with; absent where it is of a version that does not tell.
+    pub asked: Option<Asked>,
 }
 
 /// An address that was left. It is taken back when this is dropped.
@@ -135,7 +133,8 @@ pub fn find(data_dir: &Path, owned: Failure) -> Result<Address, Failure> {
             let text = std::fs::read_to_string(data_dir.join(FILE)).unwrap_or_default();
             let values = text.lines().filter_map(|line| line.strip_prefix("value ")?.rsplit_once(' '));
             let values = values.map(|(key, hash)| (key.to_owned(), hash.to_owned())).collect();
-            Ok(Address { url, config: named("config "), scenes: named("scenes "), tenant, values })
+            let asked = tenant.map(|tenant| Asked { tenant, values });
+            Ok(Address { url, config: named("config "), scenes: named("scenes "), asked })
         }
         _ => Err(owned.help(
             "what owns it is no server that is ready: end it, or try again when `proscenium serve` has said its address",
@@ -166,8 +165,7 @@ mod tests {
             url: "http://127.0.0.1:8080".to_owned(),
             config: None,
             scenes: None,
-            tenant: Some(asked("local").tenant),
-            values: asked("local").values,
+            asked: Some(asked("local")),
         };
         assert_eq!(find(dir.path(), owned()).unwrap(), plain);
         drop(left);
@@ -178,7 +176,7 @@ mod tests {
         let left = leave(dir.path(), addr, None, Some(&roundabout), &asked("local")).unwrap();
         assert_eq!(find(dir.path(), owned()).unwrap().scenes, Some(whole(&scenes)));
         left.tell(&asked("acme")).unwrap();
-        assert_eq!(find(dir.path(), owned()).unwrap().tenant, Some(asked("acme").tenant));
+        assert_eq!(find(dir.path(), owned()).unwrap().asked, Some(asked("acme")));
         drop(left);
         let failure = find(dir.path(), owned()).unwrap_err();
         assert_eq!(failure.code, "store.in_use");

@@ -77,7 +77,8 @@ fn same_flags(loaded: &Loaded, address: &Address) -> Result<(), Failure> {
     {
         return refuse("usage.scenes", named, address.scenes.as_deref());
     }
-    let differing = settings::differing(loaded, &address.values);
+    let Some(asked) = &address.asked else { return Ok(()) };
+    let differing = settings::differing(loaded, &asked.values);
     if differing.is_empty() {
         return Ok(());
     }

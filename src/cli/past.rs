@@ -35,7 +35,7 @@ pub async fn open(loaded: &Loaded) -> Result<Past, Failure> {
     if let Ok(address) = address::find(dir, none())
         && past.is_owned().await
     {
-        past.tenant = address.tenant.unwrap_or(past.tenant);
+        past.tenant = address.asked.map_or(past.tenant, |asked| asked.tenant);
         if let Some(key) = remote::key() {
             past = past.of_key(key.expose_secret()).await?;
         }
