@@ -431,7 +431,7 @@ mod tests {
         let (_, second) = text.split_once("\nVersion 2, ").unwrap();
         insta::assert_snapshot!(second.split_once("\n\n").unwrap().0, @r#"
         changed by hand by lucia: two are enough
-          ~ step 1 VacationManagement: purpose "Ask for three days off" → "Ask for two days off"
+          ~ step 1 VacationManagement: purpose "Ask for three days off" -> "Ask for two days off"
         Its steps, which were changed once more before they began:
           1. VacationManagement: Ask for two days off [MakeRequest]
         "#);
