@@ -1,9 +1,12 @@
 //! Where the server is that owns a data directory: it leaves its address there, and the other commands
 //! find it.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+
+use proscenium::run::TenantId;
 
 use super::failure::Failure;
 
@@ -19,12 +22,25 @@ pub struct Address {
     pub config: Option<PathBuf>,
     /// The directory of its scenes beside the built-in ones.
     pub scenes: Option<PathBuf>,
+    /// What it answers with; absent where it is of a version that does not tell.
+    pub asked: Option<Asked>,
 }
 
 /// An address that was left. It is taken back when this is dropped.
 #[derive(Debug)]
 pub struct Left {
     path: PathBuf,
+    /// All that stays while it serves.
+    text: String,
+}
+
+/// What a server answers with, as long as it is not told otherwise.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    /// Whose runs those are that are asked for without a key.
+    pub tenant: TenantId,
+    /// What of its configuration is not built in: a hash of each value by its key.
+    pub values: BTreeMap<String, String>,
 }
 
 /// Leaves the address of a server that is ready. What a killed server left is replaced.
@@ -36,8 +52,8 @@ pub fn leave(
     addr: SocketAddr,
     config: Option<&Path>,
     scenes: Option<&Path>,
+    asked: &Asked,
 ) -> Result<Left, Failure> {
-    let path = data_dir.join(FILE);
     let mut text = format!("pid {}\nurl http://{}\n", std::process::id(), reached(addr));
     for (name, named) in [("config", config), ("scenes", scenes)] {
         // A name that is no line of text is not told; it then differs from every other.
@@ -46,14 +62,29 @@ pub fn leave(
             text.push_str(&format!("{name} {named}\n"));
         }
     }
-    // A reader sees all of it or nothing.
-    let whole = data_dir.join(format!("{FILE}.new"));
-    let written = write(&whole, &text).and_then(|()| std::fs::rename(&whole, &path));
-    written.map_err(|error| {
-        let what = format!("{}: the server's address cannot be written: {error}", path.display());
-        Failure::new("serve.address_file", what)
-    })?;
-    Ok(Left { path })
+    let left = Left { path: data_dir.join(FILE), text };
+    left.tell(asked)?;
+    Ok(left)
+}
+
+impl Left {
+    /// Says what it answers with from now on.
+    ///
+    /// # Errors
+    /// As [`leave`].
+    pub fn tell(&self, asked: &Asked) -> Result<(), Failure> {
+        let mut text = format!("{}tenant {}\n", self.text, asked.tenant);
+        for (key, hash) in &asked.values {
+            text.push_str(&format!("value {key} {hash}\n"));
+        }
+        // A reader sees all of it or nothing.
+        let whole = self.path.with_extension("new");
+        let written = write(&whole, &text).and_then(|()| std::fs::rename(&whole, &self.path));
+        written.map_err(|error| {
+            let what = format!("{}: the server's address cannot be written: {error}", self.path.display());
+            Failure::new("serve.address_file", what)
+        })
+    }
 }
 
 /// The same path from wherever it is named.
@@ -98,7 +129,12 @@ pub fn find(data_dir: &Path, owned: Failure) -> Result<Address, Failure> {
         // What another process left is stale, and somebody else may listen there by now.
         (Some(pid), Some(url)) if owner.is_none_or(|owner| owner == pid) => {
             let named = |name| field(FILE, name).map(PathBuf::from);
-            Ok(Address { url, config: named("config "), scenes: named("scenes ") })
+            let tenant = field(FILE, "tenant ").and_then(|tenant| TenantId::new(&tenant).ok());
+            let text = std::fs::read_to_string(data_dir.join(FILE)).unwrap_or_default();
+            let values = text.lines().filter_map(|line| line.strip_prefix("value ")?.rsplit_once(' '));
+            let values = values.map(|(key, hash)| (key.to_owned(), hash.to_owned())).collect();
+            let asked = tenant.map(|tenant| Asked { tenant, values });
+            Ok(Address { url, config: named("config "), scenes: named("scenes "), asked })
         }
         _ => Err(owned.help(
             "what owns it is no server that is ready: end it, or try again when `proscenium serve` has said its address",
@@ -110,6 +146,11 @@ pub fn find(data_dir: &Path, owned: Failure) -> Result<Address, Failure> {
 mod tests {
     use super::*;
 
+    fn asked(tenant: &str) -> Asked {
+        let values = [("approval.plans".to_owned(), "0123".to_owned())].into();
+        Asked { tenant: TenantId::new(tenant).unwrap(), values }
+    }
+
     fn owned() -> Failure {
         Failure::new("store.in_use", "in use by process 1")
     }
@@ -119,15 +160,23 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let lock = |pid: u32| std::fs::write(dir.path().join("lock"), format!("pid {pid}\n")).unwrap();
         lock(std::process::id());
-        let left = leave(dir.path(), "0.0.0.0:8080".parse().unwrap(), None, None).unwrap();
-        let plain = Address { url: "http://127.0.0.1:8080".to_owned(), config: None, scenes: None };
+        let left = leave(dir.path(), "0.0.0.0:8080".parse().unwrap(), None, None, &asked("local")).unwrap();
+        let plain = Address {
+            url: "http://127.0.0.1:8080".to_owned(),
+            config: None,
+            scenes: None,
+            asked: Some(asked("local")),
+        };
         assert_eq!(find(dir.path(), owned()).unwrap(), plain);
         drop(left);
         let scenes = dir.path().join("the scenes");
         std::fs::create_dir(&scenes).unwrap();
         let roundabout = scenes.join("..").join("the scenes");
-        let left = leave(dir.path(), "127.0.0.1:1".parse().unwrap(), None, Some(&roundabout)).unwrap();
+        let addr = "127.0.0.1:1".parse().unwrap();
+        let left = leave(dir.path(), addr, None, Some(&roundabout), &asked("local")).unwrap();
         assert_eq!(find(dir.path(), owned()).unwrap().scenes, Some(whole(&scenes)));
+        left.tell(&asked("acme")).unwrap();
+        assert_eq!(find(dir.path(), owned()).unwrap().asked, Some(asked("acme")));
         drop(left);
         let failure = find(dir.path(), owned()).unwrap_err();
         assert_eq!(failure.code, "store.in_use");
@@ -137,7 +186,7 @@ mod tests {
     #[test]
     fn what_a_killed_server_left_is_not_followed() {
         let dir = tempfile::tempdir().unwrap();
-        let left = leave(dir.path(), "127.0.0.1:1".parse().unwrap(), None, None).unwrap();
+        let left = leave(dir.path(), "127.0.0.1:1".parse().unwrap(), None, None, &asked("local")).unwrap();
         std::fs::write(dir.path().join("lock"), "pid 1\nsince 2026-01-01T00:00:00Z\n").unwrap();
         assert_eq!(find(dir.path(), owned()).unwrap_err().code, "store.in_use");
         drop(left);

@@ -8,7 +8,6 @@ use proscenium::plan::{Plan, TaskId};
 use proscenium::planner::consent;
 use proscenium::run::{RunId, RunState, SessionId, Usage};
 use reqwest::{Method, Response};
-use secrecy::ExposeSecret;
 use serde::Deserialize;
 use serde_json::json;
 use uuid::Uuid;
@@ -18,7 +17,8 @@ use super::assistant::{Asking, Assistant, Draft, Office, Order, Target, Ticket, 
 use super::failure::Failure;
 use super::followed::Followed;
 use super::past;
-use super::remote::{self, Server};
+use super::remote::Server;
+use super::settings;
 
 /// Whoever asks a server.
 pub struct Caller {
@@ -31,8 +31,8 @@ impl Caller {
     /// `as_user` says that the command line names who asks.
     ///
     /// # Errors
-    /// `owned` where the owner is no server; `usage.user`, `usage.config` and `usage.scenes` where the command
-    /// line says what only the server's own can say.
+    /// `owned` where the owner is no server; `usage.user`, `usage.config`, `usage.scenes` and `usage.environment`
+    /// where the command line or the environment says what only the server's own can say.
     pub async fn new(
         loaded: &Loaded,
         owned: Failure,
@@ -41,15 +41,12 @@ impl Caller {
     ) -> Result<Self, Failure> {
         let address = address::find(&loaded.config.store.data_dir, owned)?;
         same_flags(loaded, &address)?;
-        let mut past = past::open(loaded).await?;
-        if let Some(key) = remote::key() {
-            past = past.of_key(key.expose_secret()).await?;
-        }
+        let past = past::open(loaded).await?;
         Ok(Self { server: Server::at(address.url, past, as_user)?, asking })
     }
 }
 
-/// A server answers with what it was started with. Where the command line names something else, that is said
+/// A server answers with what it was started with. Where something else is wanted here, that is said
 /// before anything is asked.
 fn same_flags(loaded: &Loaded, address: &Address) -> Result<(), Failure> {
     let refuse = |code: &str, flag: &str, theirs: Option<&std::path::Path>| {
@@ -69,12 +66,30 @@ fn same_flags(loaded: &Loaded, address: &Address) -> Result<(), Failure> {
     if file.is_some() && file != address.config {
         return refuse("usage.config", "--config", address.config.as_deref());
     }
-    let named = matches!(loaded.sources.get("scenes.dir"), Some(Origin::Flag(_)));
-    let scenes = loaded.config.scenes.dir.as_deref().filter(|_| named).map(address::whole);
-    if scenes.is_some() && scenes != address.scenes {
-        return refuse("usage.scenes", "--scenes", address.scenes.as_deref());
+    let named = match loaded.sources.get("scenes.dir") {
+        Some(Origin::Flag(_)) => Some("--scenes"),
+        Some(Origin::Variable(name)) => Some(name.as_str()),
+        _ => None,
+    };
+    let scenes = loaded.config.scenes.dir.as_deref().map(address::whole);
+    if let Some(named) = named
+        && scenes != address.scenes
+    {
+        return refuse("usage.scenes", named, address.scenes.as_deref());
     }
-    Ok(())
+    let Some(asked) = &address.asked else { return Ok(()) };
+    let differing = settings::differing(loaded, &asked.values);
+    if differing.is_empty() {
+        return Ok(());
+    }
+    let told: Vec<String> = differing.iter().map(|(key, name)| format!("{name} (`{key}`)")).collect();
+    let what = format!(
+        "the server at {} owns the data directory and answers with its own configuration, in which this is another: {}",
+        address.url,
+        told.join(", ")
+    );
+    Err(Failure::usage("usage.environment", what)
+        .help("unset it here, start the server with it, or name another directory with --data-dir"))
 }
 
 /// Of a reply: the run that was accepted.

@@ -10,6 +10,7 @@ use super::super::engine;
 use super::super::failure::Exit;
 use super::super::follow::Show;
 use super::super::output::Output;
+use super::super::remote;
 use super::super::signals::Signals;
 use super::super::turns::{Turn, Turns};
 use super::*;
@@ -51,7 +52,8 @@ async fn what_waits_is_asked_at_the_prompt_and_every_turn_is_of_one_conversation
     let owner =
         Arc::new(engine::engine(loaded.clone()).await.unwrap_or_else(|failure| panic!("{failure:?}")));
     let server = http::Server::start(owner.clone(), &loaded.config).await.unwrap();
-    let left = address::leave(dir.path(), server.addr(), None, None).unwrap();
+    let asked = address::Asked { tenant: owner.default_principal().0, values: settings::told(&loaded) };
+    let left = address::leave(dir.path(), server.addr(), None, None, &asked).unwrap();
 
     let asking = Asking { require_approval: true, dry_run: false };
     let Err(owned) = engine::start(loaded.clone(), asking).await else { panic!("it has two owners") };

@@ -7,7 +7,7 @@ use proscenium::{Answer, CallOutcome};
 
 use super::assistant::Assistant;
 use super::failure::{Exit, Failure};
-use super::follow::{LEFT, Show, follow, left};
+use super::follow::{LEFT, Show, follow, heard, left};
 use super::output::{self, Output};
 use super::signals::Signals;
 use super::turns::{Turn, Turns};
@@ -39,9 +39,11 @@ impl<W: Write, E: Write> Desk<'_, W, E> {
         session: Option<SessionId>,
         turns: &mut dyn Turns,
     ) -> Result<(Exit, SessionId), Failure> {
-        let ticket = self.assistant.ask(message, session).await?;
+        let mut wish = None;
+        let asked = self.assistant.ask(message, session);
+        let ticket = heard(asked, self.signals, &mut wish, &mut *self.errors).await?;
         let session = ticket.session();
-        let answer = follow(ticket, self.signals, self.show, &mut *self.out, &mut *self.errors).await?;
+        let answer = follow(ticket, self.signals, wish, self.show, &mut *self.out, &mut *self.errors).await?;
         self.answered(&answer)?;
         let answer = if self.show.tells() && turns.is_interactive() {
             self.decide(answer, turns).await?

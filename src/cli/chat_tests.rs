@@ -168,28 +168,72 @@ async fn the_first_signal_stops_the_run_and_the_second_leaves_at_once() {
     assert_eq!(ended.unwrap().0, Exit::Failed);
     assert!(serde_json::from_str::<Answer>(&out).is_ok(), "{out}");
     assert_eq!(errors, format!("{AGAIN}\n"));
-    let assistant = Stubborn;
-    let (mut out, mut errors) = (Output::new(Vec::new()), Vec::new());
-    let (tell, mut signals) = silence();
-    tell.try_send("SIGTERM").unwrap();
-    tell.try_send("SIGTERM").unwrap();
-    let mut desk = Desk {
-        assistant: &assistant,
-        signals: &mut signals,
-        show: Show::Plain,
-        out: &mut out,
-        errors: &mut errors,
-    };
-    assert_eq!(desk.once("Three days off", None, &mut said(&[], false)).await.unwrap_err().code, LEFT);
+    for hangs in [Hangs::Asking, Hangs::Running, Hangs::Stopping, Hangs::Answering] {
+        let assistant = Stubborn(hangs);
+        let (mut out, mut errors) = (Output::new(Vec::new()), Vec::new());
+        let (tell, mut signals) = silence();
+        tell.try_send("SIGTERM").unwrap();
+        tell.try_send("SIGTERM").unwrap();
+        let mut desk = Desk {
+            assistant: &assistant,
+            signals: &mut signals,
+            show: Show::Plain,
+            out: &mut out,
+            errors: &mut errors,
+        };
+        let left = desk.once("Three days off", None, &mut said(&[], false)).await.unwrap_err();
+        assert_eq!((left.code.as_str(), errors), (LEFT, format!("{AGAIN}\n").into_bytes()), "{hangs:?}");
+    }
 }
 
-/// Never ends.
-struct Stubborn;
+#[tokio::test]
+async fn a_wish_to_stop_that_comes_before_there_is_a_run_stops_the_run() {
+    let (mut errors, (tell, mut signals)) = (Vec::new(), silence());
+    tell.try_send("Ctrl-C").unwrap();
+    let mut wish = None;
+    let (accept, accepted) = tokio::sync::oneshot::channel();
+    let slowly = async {
+        let status: RunStatus = accepted.await.unwrap();
+        Scripted::new(&[Some(status)]).ask("Three days off", None).await
+    };
+    let told = async {
+        // The signal is heard by now: both are polled in turn.
+        tokio::task::yield_now().await;
+        accept.send(RunStatus::Cancelled).unwrap();
+    };
+    let (ticket, ()) = tokio::join!(heard(slowly, &mut signals, &mut wish, &mut errors), told);
+    assert_eq!(wish, Some("Ctrl-C"));
+    let mut out = Vec::new();
+    let ended = follow(ticket.unwrap(), &mut signals, wish, Show::Plain, &mut out, &mut errors).await;
+    assert_eq!(ended.unwrap().status, RunStatus::Cancelled);
+    assert_eq!(String::from_utf8(errors).unwrap(), format!("{AGAIN}\n"));
+}
+
+/// Never ends something.
+struct Stubborn(Hangs);
+
+/// What is never ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Hangs {
+    Asking,
+    Running,
+    Stopping,
+    Answering,
+}
+
+impl Stubborn {
+    async fn hangs(&self, what: &[Hangs]) {
+        if what.contains(&self.0) {
+            std::future::pending().await
+        }
+    }
+}
 
 #[async_trait(?Send)]
 impl Assistant for Stubborn {
     async fn ask(&self, _: &str, _: Option<SessionId>) -> Result<Box<dyn Ticket>, Failure> {
-        Ok(Box::new(Stubborn))
+        self.hangs(&[Hangs::Asking]).await;
+        Ok(Box::new(Stubborn(self.0)))
     }
 
     async fn draft(&self, _: &str) -> Result<Draft, Failure> {
@@ -208,7 +252,7 @@ impl Office for Stubborn {
     }
 
     async fn order(&self, _: Target, _: Order) -> Result<Box<dyn Ticket>, Failure> {
-        Ok(Box::new(Stubborn))
+        Ok(Box::new(Stubborn(self.0)))
     }
 }
 
@@ -219,10 +263,13 @@ impl Ticket for Stubborn {
     }
 
     async fn next(&mut self) -> Option<Envelope<Event>> {
-        std::future::pending().await
+        self.hangs(&[Hangs::Running, Hangs::Stopping]).await;
+        None
     }
 
-    async fn cancel(&self, _: &str) {}
+    async fn cancel(&self, _: &str) {
+        self.hangs(&[Hangs::Stopping]).await;
+    }
 
     async fn answer(self: Box<Self>) -> Result<Answer, Failure> {
         std::future::pending().await

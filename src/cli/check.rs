@@ -104,6 +104,7 @@ pub async fn store(loaded: &Loaded) -> Result<String, Finding> {
     })?;
     let holds = match holds {
         Holds::Nothing => "nothing is stored there yet".to_owned(),
+        Holds::Schema(0) => "nothing is stored there yet: its database is empty".to_owned(),
         Holds::Schema(version) if version < needed => {
             format!("schema version {version}, which the next command that writes brings up to {needed}")
         }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::assistant::Target;
 use super::chat::Desk;
 use super::failure::Failure;
-use super::follow::{LEFT, follow, left};
+use super::follow::{LEFT, follow, heard, left};
 use super::text::one_line;
 use super::turns::Turns;
 use super::waits;
@@ -59,7 +59,9 @@ impl<W: Write, E: Write> Desk<'_, W, E> {
                 _ => None,
             };
             let changes = matches!(wish, Wish::Modify { .. });
-            let ticket = match self.assistant.order(of, wish.into()).await {
+            let mut stop = None;
+            let ordered = self.assistant.order(of, wish.into());
+            let ticket = match heard(ordered, self.signals, &mut stop, &mut *self.errors).await {
                 Ok(ticket) => ticket,
                 // What was asked is looked at again: it may be another by now.
                 Err(failure) if failure.code != LEFT => {
@@ -69,7 +71,7 @@ impl<W: Write, E: Write> Desk<'_, W, E> {
                 }
                 Err(failure) => return Err(failure),
             };
-            answer = follow(ticket, self.signals, self.show, &mut *self.out, &mut *self.errors).await?;
+            answer = follow(ticket, self.signals, stop, self.show, &mut *self.out, &mut *self.errors).await?;
             if changes {
                 self.unmodified(of).await?;
             } else {

@@ -120,7 +120,7 @@ fn finding(fault: &scene::Fault) -> Finding {
 }
 
 fn failure(fault: Fault) -> Failure {
-    Failure::new(&fault.code, fault.message)
+    Failure::new(&fault.code, fault.message).for_commands()
 }
 
 /// What was wanted was not done; the message has what its sender had not seen.

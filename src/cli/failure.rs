@@ -77,6 +77,17 @@ impl Failure {
         self
     }
 
+    /// In the words of a command line, where what was told is in those of the HTTP API.
+    #[must_use]
+    pub fn for_commands(mut self) -> Self {
+        if self.code == "approval.ambiguous" {
+            self.message =
+                self.message.replace("POST /api/approvals/{id}", "`proscenium approvals decide ID yes|no`");
+            return self.help("`proscenium approvals` lists what each of them is about");
+        }
+        self
+    }
+
     /// Writes it for people: `error[code]: message`, and the remedy below.
     pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "error[{}]: {}", self.code, clean(&self.message))?;

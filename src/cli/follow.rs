@@ -1,6 +1,8 @@
 //! Follows a run and shows it, until it ends or waits for a person.
 
+use std::future::Future;
 use std::io::{IsTerminal, Write};
+use std::pin::pin;
 
 use indicatif::ProgressDrawTarget;
 use proscenium::Answer;
@@ -40,13 +42,15 @@ impl Show {
     }
 }
 
-/// Shows what happens and gives the answer document. The first signal stops the run at its next safe point.
+/// Shows what happens and gives the answer document. The first signal stops the run at its next safe point;
+/// `wish` is one that came before there was a run.
 ///
 /// # Errors
 /// `chat.left` where somebody wanted to stop twice, and what the ticket says.
 pub async fn follow<W: Write, E: Write>(
     mut ticket: Box<dyn Ticket>,
     signals: &mut Signals,
+    mut wish: Option<&'static str>,
     show: Show,
     out: &mut W,
     errors: &mut E,
@@ -58,19 +62,17 @@ pub async fn follow<W: Write, E: Write>(
     for envelope in ticket.before() {
         progress.knows(&envelope);
     }
-    let mut stopping = false;
+    if let Some(name) = wish {
+        heard(stop(ticket.as_ref(), name), signals, &mut wish, errors).await?;
+    }
     loop {
         // A run that has just ended is not to be stopped any more.
         let envelope = tokio::select! {
             biased;
             envelope = ticket.next() => envelope,
             name = signals.next() => {
-                if stopping {
-                    return Err(left());
-                }
-                stopping = true;
-                ticket.cancel(name).await;
-                writeln!(errors, "{AGAIN}")?;
+                again(name, &mut wish, errors)?;
+                heard(stop(ticket.as_ref(), name), signals, &mut wish, errors).await?;
                 continue;
             }
         };
@@ -81,7 +83,46 @@ pub async fn follow<W: Write, E: Write>(
         }
     }
     progress.finish();
-    ticket.answer().await
+    heard(ticket.answer(), signals, &mut wish, errors).await
+}
+
+/// What comes of something that may take long. The first signal is noted in `wish`, where none was before; one
+/// more leaves it.
+///
+/// # Errors
+/// `chat.left`, and those of what is waited for.
+pub async fn heard<T, E: Write>(
+    waited: impl Future<Output = Result<T, Failure>>,
+    signals: &mut Signals,
+    wish: &mut Option<&'static str>,
+    errors: &mut E,
+) -> Result<T, Failure> {
+    let mut waited = pin!(waited);
+    loop {
+        tokio::select! {
+            biased;
+            done = &mut waited => return done,
+            name = signals.next() => again(name, wish, errors)?,
+        }
+    }
+}
+
+/// A first wish to stop is noted and told, before anything is done about it that may take long.
+fn again<E: Write>(
+    name: &'static str,
+    wish: &mut Option<&'static str>,
+    errors: &mut E,
+) -> Result<(), Failure> {
+    if wish.replace(name).is_some() {
+        return Err(left());
+    }
+    writeln!(errors, "{AGAIN}")?;
+    Ok(errors.flush()?)
+}
+
+async fn stop(ticket: &dyn Ticket, by: &str) -> Result<(), Failure> {
+    ticket.cancel(by).await;
+    Ok(())
 }
 
 /// The code of [`left`].

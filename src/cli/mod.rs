@@ -26,6 +26,7 @@ mod recorded;
 mod remote;
 mod replay;
 mod serve;
+mod settings;
 mod show;
 mod signals;
 mod table;

@@ -1,34 +1,73 @@
 //! What was run, read from the store without owning it: also while another process works with it.
 
+use std::path::PathBuf;
+
+use proscenium::Answer;
 use proscenium::config::Loaded;
 use proscenium::plan::{PlanStatus, TaskId};
-use proscenium::run::{ApprovalId, Envelope, Event, RunId, RunState, SessionId, TenantId};
+use proscenium::run::{ApprovalId, Envelope, Event, RunId, RunState, RunStatus, SessionId, TenantId};
 use proscenium::store::{
-    ApprovalFilter, ApprovalRow, Code, Error, MAX_PAGE, Page, PlanFilter, PlanRow, RunFilter, Store,
+    self, ApprovalFilter, ApprovalRow, Code, Error, MAX_PAGE, Page, PlanFilter, PlanRow, RunFilter, Store,
 };
+use secrecy::ExposeSecret;
 
 use super::failure::Failure;
 use super::table::RunRow;
+use super::{address, remote};
 
-/// The runs of the configured tenant.
+/// The runs of one tenant.
 #[derive(Debug, Clone)]
 pub struct Past {
     store: Store,
+    data_dir: PathBuf,
     tenant: TenantId,
 }
 
-/// Opens the store for reading.
+/// Opens the store for reading: the runs of the configured tenant; while a server owns the data directory,
+/// those that it would tell, of the tenant of the key that it is shown, or of its own.
 pub async fn open(loaded: &Loaded) -> Result<Past, Failure> {
-    let store = Store::open_reading(&loaded.config.store.data_dir).await.map_err(failure)?;
-    Ok(Past { store, tenant: loaded.config.auth.default_tenant.clone() })
+    let dir = &loaded.config.store.data_dir;
+    let store = Store::open_reading(dir).await.map_err(failure)?;
+    let (data_dir, tenant) = (dir.clone(), loaded.config.auth.default_tenant.clone());
+    let mut past = Past { store, data_dir, tenant };
+    // Only what its owner left counts: nobody is shown a key without a server.
+    let none = || Failure::new(Code::InUse.as_str(), String::new());
+    if let Ok(address) = address::find(dir, none())
+        && past.is_owned().await
+    {
+        past.tenant = address.asked.map_or(past.tenant, |asked| asked.tenant);
+        if let Some(key) = remote::key() {
+            past = past.of_key(key.expose_secret()).await?;
+        }
+    }
+    Ok(past)
 }
 
 impl Past {
-    /// The runs of the tenant that a key is of; of the configured one where it is no key.
-    pub async fn of_key(self, key: &str) -> Result<Past, Failure> {
+    /// The runs of the tenant that a key is of; the same as before where it is no key.
+    async fn of_key(self, key: &str) -> Result<Past, Failure> {
         let found = self.store.find_key(key).await.map_err(failure)?;
         let tenant = found.map_or(self.tenant, |key| key.tenant);
-        Ok(Past { store: self.store, tenant })
+        Ok(Past { tenant, ..self })
+    }
+
+    /// Whether a process owns the data directory just now.
+    pub async fn is_owned(&self) -> bool {
+        store::look(&self.data_dir).await.is_ok_and(|standing| standing.owner.is_some())
+    }
+
+    /// Where a run stands, and the number of its last event; `None` while there is no such run.
+    pub async fn stands(&self, run: RunId) -> Result<Option<(RunStatus, u64)>, Failure> {
+        let row = self.store.run(&self.tenant, run).await.map_err(failure)?;
+        Ok(row.map(|row| (row.status, row.last_seq)))
+    }
+
+    /// The answer document of a run, ended or not.
+    pub async fn answer(&self, run: RunId) -> Result<Answer, Failure> {
+        let journal = self.journal(run).await?;
+        let unknown = || unknown(run);
+        let cost = self.session_cost(&journal.first().ok_or_else(unknown)?.session).await?;
+        Answer::of(run, &journal, cost).ok_or_else(unknown)
     }
 
     /// The last runs, the newest first.

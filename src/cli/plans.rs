@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::assistant::{Asking, Office, Order, Target};
 use super::failure::{Exit, Failure};
-use super::follow::{Show, follow};
+use super::follow::{Show, follow, heard};
 use super::output::{self, Output};
 use super::past::{self, Past};
 use super::plans_args::{Plans, PlansCommand};
@@ -77,7 +77,10 @@ pub async fn run<W: Write, E: Write>(
         PlansCommand::Modify { task, words, file, version, note, json } => {
             let wish = match (words, file) {
                 (Some(words), _) => Wish::Modify { words, version },
-                (None, Some(file)) => Wish::Edit { plan: read(&file)?, version },
+                (None, Some(file)) => {
+                    let (plan, seen) = read(&file)?;
+                    Wish::Edit { plan, version: version.or(seen) }
+                }
                 (None, None) => return Err(Failure::usage("plan.no_feedback", "say what is to change")),
             };
             (task, wish, note, json)
@@ -168,8 +171,9 @@ impl Change {
         let Self { of, order, json, .. } = self;
         let wish = order.wish.clone();
         let show = if json { Show::Json } else { Show::fitting(false, true) };
-        let ticket = office.order(of, order).await?;
-        let answer = follow(ticket, signals, show, out, errors).await?;
+        let mut stop = None;
+        let ticket = heard(office.order(of, order), signals, &mut stop, errors).await?;
+        let answer = follow(ticket, signals, stop, show, out, errors).await?;
         let state = office.state(of.run).await?;
         let changes = matches!(wish, Wish::Modify { .. } | Wish::Edit { .. });
         if let Some(fault) = state.unmodified.as_ref().filter(|_| changes) {
@@ -231,8 +235,9 @@ async fn delete(task: TaskId, past: Past, as_user: bool, loaded: &Loaded) -> Res
     }
 }
 
-/// A plan from a file: as it stands in the answer document, or a document that holds one as `plan`.
-fn read(file: &Path) -> Result<Plan, Failure> {
+/// A plan from a file: as it stands in the answer document, or a document that holds one as `plan`, with the
+/// version that it was when somebody began to change it, where the document says so.
+fn read(file: &Path) -> Result<(Plan, Option<u32>), Failure> {
     let shown = file.display();
     let cannot = |error: io::Error| Failure::usage("plan.file", format!("{shown} cannot be read: {error}"));
     let mut text = String::new();
@@ -250,13 +255,16 @@ fn read(file: &Path) -> Result<Plan, Failure> {
     })
 }
 
-fn plan_in(text: &str) -> Result<Plan, String> {
+fn plan_in(text: &str) -> Result<(Plan, Option<u32>), String> {
     let mut document: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
-    let plan = match document.get_mut("plan") {
-        Some(plan) => plan.take(),
-        None => document,
+    let seen = document.get("version").and_then(Value::as_u64).and_then(|seen| u32::try_from(seen).ok());
+    let (plan, seen) = match document.get_mut("plan") {
+        Some(plan) => (plan.take(), seen),
+        None => (document, None),
     };
-    serde_path_to_error::deserialize(plan).map_err(|error| error.to_string())
+    let plan = serde_path_to_error::deserialize(plan).map_err(|error| error.to_string())?;
+    // A document of a run whose plan is not made yet has version 0.
+    Ok((plan, seen.filter(|seen| *seen > 0)))
 }
 
 fn list(out: &mut impl Write, rows: &[PlanRow], zone: &TimeZone, width: Option<usize>) -> io::Result<()> {
@@ -295,9 +303,11 @@ mod tests {
     #[test]
     fn a_plan_is_read_alone_or_out_of_a_document() {
         let plan = r#"{"needs_execution": true, "steps": [{"step_number": 1, "scene_name": "Weather"}]}"#;
-        let alone = plan_in(plan).unwrap();
-        assert_eq!(alone.steps[0].scene_name, "Weather");
-        assert_eq!(plan_in(&format!(r#"{{"task_id": "t", "plan": {plan}}}"#)).unwrap(), alone);
+        let (alone, seen) = plan_in(plan).unwrap();
+        assert_eq!((alone.steps[0].scene_name.as_str(), seen), ("Weather", None));
+        let document = |version: &str| plan_in(&format!(r#"{{"task_id": "t"{version}, "plan": {plan}}}"#));
+        assert_eq!(document("").unwrap(), (alone.clone(), None));
+        assert_eq!(document(r#", "version": 2"#).unwrap(), (alone, Some(2)));
         let error = plan_in(r#"{"needs_execution": true, "steps": [{"step_number": "one"}]}"#).unwrap_err();
         assert!(error.contains("steps[0].step_number"), "{error}");
     }

@@ -428,6 +428,27 @@ pub fn changed_and_approved() -> Vec<Envelope<Event>> {
     journal(events)
 }
 
+/// A plan that a person has changed twice, and that waits.
+pub fn changed_twice() -> Vec<Envelope<Event>> {
+    let mut events: Vec<Event> = plan_waits().into_iter().map(|envelope| envelope.body).collect();
+    for (version, purpose, why) in
+        [(2, "Ask for two days off", "two are enough"), (3, "Ask for one day off", "one will do")]
+    {
+        let needed = needed(&format!("hash-{version}"), WRITES);
+        events.push(Event::PlanEdited(PlanMade {
+            version,
+            cause: Cause::Edit,
+            maker: Maker::Person,
+            approval: Some(needed.clone()),
+            by: Some("lucia".to_owned()),
+            why: Some(why.to_owned()),
+            ..vacation(purpose)
+        }));
+        events.extend(put(version, Matter::Plan { version }, needed));
+    }
+    journal(events)
+}
+
 /// A write that was done, and undone when the run was cancelled.
 pub fn undone() -> Vec<Envelope<Event>> {
     let mut events = queued("Ask for three days off");

@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use proscenium::Answer;
 use proscenium::planner::{Choice, Wish};
 use proscenium::run::{ApprovalId, RunId, RunState};
 use proscenium::store::Code;
@@ -25,6 +24,8 @@ pub const KEY: &str = "PROSCENIUM_API_KEY";
 const CONNECT: Duration = Duration::from_secs(5);
 /// Until it has replied: a plan may be made anew meanwhile, or a run come to its end.
 const REPLY: Duration = Duration::from_secs(600);
+/// Until a stream of events begins.
+const HEAD: Duration = Duration::from_secs(10);
 /// Longest reply that is read, in bytes.
 const LONGEST: usize = 64 * 1024 * 1024;
 
@@ -40,6 +41,16 @@ pub fn is_owned(failure: &Failure) -> bool {
 pub fn key() -> Option<SecretString> {
     let key = std::env::var(KEY).ok().filter(|key| !key.trim().is_empty());
     key.map(|key| SecretString::from(key.trim().to_owned()))
+}
+
+/// A stream of a run's events.
+pub enum Stream {
+    /// It tells them from now on.
+    Open(Response),
+    /// The server would not tell them just now.
+    Refused,
+    /// Nothing listens at its address.
+    Unreachable,
 }
 
 /// A server, and the store that it works with.
@@ -82,15 +93,31 @@ impl Server {
         self.send(Method::POST, &format!("/api/runs/{run}/cancel"), Some(&json!({}))).await.map(drop)
     }
 
-    /// The answer document of a run.
-    pub async fn answer(&self, run: RunId) -> Result<Answer, Failure> {
-        self.read(self.send(Method::GET, &format!("/api/runs/{run}"), None).await?).await
+    /// What a run's server says for as long as the run is under way, from behind the event of the number
+    /// `told`; no words where there is no such stream.
+    pub async fn events(&self, run: RunId, told: u64) -> Stream {
+        let request = self.request(Method::GET, &format!("/api/runs/{run}/events"));
+        let sent = request.header("last-event-id", format!("{told}.0")).send();
+        match tokio::time::timeout(HEAD, sent).await {
+            Ok(Ok(response)) if response.status().is_success() => Stream::Open(response),
+            Ok(Err(error)) if error.is_connect() => Stream::Unreachable,
+            // It may be at its limits, or hang: that is said by somebody who is there.
+            Ok(_) | Err(_) => Stream::Refused,
+        }
     }
 
-    /// It went away before the run had ended.
-    pub fn gone(&self, run: RunId) -> Failure {
-        let what = format!("the server at {} is gone, and run {run} has not ended", self.url);
-        Failure::new("server.gone", what)
+    /// It went away before the run had ended, or does not carry it on.
+    pub async fn gone(&self, run: RunId) -> Failure {
+        let url = &self.url;
+        let (code, what) = if self.past.is_owned().await {
+            (
+                "run.not_under_way",
+                format!("the server at {url} does not carry on run {run}, which has not ended"),
+            )
+        } else {
+            ("server.gone", format!("the server at {url} is gone, and run {run} has not ended"))
+        };
+        Failure::new(code, what)
             .help("the next `proscenium serve` carries it on; `proscenium runs list` shows how far it got")
     }
 
@@ -183,9 +210,9 @@ impl Server {
                 failure.help(format!("somebody else says so, with a key of their own in {KEY}"))
             }
             code if code.ends_with(".unknown") || code.ends_with(".not_found") => failure.help(
-                "a key reaches the plans of its tenant only; auth.default_tenant says whose are listed here",
+                "a key reaches the plans of its tenant only; without one, they are those of the server's own tenant",
             ),
-            _ => failure,
+            _ => failure.for_commands(),
         }
     }
 }
@@ -258,8 +285,11 @@ impl Office for Server {
         self.send(Method::POST, &path, Some(&body)).await?;
         let session = before.first().map(|event| event.session.clone());
         let session = session.ok_or_else(|| super::past::unknown(of.run))?;
-        let alive = self.request(Method::GET, &format!("/api/runs/{}/events", of.run)).send().await.ok();
-        let alive = alive.filter(|alive| alive.status().is_success());
+        let told = before.last().map_or(0, |event| event.seq);
+        let alive = match self.events(of.run, told).await {
+            Stream::Open(alive) => Some(alive),
+            Stream::Refused | Stream::Unreachable => None,
+        };
         Ok(Box::new(Followed::new(self.clone(), of.run, session, before, alive)))
     }
 }

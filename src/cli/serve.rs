@@ -7,11 +7,12 @@ use proscenium::Engine;
 use proscenium::config::Loaded;
 use proscenium::http::Server;
 
+use super::address::Asked;
 use super::args::Cli;
 use super::failure::{Exit, Failure};
 use super::output::Output;
 use super::signals::{Reloads, Signals};
-use super::{address, engine};
+use super::{address, engine, settings};
 
 /// Serves until SIGTERM or Ctrl-C; what was accepted by then is waited for.
 pub async fn serve<W: Write, E: Write>(
@@ -47,7 +48,8 @@ pub async fn serve<W: Write, E: Write>(
         errors.flush()?;
     }
     let (config, scenes) = (cli.global.config.as_deref(), loaded.config.scenes.dir.as_deref());
-    let left = match address::leave(&loaded.config.store.data_dir, server.addr(), config, scenes) {
+    let asked = Asked { tenant: engine.default_principal().0, values: settings::told(&loaded) };
+    let left = match address::leave(&loaded.config.store.data_dir, server.addr(), config, scenes, &asked) {
         Ok(left) => left,
         Err(failure) => {
             server.stop().await;
@@ -60,7 +62,7 @@ pub async fn serve<W: Write, E: Write>(
     let name = loop {
         tokio::select! {
             name = signals.next() => break name,
-            () = reloads.next() => reload(&engine, &cli, errors).await?,
+            () = reloads.next() => reload(&engine, &cli, &left, errors).await?,
         }
     };
     writeln!(errors, "{name}: finishing what was accepted; once more leaves at once")?;
@@ -80,14 +82,23 @@ pub async fn serve<W: Write, E: Write>(
 }
 
 /// Reads the configuration and the scenes again; faulty ones leave everything as it was.
-async fn reload<E: Write>(engine: &Engine, cli: &Cli, errors: &mut Output<E>) -> Result<(), Failure> {
+async fn reload<E: Write>(
+    engine: &Engine,
+    cli: &Cli,
+    left: &address::Left,
+    errors: &mut Output<E>,
+) -> Result<(), Failure> {
     let (loaded, faults) = super::read(cli);
     if !faults.0.is_empty() {
         writeln!(errors, "{faults}\nSIGHUP: the configuration has faults; the one before stays in force")?;
         return Ok(errors.flush()?);
     }
+    let values = settings::told(&loaded);
     match engine.reload(loaded.config).await {
         Ok(restart) => {
+            if let Err(failure) = left.tell(&Asked { tenant: engine.default_principal().0, values }) {
+                failure.write(errors)?;
+            }
             writeln!(errors, "SIGHUP: configuration and scenes were read again")?;
             for key in restart {
                 writeln!(errors, "SIGHUP: {key} has changed; a restart puts that into force")?;

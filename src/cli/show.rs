@@ -108,10 +108,14 @@ pub fn plan(
 fn plans(out: &mut impl Write, state: &RunState) -> io::Result<()> {
     let Some(queued) = &state.queued else { return Ok(()) };
     for (at, made) in state.plans.iter().enumerate() {
-        changed(out, at.checked_sub(1).and_then(|before| state.plans.get(before)), made)?;
+        let told = changed(out, at.checked_sub(1).and_then(|before| state.plans.get(before)), made)?;
         // Its steps' numbers are those of the version that took its place.
         if state.plans.get(at + 1).is_some_and(|next| is_change(next.cause)) {
-            writeln!(out, "\nVersion {}, which was changed before it began:", made.version)?;
+            if told {
+                writeln!(out, "Its steps, which were changed once more before they began:")?;
+            } else {
+                writeln!(out, "\nVersion {}, which was changed before it began:", made.version)?;
+            }
             steps_of(&made.plan).iter().try_for_each(|step| writeln!(out, "{step}"))?;
             continue;
         }
@@ -126,9 +130,9 @@ fn is_change(cause: Cause) -> bool {
     matches!(cause, Cause::Feedback | Cause::Edit)
 }
 
-/// What a person changed in a plan, and why.
-fn changed(out: &mut impl Write, before: Option<&PlanMade>, made: &PlanMade) -> io::Result<()> {
-    let (Some(before), true) = (before, is_change(made.cause)) else { return Ok(()) };
+/// What a person changed in a plan, and why; false where nobody did.
+fn changed(out: &mut impl Write, before: Option<&PlanMade>, made: &PlanMade) -> io::Result<bool> {
+    let (Some(before), true) = (before, is_change(made.cause)) else { return Ok(false) };
     let by = made.by.as_deref().map(|by| format!(" by {}", one_line(by))).unwrap_or_default();
     let how = if made.cause == Cause::Feedback { "changed as was wanted" } else { "changed by hand" };
     let why = made.why.as_deref().map(|why| format!(": {}", short(why, 300))).unwrap_or_default();
@@ -137,7 +141,8 @@ fn changed(out: &mut impl Write, before: Option<&PlanMade>, made: &PlanMade) -> 
     if changes.is_empty() {
         writeln!(out, "  nothing is different in its steps")?;
     }
-    changes.iter().try_for_each(|line| writeln!(out, "  {}", one_line(line)))
+    changes.iter().try_for_each(|line| writeln!(out, "  {}", one_line(line)))?;
+    Ok(true)
 }
 
 /// What was put to people, and what they decided; only the one of that ordinal where it is said.
@@ -417,6 +422,20 @@ mod tests {
         plan(&mut out, &journal, &state, &TimeZone::UTC).unwrap();
         let plan = String::from_utf8(out).unwrap();
         assert!(plan.starts_with("Run: 01976c8e-0000-7000-8000-000000000001, completed\n"), "{plan}");
+    }
+
+    #[test]
+    fn a_version_that_was_made_and_changed_by_people_is_told_once() {
+        let text = shown(&recorded::changed_twice(), Parts::default());
+        assert_eq!(text.matches("\nVersion 2, ").count(), 1, "{text}");
+        let (_, second) = text.split_once("\nVersion 2, ").unwrap();
+        insta::assert_snapshot!(second.split_once("\n\n").unwrap().0, @r#"
+        changed by hand by lucia: two are enough
+          ~ step 1 VacationManagement: purpose "Ask for three days off" -> "Ask for two days off"
+        Its steps, which were changed once more before they began:
+          1. VacationManagement: Ask for two days off [MakeRequest]
+        "#);
+        assert!(text.contains("\n\nVersion 3, changed by hand by lucia: one will do\n"), "{text}");
     }
 
     #[test]

@@ -19,11 +19,9 @@ impl Engine {
     pub async fn answer_of(&self, tenant: &TenantId, run: RunId) -> Result<Option<Answer>, Fault> {
         let store = &self.parts.store;
         let events = self.events_of(tenant, run).await?;
-        let Some(session) = events.first().map(|event| event.session.clone()) else { return Ok(None) };
-        let state = fold(run, &events);
-        let cost = store.session_usage(tenant, &session).await.map_err(|error| store_fault(&error))?;
-        let (total, overhead) = times(&events);
-        Ok(Some(Answer::new(&state, &session, cost.cost_nano_usd, total, overhead)))
+        let Some(first) = events.first() else { return Ok(None) };
+        let cost = store.session_usage(tenant, &first.session).await.map_err(|error| store_fault(&error))?;
+        Ok(Answer::of(run, &events, cost.cost_nano_usd))
     }
 
     /// The events of a tenant's run with all that was told to the journal so far; none where the tenant
@@ -49,6 +47,16 @@ impl Engine {
     /// How long what is put to people waits for them, before it counts as refused; `None` for ever.
     pub fn approvals_expire(&self) -> Option<Duration> {
         self.parts.current.load().config.approval.expires()
+    }
+}
+
+impl Answer {
+    /// The answer document of a run, ended or not, as its journal has it; `None` where that is empty.
+    /// `session_cost_nano_usd` is what its conversation has cost by now.
+    pub fn of(run: RunId, journal: &[Envelope<Event>], session_cost_nano_usd: u64) -> Option<Self> {
+        let first = journal.first()?;
+        let (total, overhead) = times(journal);
+        Some(Self::new(&fold(run, journal), &first.session, session_cost_nano_usd, total, overhead))
     }
 }
 

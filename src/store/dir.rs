@@ -73,13 +73,24 @@ pub(super) fn is_there(path: &Path) -> Result<bool, Error> {
     for (above, at) in path.ancestors().map(here).enumerate() {
         let metadata = match at.metadata() {
             Ok(metadata) => metadata,
-            Err(error) if error.kind() == ErrorKind::NotFound => continue,
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                // Nothing can be made in the place of a link, nor below it.
+                if at.symlink_metadata().is_ok() {
+                    let what = "it is a symbolic link to something that is not there";
+                    return Err(cannot(at, &std::io::Error::new(ErrorKind::NotFound, what)));
+                }
+                continue;
+            }
             Err(error) => return Err(cannot(at, &error)),
         };
         if !metadata.is_dir() {
             return Err(cannot(at, &ErrorKind::NotADirectory.into()));
         }
         may_write(at).map_err(|error| cannot(at, &error))?;
+        if above > 0 && is_of_the_kernel(at) {
+            let what = "directories cannot be made there: it shows what the kernel knows";
+            return Err(cannot(at, &std::io::Error::new(ErrorKind::Unsupported, what)));
+        }
         return Ok(above == 0);
     }
     Ok(false)
@@ -95,6 +106,21 @@ fn may_write(dir: &Path) -> std::io::Result<()> {
 #[cfg(not(unix))]
 fn may_write(_: &Path) -> std::io::Result<()> {
     Ok(())
+}
+
+/// Whether a directory is of `/proc` or `/sys`, where the superuser's right to write is worth nothing.
+#[cfg(target_os = "linux")]
+fn is_of_the_kernel(dir: &Path) -> bool {
+    const SYSFS: u64 = 0x6265_6572;
+    rustix::fs::statfs(dir).is_ok_and(|found| {
+        let kind = u64::try_from(found.f_type).unwrap_or_default();
+        kind == u64::try_from(rustix::fs::PROC_SUPER_MAGIC).unwrap_or_default() || kind == SYSFS
+    })
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_of_the_kernel(_: &Path) -> bool {
+    false
 }
 
 /// The working directory has an empty name among what is above a path.

@@ -205,6 +205,31 @@ fn the_data_directory_is_looked_at_and_nothing_of_it_is_changed() {
 
 #[cfg(unix)]
 #[test]
+fn a_place_where_no_data_directory_can_be_made_is_told() {
+    let desk = Desk::new();
+    std::os::unix::fs::symlink("nowhere", desk.path().join("link")).unwrap();
+    let mut places = vec!["link", "link/below"];
+    if cfg!(target_os = "linux") {
+        places.push("/proc/proscenium");
+    }
+    for place in places {
+        let ran = desk.run(&["check", "--data-dir", place]);
+        assert_eq!((ran.status, ran.err.as_str()), (1, ""), "{ran:?}");
+        assert!(ran.out.contains("flag --data-dir: error[store."), "{}", ran.out);
+        assert!(!ran.out.contains("nothing is stored there yet"), "{}", ran.out);
+        let ran = desk.run(&["chat", "Ciao", "--data-dir", place]);
+        assert!(ran.status == 1 && ran.err.contains("error[store."), "{ran:?}");
+    }
+    // An empty file is what a database begins as.
+    std::fs::create_dir(desk.data()).unwrap();
+    std::fs::write(desk.data().join("proscenium.db"), "").unwrap();
+    let ran = desk.run(&["check"]);
+    assert!(ran.status == 0 && ran.out.contains("\n  nothing is stored there yet: its database"), "{ran:?}");
+    assert_eq!(desk.run(&["chat", "Che tempo fa a Milano?"]).status, 0);
+}
+
+#[cfg(unix)]
+#[test]
 fn a_data_directory_that_a_server_owns_is_looked_at_beside_it() {
     let desk = Desk::new();
     let mut server = desk.hold(&["serve", "--addr", "127.0.0.1:0"]);

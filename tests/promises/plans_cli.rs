@@ -162,6 +162,10 @@ fn a_plan_is_changed_by_a_file_and_only_what_was_seen_is_approved() {
 
     let stale = desk.run(&["plans", "approve", &task, "--version", "1"]);
     is_refused(&stale, "approval.changed", "~ step 1 Library: purpose");
+    // The file tells which version was changed; it is another by now.
+    let stale = desk.run(&["plans", "modify", &task, "--file", "plan.json"]);
+    is_refused(&stale, "approval.changed", "~ step 1 Library: purpose");
+    assert_eq!(library.json(&["plans", "show", &task])["version"], 2);
     for (text, told) in [("{\"steps\": [{}]}", "holds no plan"), ("no", "holds no plan")] {
         desk.write("bad.json", text);
         let ran = desk.run(&["plans", "modify", &task, "--file", "bad.json"]);

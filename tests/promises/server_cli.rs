@@ -3,7 +3,9 @@
 
 #![cfg(unix)]
 
-use std::sync::mpsc;
+use std::io::Read;
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Mutex, mpsc};
 
 use serde_json::{Value, json};
 
@@ -171,6 +173,30 @@ fn a_line_of_a_pipe_that_only_says_no_decides_at_the_server() {
 }
 
 #[test]
+fn a_yes_that_could_mean_several_things_is_told_the_command_that_says_which() {
+    let desk = Desk::new();
+    let ambiguous = || {
+        let ran = desk.run(&["chat", "--session", "s-1", "Sì"]);
+        let told =
+            ["with `proscenium approvals decide ID yes|no` and one of ", "help: `proscenium approvals`"];
+        is_refused(&ran, 1, "approval.ambiguous", &told);
+        assert!(!ran.err.contains("POST"), "{}", ran.err);
+    };
+    for _ in 0..2 {
+        let ran = desk.run(&["chat", "--require-approval", "--session", "s-1", BOOK]);
+        assert_eq!(ran.status, 3, "{ran:?}");
+    }
+    let server = serve(&desk, &[]);
+    ambiguous();
+    stop(server);
+    // Here, one process has to know them both.
+    let mut chat = desk.hold(&["chat", "--require-approval", "--session", "s-2"]);
+    chat.say(&format!("{BOOK}\n{BOOK}\nSì\n"));
+    let ran = chat.end();
+    assert!(ran.err.contains("error[approval.ambiguous]") && !ran.err.contains("POST"), "{ran:?}");
+}
+
+#[test]
 fn what_only_the_servers_own_command_line_can_say_is_refused_with_a_word() {
     let desk = Desk::new();
     for name in ["scenes", "others"] {
@@ -183,11 +209,22 @@ fn what_only_the_servers_own_command_line_can_say_is_refused_with_a_word() {
     is_refused(&ask(&["--user", "lucia"]), 2, "usage.user", &["PROSCENIUM_API_KEY", "http://127.0.0.1:"]);
     is_refused(&ask(&["--scenes", "others"]), 2, "usage.scenes", &["/scenes)", "--data-dir"]);
     is_refused(&ask(&["--config", "two.toml"]), 2, "usage.config", &["/one.toml)", "--data-dir"]);
+    let with = |name: &str, value: &str| {
+        desk.hold_with(&["chat", "Che tempo fa a Milano?"], &[(name, value.to_owned())]).end()
+    };
+    let ran = with("PROSCENIUM__APPROVAL__PLANS", "writes");
+    is_refused(&ran, 2, "usage.environment", &["PROSCENIUM__APPROVAL__PLANS (`approval.plans`)", "unset it"]);
+    is_refused(&with("PROSCENIUM__SCENES__DIR", "others"), 2, "usage.scenes", &["PROSCENIUM__SCENES__DIR"]);
     let ran = desk.run(&["plan", MAIN, "--scenes", "others"]);
     is_refused(&ran, 2, "usage.scenes", &["http://127.0.0.1:"]);
     assert!(desk.run(&["runs"]).out.lines().all(|line| !line.contains("Che tempo")), "nothing was asked");
     // What names the same says nothing else.
     let ran = ask(&["--scenes", "others/../scenes", "--config", "./one.toml"]);
+    assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
+    // In the environment as in the server's file.
+    let ran = with("PROSCENIUM__PLANNING__MAX_STEPS", "5");
+    assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
+    let ran = with("PROSCENIUM__TELEMETRY__LOG", "error");
     assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
     stop(server);
 }
@@ -209,6 +246,73 @@ fn ctrl_c_stops_the_run_at_the_server() {
     stop(server);
 }
 
+/// What takes every request and never replies, where a server should be; it says which process owns the data
+/// directory by then.
+struct Mute {
+    listener: TcpListener,
+    _owner: Held,
+}
+
+impl Mute {
+    fn at(desk: &Desk) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut owner = desk.hold(&["chat"]);
+        owner.say("Che tempo fa a Milano?\n");
+        owner.read_to("model calls");
+        let address = format!("pid {}\nurl http://{}\n", owner.id(), listener.local_addr().unwrap());
+        std::fs::write(desk.data().join("server"), address).unwrap();
+        Self { listener, _owner: owner }
+    }
+
+    /// Until a request has come; it is waited for as long as the connection is held.
+    fn asked(&self, line: &str) -> TcpStream {
+        let (mut stream, _) = self.listener.accept().unwrap();
+        let mut head = vec![0; line.len()];
+        stream.read_exact(&mut head).unwrap();
+        assert_eq!(String::from_utf8(head).unwrap(), line);
+        stream
+    }
+}
+
+/// The second signal ends a process that waits for something that never comes.
+fn is_left_with_the_second_signal(mut asking: Held) {
+    asking.signal("INT");
+    asking.complains("once more leaves at once");
+    asking.signal("TERM");
+    let ran = asking.end();
+    assert!(ran.status == 1 && ran.err.contains("error[chat.left]"), "{ran:?}");
+}
+
+#[test]
+fn ctrl_c_leaves_what_is_asked_of_a_server_that_hangs() {
+    let desk = Desk::new();
+    assert_eq!(desk.run(&["chat", "--require-approval", BOOK]).status, 3);
+    let plans = document(&desk.run(&["plans", "list", "--json"]));
+    let task = plans[0]["task_id"].as_str().unwrap();
+    let server = Mute::at(&desk);
+    let chat = desk.hold(&["chat", "Che tempo fa a Roma?"]);
+    let held = server.asked("POST /api/chat HTTP/1.1");
+    is_left_with_the_second_signal(chat);
+    drop(held);
+    let approve = desk.hold(&["plans", "approve", task]);
+    let held = server.asked(&format!("POST /api/plans/{task}/approve"));
+    is_left_with_the_second_signal(approve);
+    drop(held);
+}
+
+#[test]
+fn ctrl_c_leaves_a_run_whose_server_hangs() {
+    let (llm, _told) = silent();
+    let desk = Desk::new().with("OPENAI_BASE_URL", llm.base_url());
+    let server = serve(&desk, &[]);
+    let mut chat = desk.hold(&["chat", "Che tempo fa a Milano?"]);
+    chat.read_to("step 1 Weather: started");
+    server.signal("STOP");
+    is_left_with_the_second_signal(chat);
+    server.signal("CONT");
+    server.kill();
+}
+
 #[test]
 fn a_server_with_keys_answers_whoever_shows_one_as_the_user_and_tenant_of_the_key() {
     let desk = Desk::new();
@@ -225,7 +329,51 @@ fn a_server_with_keys_answers_whoever_shows_one_as_the_user_and_tenant_of_the_ke
     let ran = desk.hold_with(&["plan", "--json", MAIN], &shown).end();
     assert_eq!(document(&ran)["plan"]["steps"].as_array().map(Vec::len), Some(2), "{ran:?}");
     assert!(!desk.run(&["runs"]).out.contains("Milano"), "the run is the other tenant's");
+    // What it prints works with the same key, and shows what the key reaches.
+    let with_key = |line: &[&str]| {
+        let ran = desk.hold_with(line, &shown).end();
+        assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{line:?}: {ran:?}");
+        ran
+    };
+    let listed = with_key(&["runs"]);
+    assert!(listed.out.contains("Milano"), "{}", listed.out);
+    let run = listed.out.lines().nth(1).and_then(|row| row.split_whitespace().next()).unwrap();
+    assert!(with_key(&["runs", "show", run]).out.contains("tenant acme, asked by lucia"));
+    assert!(with_key(&["replay", run]).out.contains("today's code decides the same"));
+    let ran = desk.hold_with(&["chat", "--require-approval", BOOK], &shown).end();
+    assert_eq!((ran.status, ran.err.as_str()), (3, ""), "{ran:?}");
+    let waits = document(&with_key(&["approvals", "list", "--json"]));
+    let task = waits[0]["task_id"].as_str().unwrap();
+    assert!(with_key(&["plans", "show", task]).out.contains("Status: pending_approval"));
+    assert!(with_key(&["plans"]).out.contains(task));
+    assert!(with_key(&["plans", "approve", task]).out.contains("plan 1: approved by lucia"));
+    with_key(&["plans", "delete", task]);
     stop(server);
+    // Without a server nobody asks for a key, and it names no tenant.
+    assert!(!with_key(&["runs"]).out.contains("Milano"));
+}
+
+#[test]
+fn a_server_with_another_tenant_is_followed_as_that() {
+    let desk = Desk::new();
+    desk.write("acme.toml", "[auth]\ndefault_tenant = \"acme\"\n");
+    let server = serve(&desk, &["--config", "acme.toml"]);
+    let ran = desk.run(&["chat", "--require-approval", BOOK]);
+    assert_eq!((ran.status, ran.err.as_str()), (3, ""), "{ran:?}");
+    assert!(ran.out.contains("Waits for a person's yes: plan 1"), "{}", ran.out);
+    let plans = document(&desk.run(&["plans", "list", "--json"]));
+    let ran = desk.run(&["plans", "approve", plans[0]["task_id"].as_str().unwrap()]);
+    assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
+    // It may be told another while it runs.
+    let mut server = server;
+    desk.write("acme.toml", "[auth]\ndefault_tenant = \"umbrella\"\n");
+    server.signal("HUP");
+    server.complains("configuration and scenes were read again");
+    let ran = desk.run(&["chat", "Che tempo fa a Milano?"]);
+    assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
+    assert!(desk.run(&["runs"]).out.contains("Milano"));
+    stop(server);
+    assert!(desk.run(&["runs"]).out.lines().all(|line| !line.contains("Milano")), "one's own again");
 }
 
 #[test]
@@ -239,6 +387,36 @@ fn a_run_whose_server_dies_is_told_as_not_ended() {
     let ran = chat.end();
     assert_eq!(ran.status, 1, "{ran:?}");
     assert!(ran.err.contains("error[server.gone]") && ran.err.contains("proscenium serve"), "{}", ran.err);
+}
+
+#[test]
+fn what_a_server_finishes_while_it_ends_is_told_to_its_end() {
+    let (tell, told) = mpsc::sync_channel(8);
+    let (release, released) = mpsc::channel::<()>();
+    let released = Mutex::new(released);
+    let llm = ScriptedLlm::start(move |request, _| {
+        if forced_tool(request).is_none() {
+            tell.send(()).unwrap();
+            // Until the test has let it go.
+            let _ = released.lock().unwrap().recv();
+        }
+        weather_model(request)
+    });
+    let desk = Desk::new().with("OPENAI_BASE_URL", llm.base_url());
+    let mut server = serve(&desk, &[]);
+    let chat = desk.hold(&["chat", "Che tempo fa a Milano?"]);
+    told.recv().unwrap();
+    server.signal("TERM");
+    server.complains("finishing what was accepted");
+    drop(release);
+    let ran = chat.end();
+    assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{ran:?}");
+    assert!(
+        ran.out.contains("step 1 Weather: completed") && ran.out.contains(" model calls, "),
+        "{}",
+        ran.out
+    );
+    assert_eq!(server.end().status, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,0 +1,89 @@
+//! What a server was configured with, as it tells those who have it answer: so that they can say where their
+//! own environment says otherwise. Values are told as hashes.
+
+use std::collections::BTreeMap;
+
+use proscenium::config::{Config, Flags, Loaded, Origin};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+/// Sections of which everybody has their own, and the directory of scenes, which is compared as a place.
+const OWN: [&str; 3] = ["store.", "telemetry.", "scenes.dir"];
+
+/// Characters of a hash that are told.
+const HASH: usize = 16;
+
+/// The keys that are not built in, with a hash of each value.
+pub fn told(loaded: &Loaded) -> BTreeMap<String, String> {
+    let config = values(&loaded.config);
+    let keys = loaded.sources.keys().filter(|key| !is_own(key) && !key.contains(char::is_whitespace));
+    keys.map(|key| (key.clone(), hash(&config, key))).collect()
+}
+
+/// The variables of the environment with which a server that told `theirs` was not configured, with the keys
+/// that they set.
+pub fn differing<'l>(loaded: &'l Loaded, theirs: &BTreeMap<String, String>) -> Vec<(&'l str, &'l str)> {
+    let ours = values(&loaded.config);
+    // What a server has that tells nothing of a key.
+    let builtin = Config::read(None, std::iter::empty(), Flags::default()).0;
+    let builtin = values(&builtin.config);
+    let set = loaded.sources.iter().filter_map(|(key, origin)| match origin {
+        Origin::Variable(name) if !is_own(key) => Some((key.as_str(), name.as_str())),
+        _ => None,
+    });
+    set.filter(|(key, _)| {
+        let theirs = theirs.get(*key).cloned().unwrap_or_else(|| hash(&builtin, key));
+        hash(&ours, key) != theirs
+    })
+    .collect()
+}
+
+fn is_own(key: &str) -> bool {
+    OWN.iter().any(|own| key.starts_with(own))
+}
+
+fn values(config: &Config) -> Value {
+    // Plain data, which can always be written.
+    serde_json::to_value(config).unwrap_or_default()
+}
+
+fn hash(config: &Value, key: &str) -> String {
+    let value = key.split('.').try_fold(config, |section, name| section.get(name));
+    let text = value.map(Value::to_string).unwrap_or_default();
+    let digits: String = Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+    digits.chars().take(HASH).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn loaded(env: &[(&str, &str)]) -> Loaded {
+        let env = env.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        Config::load(None, env, Flags::default()).unwrap()
+    }
+
+    #[test]
+    fn only_what_a_server_does_not_have_differs() {
+        let server = told(&loaded(&[
+            ("PROSCENIUM__APPROVAL__PLANS", "writes"),
+            ("PROSCENIUM__SCENES__SETTINGS__Weather__SOURCE", "bundled"),
+            ("PROSCENIUM__STORE__DATA_DIR", "there"),
+        ]));
+        assert_eq!(server.keys().filter(|key| key.starts_with("store.")).count(), 0);
+        let asks = loaded(&[
+            ("PROSCENIUM__APPROVAL__PLANS", "writes"),
+            ("PROSCENIUM__SCENES__SETTINGS__Weather__SOURCE", "another"),
+            // As it is built in.
+            ("PROSCENIUM__AUTH__DEFAULT_USER", "keysersoze"),
+            ("PROSCENIUM__AUTH__DEFAULT_TENANT", "acme"),
+            ("PROSCENIUM__STORE__DATA_DIR", "here"),
+            ("PROSCENIUM__TELEMETRY__LOG", "debug"),
+        ]);
+        let differing: Vec<&str> = differing(&asks, &server).into_iter().map(|(_, name)| name).collect();
+        assert_eq!(
+            differing,
+            ["PROSCENIUM__AUTH__DEFAULT_TENANT", "PROSCENIUM__SCENES__SETTINGS__Weather__SOURCE"]
+        );
+    }
+}
