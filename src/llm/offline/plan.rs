@@ -64,7 +64,13 @@ pub(super) fn create(request: &Request, prompt: &Prompt) -> Value {
     if !feedback.trim().is_empty() {
         before = prompt.json("plan");
         // What the rules do not understand leaves the plan as it is, and is sent back.
-        let steps = modify::change(&before, &feedback, &plan, first);
+        let most = most_steps(request);
+        let led_to = |words: &str| {
+            let (drafts, unserved) = planner.drafts(text::cut(words.trim()), &executed);
+            (planner.plan(drafts, &unserved, first, most), unserved.is_empty())
+        };
+        let change = modify::Change { index: &planner.index, now: &planner.now, plan: &led_to };
+        let steps = change.of(&before, &feedback, first);
         let told = if steps.is_some() { "Changed as was wanted." } else { "It is not clear what to change." };
         let steps = steps.unwrap_or_else(|| before["steps"].clone());
         plan = json!({"needs_execution": true, "reasoning": told, "steps": steps});

@@ -29,25 +29,29 @@ impl Filled {
 /// Reads the arguments `fields` from `text`. `verbs` are the words of the tool's own name, which are
 /// no content. With `alone` the text is the reply to a question: a bare value is enough.
 pub(super) fn fill(fields: &[Field], text: &str, now: &Zoned, verbs: &[String], alone: bool) -> Filled {
-    let mut source = Source::new(text, now);
+    fill_from(fields, &mut Source::new(text, now), verbs, alone)
+}
+
+/// [`fill`] from a source, which is left with what the arguments have taken of it.
+pub(super) fn fill_from(fields: &[Field], source: &mut Source, verbs: &[String], alone: bool) -> Filled {
     let mut out = Filled::default();
     for field in fields {
         if let Kind::Fixed(value) = &field.kind {
             out.values.insert(field.name.clone(), value.clone());
         }
     }
-    addresses(fields, &mut source, &mut out);
-    options::choices(fields, &mut source, &mut out, alone);
-    moments(fields, &mut source, &mut out);
-    numbers(fields, &mut source, &mut out, alone);
-    names::fill(fields, &mut source, &mut out, alone, verbs);
-    options::flags(fields, &source, &mut out, alone);
-    freetext::fill(fields, &mut source, &mut out, verbs, alone);
-    names::rest(fields, &mut source, &mut out, verbs, alone);
+    addresses(fields, source, &mut out);
+    options::choices(fields, source, &mut out, alone);
+    moments(fields, source, &mut out);
+    numbers(fields, source, &mut out, alone);
+    names::fill(fields, source, &mut out, alone, verbs);
+    options::flags(fields, source, &mut out, alone);
+    freetext::fill(fields, source, &mut out, verbs, alone);
+    names::rest(fields, source, &mut out, verbs, alone);
     for field in fields {
         match &field.kind {
             Kind::Object(inner) => {
-                let nested = fill(inner, text, now, verbs, false);
+                let nested = fill(inner, source.text, source.now, verbs, false);
                 if !nested.values.is_empty() && nested.missing(inner).is_empty() {
                     out.values.insert(field.name.clone(), Value::Object(nested.values));
                 }

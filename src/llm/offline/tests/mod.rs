@@ -4,6 +4,7 @@ mod changed;
 mod contract;
 mod domains;
 mod flow;
+mod modify;
 mod more;
 mod paraphrases;
 mod prepared;
