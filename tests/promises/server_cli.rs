@@ -392,7 +392,7 @@ fn a_run_whose_server_dies_is_told_as_not_ended() {
 #[test]
 fn what_a_server_finishes_while_it_ends_is_told_to_its_end() {
     let (tell, told) = mpsc::sync_channel(8);
-    let (release, released) = mpsc::channel::<()>();
+    let (release, released) = mpsc::sync_channel::<()>(1);
     let released = Mutex::new(released);
     let llm = ScriptedLlm::start(move |request, _| {
         if forced_tool(request).is_none() {

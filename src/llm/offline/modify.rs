@@ -342,11 +342,10 @@ fn contrast(words: &str, tokens: &[Token]) -> Option<(String, String)> {
         both.then_some((old, new))
     };
     let instead = (0..count).find_map(|i| {
-        let length = if is(i, &["instead", "invece"])
-            && is(i + 1, &["of", "di", "del", "della", "dei", "delle", "che"])
-        {
-            2
-        } else if is(i, &["rather"]) && is(i + 1, &["than"]) {
+        let of = ["of", "di", "del", "della", "dei", "delle", "che"];
+        let two =
+            (is(i, &["instead", "invece"]) && is(i + 1, &of)) || (is(i, &["rather"]) && is(i + 1, &["than"]));
+        let length = if two {
             2
         } else if is(i, &["al"]) && is(i + 1, &["posto"]) {
             3
