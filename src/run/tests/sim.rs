@@ -200,6 +200,11 @@ impl Sim {
                 let mut left = actions;
                 while !left.is_empty() {
                     let action = left.remove(self.dice.pick(left.len()));
+                    // Only so many steps are at work at once: one that another's end made ready may come first.
+                    let is_step = matches!(action, Action::Record { event: Event::StepStarted { .. } });
+                    if is_step && !self.still_possible(&action) {
+                        continue;
+                    }
                     self.perform(action);
                 }
             }
