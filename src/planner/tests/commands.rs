@@ -76,7 +76,7 @@ fn asks_about_a_call() -> RunState {
         provider_id: String::new(),
         tool: "book".to_owned(),
         key: call_key("A", "book", &arguments, &tool.identity),
-        approval: super::super::approval::call_needs(&state, &state.steps[&1].step, &tool, &arguments, false),
+        approval: super::super::approval::call_needs(&state, &state.steps[&1].step, &tool, &arguments, 0, false),
         arguments,
         effect: Effect::Write,
         repeat: Repeat::Never,
@@ -369,7 +369,7 @@ fn a_write_whose_tool_is_another_than_the_plan_was_approved_with_is_asked_about(
     carry_out_with(&mut state, &before, approve(false));
     let needs = |scenes: &Catalogue| {
         let tool = scenes.get("A").unwrap().tool("book").unwrap();
-        super::super::call_needs(&state, &state.steps[&1].step, tool, &json!({"n": 1}), false)
+        super::super::call_needs(&state, &state.steps[&1].step, tool, &json!({"n": 1}), 0, false)
     };
     assert_eq!(needs(&before), None);
     let why = needs(&now).unwrap().why;

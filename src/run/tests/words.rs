@@ -102,7 +102,7 @@ pub fn calls(
             };
             let problem = dice.chance(trouble, 32).then(|| Fault::new("tool.arguments", "they do not fit"));
             let approval = match (&problem, of) {
-                (None, Some(of)) => call_needs(state, of, tool, &arguments, by_rules),
+                (None, Some(of)) => call_needs(state, of, tool, &arguments, 0, by_rules),
                 _ => None,
             };
             RequestedCall {
