@@ -19,6 +19,7 @@ mod look;
 mod options;
 mod plans;
 mod read;
+mod questions;
 mod record;
 mod scenes;
 mod schema;

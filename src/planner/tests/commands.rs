@@ -82,6 +82,9 @@ fn asks_about_a_call() -> RunState {
         repeat: Repeat::Never,
         problem: None,
         undo: None,
+        confirm: None,
+        occurrence: 0,
+        volatile: false,
     };
     let (text, calls) = (String::new(), vec![requested]);
     apply(&mut state, Event::SceneReplied { step: 1, call: 1, text, calls, question: None, next: None });
@@ -345,6 +348,9 @@ fn a_plan_of_the_rules_that_a_person_approved_may_write() {
         problem: None,
         approval: None,
         undo: None,
+        confirm: None,
+        occurrence: 0,
+        volatile: false,
     };
     let (text, calls) = (String::new(), vec![requested]);
     apply(&mut state, Event::SceneReplied { step: 1, call, text, calls, question: None, next: None });

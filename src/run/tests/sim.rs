@@ -32,6 +32,7 @@ pub fn started(settings: &Settings) -> Event {
         settings: settings.clone(),
         catalogue: "c0ffee".to_owned(),
         context: Context::default(),
+        confirmed: Vec::new(),
     })
 }
 

@@ -42,6 +42,7 @@ pub fn plan(dice: &mut Dice, state: &RunState, most: u32, changes: bool) -> Plan
             expected_tools,
             depends_on_step: depends,
             prepared_calls,
+            unclear: false,
         });
     }
     for i in (1..steps.len()).rev() {
@@ -57,7 +58,7 @@ pub fn plan(dice: &mut Dice, state: &RunState, most: u32, changes: bool) -> Plan
             step.depends_on_step = step.depends_on_step.iter().map(turned).collect();
         }
     }
-    Plan { needs_execution: count > 0, reasoning: String::new(), steps }
+    Plan { needs_execution: count > 0, reasoning: String::new(), steps, ..Plan::default() }
 }
 
 pub fn made(state: &RunState, plan: Plan, maker: Maker) -> PlanMade {
@@ -116,6 +117,9 @@ pub fn calls(
                 problem,
                 approval,
                 undo: tool.undo.clone(),
+                confirm: None,
+                occurrence: 0,
+                volatile: false,
             }
         })
         .collect()
