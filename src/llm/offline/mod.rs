@@ -13,6 +13,7 @@ mod candidates;
 mod changed;
 mod clauses;
 mod dates;
+mod days;
 mod entities;
 mod followup;
 mod freetext;
