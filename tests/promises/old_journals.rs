@@ -197,6 +197,13 @@ async fn waiting(server: &Server<'_>) -> String {
     format!("{}\n", lines.concat())
 }
 
+/// What is not asked any more: what was changed or stopped, and nothing that only waited.
+async fn lapsed(world: &World) -> String {
+    let sql = "SELECT session FROM approvals WHERE state = 'lapsed' ORDER BY created";
+    let lapsed = stored::column(&world.desk.data(), sql).await;
+    format!("lapsed: {}\n", lapsed.join(", "))
+}
+
 #[tokio::test]
 async fn what_waited_for_people_in_old_journals_is_decided_and_goes_on() {
     let world = World::of_the_model(PORT);
@@ -223,6 +230,10 @@ async fn what_waited_for_people_in_old_journals_is_decided_and_goes_on() {
         text += &ordered(&server, session, order).await;
         text += &format!("{}\n", world.reached());
     }
+    let (path, approval) = open(&server, "waits-for-other-arguments").await;
+    let edited = json!({"decision": "yes", "hash": approval["hash"], "arguments": {"amount": 4}});
+    assert!(server.post(&path, &edited).await["approval_id"].is_string());
+    text += &format!("{}{}\n", told(&server, "waits-for-other-arguments").await, world.reached());
     for (session, words) in
         [("waits-for-a-yes-in-words", "yes"), ("waits-for-a-plan-in-words", "yes"), ("asks", "on 15 June")]
     {
@@ -231,6 +242,7 @@ async fn what_waited_for_people_in_old_journals_is_decided_and_goes_on() {
     }
     text += &waiting(&server).await;
     server.stop();
+    text += &lapsed(&world).await;
     holds("model.decided", &text);
     replayed(&world, "model").await;
 }
@@ -250,6 +262,7 @@ async fn what_waited_for_people_in_old_journals_of_the_rules_is_decided_and_goes
     }
     text += &waiting(&server).await;
     server.stop();
+    text += &lapsed(&world).await;
     text += &vacations(&world).await;
     holds("rules.decided", &text);
     replayed(&world, "rules").await;
