@@ -317,13 +317,7 @@ fn write_of(state: &RunState, number: u32) -> Option<AnswerWrite> {
         return None;
     }
     let AnswerCall { tool, arguments, outcome, .. } = call_of(state, number)?;
-    Some(AnswerWrite {
-        step_number: call.step,
-        scene_name: call.scene.clone(),
-        tool,
-        arguments,
-        outcome,
-    })
+    Some(AnswerWrite { step_number: call.step, scene_name: call.scene.clone(), tool, arguments, outcome })
 }
 
 /// To the microsecond: what lies below is noise.

@@ -53,7 +53,12 @@ pub fn step(number: u32, scene: &str, purpose: &str, tools: &[&str], after: &[u3
 }
 
 pub fn made(version: u32, maker: Maker, reasoning: &str, steps: Vec<Step>) -> PlanMade {
-    let plan = Plan { needs_execution: !steps.is_empty(), reasoning: reasoning.to_owned(), steps, ..Plan::default() };
+    let plan = Plan {
+        needs_execution: !steps.is_empty(),
+        reasoning: reasoning.to_owned(),
+        steps,
+        ..Plan::default()
+    };
     let cause = if version == 1 { Cause::Request } else { Cause::Continuation };
     PlanMade::new(version, cause, maker, plan)
 }
@@ -508,6 +513,7 @@ pub fn answer(status: RunStatus, words: &str) -> Answer {
         answer: words.to_owned(),
         plan: None,
         steps: Vec::new(),
+        writes: Vec::new(),
         approvals: Vec::new(),
         metadata: Metadata::default(),
         usage: AnswerUsage::new(

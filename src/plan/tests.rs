@@ -164,6 +164,7 @@ fn any_plan() -> impl Strategy<Value = Plan> {
     (any::<bool>(), vec(step, 0..6)).prop_map(|(needs_execution, steps)| Plan {
         needs_execution,
         reasoning: String::new(),
+        unserved: Vec::new(),
         steps: steps
             .into_iter()
             .map(|(step_number, scene, purpose, tools, depends)| Step {

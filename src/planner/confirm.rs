@@ -18,8 +18,8 @@ use crate::llm::offline;
 use crate::plan::{DependsOn, Plan, PreparedCall, Step, harmless, one_line};
 use crate::run::{
     CallState, CallStatus, Cause, ConfirmPolicy, ConfirmedCall, Context, Effect, Event, Fault, Maker,
-    Outcome, PlanMade, ReplyCall, RequestedCall, RunState, Settings, StepState, Unconfirmed,
-    canonical_json, exact_json,
+    Outcome, PlanMade, ReplyCall, RequestedCall, RunState, Settings, StepState, Unconfirmed, canonical_json,
+    exact_json,
 };
 use crate::scene::{Catalogue, Scene, SceneTool};
 use crate::tools::phrase;
@@ -86,7 +86,8 @@ fn is_said_by_people(state: &RunState, asked: &Asked<'_>) -> bool {
     // What was confirmed is the call as it was then.
     let confirmed = state.started.iter().flat_map(|started| &started.confirmed);
     let now = definition(asked.tool);
-    let mut confirmed = confirmed.filter(|call| call.scene == asked.scene.name && call.tool == asked.tool.name);
+    let mut confirmed =
+        confirmed.filter(|call| call.scene == asked.scene.name && call.tool == asked.tool.name);
     confirmed.any(|call| {
         // A plan leaves out what is null.
         call.definition == now && canonical_json(&call.arguments) == canonical_json(asked.arguments)
@@ -116,9 +117,10 @@ fn doubts(state: &RunState, catalogue: &Catalogue, asked: &Asked<'_>) -> Vec<Str
         why.push(format!("no plan named {tool} of {scene} before the first result of a tool"));
     }
     let most = most_writes(state, catalogue);
-    let writes = asked.before.iter().filter(|call| {
-        call.effect == Effect::Write && call.problem.is_none() && call.confirm.is_none()
-    });
+    let writes = asked
+        .before
+        .iter()
+        .filter(|call| call.effect == Effect::Write && call.problem.is_none() && call.confirm.is_none());
     if state.writes_asked_for() + writes.count() as u32 >= most {
         why.push(format!("the run has begun {most} writes already"));
     }
@@ -222,9 +224,10 @@ fn sources(state: &RunState) -> Option<Sources<'_>> {
 /// The question that names the exact call: the tool's own, or one that lists the arguments.
 fn question(scene: &str, tool: &SceneTool, arguments: &Value, language: Option<&str>) -> String {
     let language = language.unwrap_or("en");
-    let own = tool.confirm.get(language).and_then(|template| {
-        phrase::render(template, language, &json!({}), arguments)
-    });
+    let own = tool
+        .confirm
+        .get(language)
+        .and_then(|template| phrase::render(template, language, &json!({}), arguments));
     if let Some(own) = own {
         return harmless(&own);
     }

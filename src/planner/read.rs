@@ -13,8 +13,8 @@ use super::wanted::{Wanted, sent_back, wanted, write_is_open, writes_not_called}
 use crate::llm::{offline, reader};
 use crate::plan::{self, Plan, Problem};
 use crate::run::{
-    AskStatus, Cause, ConfirmPolicy, Effect, Event, Fault, Maker, Outcome, PlanMade, Question, Reader, Repeat, Reply,
-    ReplyCall, RequestedCall, RunState, StepState, Subject, Verdict, call_key,
+    AskStatus, Cause, ConfirmPolicy, Effect, Event, Fault, Maker, Outcome, PlanMade, Question, Reader,
+    Repeat, Reply, ReplyCall, RequestedCall, RunState, StepState, Subject, Verdict, call_key,
 };
 use crate::scene::{Catalogue, Scene, SceneTool, arguments};
 
@@ -582,13 +582,20 @@ fn read_arguments(
         Err(fault) => return (Value::String(written.arguments.clone()), Some(fault)),
     };
     if !is_offered {
-        let message =
-            format!("{} changes something and the plan does not expect it in this step: it was not called", tool.name);
+        let message = format!(
+            "{} changes something and the plan does not expect it in this step: it was not called",
+            tool.name
+        );
         return (arguments, Some(Fault::new("tool.not_offered", message)));
     }
     if settings.has_rules(1) {
         let last = state.is_last_round(step.step.step_number) && !state.is_confirmation();
-        let message = || format!("{} was not called: this was the last of {} replies in this step", tool.name, settings.max_rounds);
+        let message = || {
+            format!(
+                "{} was not called: this was the last of {} replies in this step",
+                tool.name, settings.max_rounds
+            )
+        };
         return (arguments, last.then(|| Fault::new("bound.rounds", message())));
     }
     // What days a write may have is another rule from revision 1 on: see `confirm`.

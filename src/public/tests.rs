@@ -52,7 +52,8 @@ fn events() -> Vec<Event> {
         prepared_calls: Vec::new(),
         unclear: false,
     };
-    let plan = Plan { needs_execution: true, reasoning: "asked".to_owned(), steps: vec![step], ..Plan::default() };
+    let plan =
+        Plan { needs_execution: true, reasoning: "asked".to_owned(), steps: vec![step], ..Plan::default() };
     let made = |cause| PlanMade::new(1, cause, Maker::Deterministic, plan.clone());
     let error = Fault::new("tool.timeout", "too slow");
     let verdict = Verdict {

@@ -80,9 +80,8 @@ impl RunState {
     pub fn foresees(&self, scene: &str, tool: &str) -> bool {
         let before = self.plans_before_results.map_or(self.plans.len(), |plans| plans as usize);
         let plans = self.plans.iter().enumerate();
-        let own = plans.filter(|(at, made)| {
-            *at < before || matches!(made.cause, Cause::Edit | Cause::Feedback)
-        });
+        let own =
+            plans.filter(|(at, made)| *at < before || matches!(made.cause, Cause::Edit | Cause::Feedback));
         let mut steps = own.flat_map(|(_, made)| &made.plan.steps);
         steps.any(|step| step.scene_name == scene && step.expected_tools.iter().any(|name| name == tool))
     }
@@ -117,9 +116,10 @@ impl RunState {
         let cut = |call: &&CallState| {
             self.settings().has_rules(1)
                 && refusal(call).is_some_and(|error| error.code.starts_with(BOUND))
-                && !self.calls.iter().any(|(number, other)| {
-                    other.requested.key == call.requested.key && self.stands(*number)
-                })
+                && !self
+                    .calls
+                    .iter()
+                    .any(|(number, other)| other.requested.key == call.requested.key && self.stands(*number))
         };
         step.calls.iter().filter_map(|call| self.calls.get(call)).filter(cut)
     }

@@ -32,14 +32,15 @@ pub use confirm::UNCONFIRMED;
 pub use context::{ConfirmedCall, Context, Pending, Turn, TurnCall};
 pub use event::{
     Cause, Effect, Envelope, Event, Fault, Idempotency, Maker, NOT_PUT, Outcome, PlanMade, Question, Repeat,
-    Reply, ReplyCall, RequestedCall, RunQueued, RunStarted, RunStatus, SCHEMA, Subject,
-    Unconfirmed, Usage, Verdict, Word,
+    Reply, ReplyCall, RequestedCall, RunQueued, RunStarted, RunStatus, SCHEMA, Subject, Unconfirmed, Usage,
+    Verdict, Word,
 };
 pub use ids::{ApprovalId, InvalidId, RunId, SessionId, TenantId};
 pub use key::{call_key, canonical_json, exact_json, idempotency_key};
 pub use session::SessionEvent;
 pub use settings::{
-    ApprovalPolicy, AskFor, CacheMode, ConfirmPolicy, Duplicates, MAX_WRITES, OutOfScope, RULES, Reader, Settings,
+    ApprovalPolicy, AskFor, CacheMode, ConfirmPolicy, Duplicates, MAX_WRITES, OutOfScope, RULES, Reader,
+    Settings,
 };
 pub use state::{
     Answer, Ask, AskStatus, CallState, CallStatus, Cancel, Feedback, Planning, Round, RunState, StepState,

@@ -4,8 +4,8 @@ use serde_json::json;
 
 use super::action::Action;
 use super::approval::{Matter, Permit};
-use super::event::{Cause, Effect, Event, Fault, Outcome, RunStatus, Subject, Verdict};
 use super::confirm::UNCONFIRMED;
+use super::event::{Cause, Effect, Event, Fault, Outcome, RunStatus, Subject, Verdict};
 use super::guard::{Decision, decide};
 use super::state::{CallStatus, Due, RunState, StepState};
 use crate::plan::{self, Step, StepStatus};
@@ -469,12 +469,18 @@ impl RunState {
         // Nothing was found, so there is nothing that a model could word: asked all the same, small
         // ones make something up.
         if empty_handed {
-            return vec![record(Event::Answered { text: self.with_omissions(&self.plain_answer()), degraded: true })];
+            return vec![record(Event::Answered {
+                text: self.with_omissions(&self.plain_answer()),
+                degraded: true,
+            })];
         }
         // The check has not seen what was undone since; and where every result has its sentence, a
         // confirmed call needs no other words.
         if self.has_undone() || (self.is_confirmation() && self.is_phrased()) {
-            return vec![record(Event::Answered { text: self.with_omissions(&self.plain_answer()), degraded: true })];
+            return vec![record(Event::Answered {
+                text: self.with_omissions(&self.plain_answer()),
+                degraded: true,
+            })];
         }
         if let Some(text) =
             verdict.and_then(|v| v.answer.as_deref()).filter(|t| !more && !t.trim().is_empty())
@@ -484,7 +490,10 @@ impl RunState {
         }
         match self.due(&self.answer_tries, PLAIN_RETRIES) {
             Due::GiveUp(_) => {
-                vec![record(Event::Answered { text: self.with_omissions(&self.plain_answer()), degraded: true })]
+                vec![record(Event::Answered {
+                    text: self.with_omissions(&self.plain_answer()),
+                    degraded: true,
+                })]
             }
             due => self.question(due, Subject::Answer),
         }

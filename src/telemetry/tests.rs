@@ -106,7 +106,12 @@ fn planned(steps: &[(u32, &str, &[&str])]) -> Event {
         prepared_calls: Vec::new(),
         unclear: false,
     });
-    let plan = Plan { needs_execution: true, reasoning: CANARY.to_owned(), steps: steps.collect(), ..Plan::default() };
+    let plan = Plan {
+        needs_execution: true,
+        reasoning: CANARY.to_owned(),
+        steps: steps.collect(),
+        ..Plan::default()
+    };
     Event::PlanCreated(PlanMade::new(1, Cause::Request, Maker::Deterministic, plan))
 }
 

@@ -201,7 +201,9 @@ fn a_yes_covers_the_version_each_step_and_the_definition_of_each_tool() {
     }
     let call = |catalogue: &Catalogue, n: f64| {
         let tool = catalogue.get("A").unwrap().tool("book").unwrap();
-        call_needs(&state, &plan("book it", &["book"]).steps[0], tool, &json!({"n": n}), 0, false).unwrap().hash
+        call_needs(&state, &plan("book it", &["book"]).steps[0], tool, &json!({"n": n}), 0, false)
+            .unwrap()
+            .hash
     };
     assert_eq!(call(&scenes, 1.0), call(&scenes, 1e0));
     assert_ne!(call(&scenes, 1.0), call(&scenes, 2.0));

@@ -131,7 +131,12 @@ impl Script {
             prepared_calls: Vec::new(),
             unclear: false,
         });
-        let plan = Plan { needs_execution: true, reasoning: String::new(), steps: steps.collect(), ..Plan::default() };
+        let plan = Plan {
+            needs_execution: true,
+            reasoning: String::new(),
+            steps: steps.collect(),
+            ..Plan::default()
+        };
         let approval = self.asks_plans.then(|| words::needed(&format!("plan {version}")));
         let made = PlanMade { approval, ..words::made(&self.state, plan, maker) };
         self.tell(if made.version == 1 { Event::PlanCreated(made) } else { Event::Replanned(made) });
