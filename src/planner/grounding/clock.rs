@@ -229,7 +229,7 @@ impl Reader<'_> {
             self.is(i + 1, HOURS) || self.is(i + 1, &["am", "pm"]) || (self.is(i + 1, &["o", "a", "p"]));
         // "quarter to nine" is not nine; "from 10 to 12" is twelve.
         let off = self.before(i, 2, QUARTER) || self.before(i, 2, HALF) || self.before(i, 2, MINUTES);
-        let off = off && self.before(i, 1, &["to", "till", "before", "of", "after"]);
+        let off = off && self.before(i, 1, &["past", "to", "till", "before", "of", "after", "nach", "vor"]);
         if !off && (self.before(i, 1, LEADS) || marked || part || self.words.len() <= 2) {
             add(&mut out, 0, i + 1 + usize::from(self.is(i + 1, HOURS)));
         }

@@ -625,6 +625,9 @@ fn pronoun(words: &[Word], found: &Found) -> bool {
     }
     let next = words.get(found.next);
     let before = found.first.checked_sub(1).map(|i| &words[i]);
+    if before.is_some_and(|w| w.is(&["number", "numero", "no", "nr", "room", "table", "#"])) {
+        return false;
+    }
     let pointed = before.is_some_and(|w| {
         w.is(&[
             "the", "that", "this", "which", "each", "every", "any", "no", "another", "first", "last", "other",
