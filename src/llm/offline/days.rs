@@ -62,7 +62,7 @@ fn place_days(fields: &[&Field], source: &Source, out: &mut Filled, nights: bool
             }
         }
         if all.len() > 1 {
-            out.several = Some((field.name.clone(), all));
+            out.say_several(&field.name, all);
         }
     }
 }

@@ -56,8 +56,8 @@ pub(super) fn fill(fields: &[Field], source: &mut Source, out: &mut Filled, alon
             continue;
         }
         out.values.insert(field.name.clone(), json!(candidate.text));
-        if all.len() > 1 && out.several.is_none() && field.kind == Kind::Place {
-            out.several = Some((field.name.clone(), all.into_iter().map(Value::String).collect()));
+        if all.len() > 1 && field.kind == Kind::Place {
+            out.say_several(&field.name, all.into_iter().map(Value::String));
         }
     }
 }

@@ -14,11 +14,21 @@ use super::{days, freetext, names, options};
 pub(super) struct Filled {
     /// By name.
     pub values: Map<String, Value>,
-    /// One argument of which several values were said ("Milano e Roma"), with all of them.
-    pub several: Option<(String, Vec<Value>)>,
+    /// What each of several calls has of its own, where several values were said ("Milano e Roma"), in the
+    /// order of the words; laid over `values`. Empty where one call does it.
+    pub several: Vec<Map<String, Value>>,
+    /// By token of the text: whether a value was made of it.
+    pub used: Vec<bool>,
 }
 
 impl Filled {
+    /// Says that the argument has several values, each for a call of its own. The first who says so decides.
+    pub fn say_several(&mut self, name: &str, all: impl IntoIterator<Item = Value>) {
+        if self.several.is_empty() {
+            self.several = all.into_iter().map(|value| Map::from_iter([(name.to_owned(), value)])).collect();
+        }
+    }
+
     /// Required arguments that are not there, by name.
     pub fn missing<'f>(&self, fields: &'f [Field]) -> Vec<&'f Field> {
         fields.iter().filter(|f| f.required && !self.values.contains_key(&f.name)).collect()
@@ -65,7 +75,24 @@ pub(super) fn fill_from(fields: &[Field], source: &mut Source, verbs: &[String],
             }
         }
     }
+    out.used = consumed(source, &out);
     out
+}
+
+/// By token: whether a value was made of it. Days and times count where an argument took one.
+fn consumed(source: &Source, out: &Filled) -> Vec<bool> {
+    let mut used = source.used.clone();
+    let said: Vec<String> =
+        out.values.values().chain(out.several.iter().flat_map(Map::values)).map(Value::to_string).collect();
+    let found = &source.found;
+    let days = found.days.iter().map(|d| (d.first, d.last, d.date.to_string()));
+    let hours = found.hours.iter().map(|h| (h.first, h.last, h.time.strftime("%H:%M").to_string()));
+    for (first, last, text) in days.chain(hours) {
+        if said.iter().any(|value| value.contains(&text)) {
+            used[first..=last].fill(true);
+        }
+    }
+    used
 }
 
 /// E-mail and web addresses.
