@@ -96,7 +96,7 @@ impl<'a> Evidence<'a> {
             now: sources.now,
         };
         for text in &sources.said {
-            evidence.read(text);
+            evidence.read_in(text, sources.language);
             evidence.spelled.push(' ');
             evidence.spelled.push_str(&names::spelled(words::cut(text)));
         }
@@ -108,7 +108,18 @@ impl<'a> Evidence<'a> {
     }
 
     fn read(&mut self, text: &str) {
-        let words = words::words(text);
+        self.read_in(text, None);
+    }
+
+    fn read_in(&mut self, text: &str, language: Option<&str>) {
+        let mut words = words::words(text);
+        if language == Some("en") {
+            // Numbers and months in other languages, and something else in this one.
+            for word in words.iter_mut().filter(|w| w.is(&["due", "once", "sei", "dix", "elf", "mil", "mai"]))
+            {
+                word.norm.push('\'');
+            }
+        }
         let mut dated = self.calendar.read(&words);
         self.clock.read(&words, &mut dated);
         self.numbers.read(&words, &dated);
@@ -330,8 +341,7 @@ impl Evidence<'_> {
 
     /// Whether the letters and marks stand in what was said, or were spelled.
     fn written(&self, text: &str) -> bool {
-        let wanted: String = words::fold(text).split_whitespace().collect();
-        self.spelled.contains(&wanted)
+        names::stands_in(&self.spelled, words::fold(text).trim())
     }
 
     /// Days and times, by the schema or by their look; `None` where it is neither.

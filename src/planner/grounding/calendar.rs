@@ -12,6 +12,8 @@ use super::words::Word;
 
 /// Most days that are kept.
 const MAX_DATES: usize = 2000;
+/// Most days, months and years of one text.
+const MAX_ITEMS: usize = 1000;
 /// How many days back a date without a year may be where nothing speaks of the past.
 const RECENT: i64 = 92;
 
@@ -464,7 +466,7 @@ impl Reader<'_> {
     fn items(&self) -> Vec<Item> {
         let mut out = Vec::new();
         let mut i = 0;
-        while i < self.words.len() {
+        while i < self.words.len() && out.len() < MAX_ITEMS {
             let found = self
                 .numeric(i)
                 .or_else(|| self.named(i))
@@ -586,7 +588,9 @@ impl Reader<'_> {
                         || quantity::ordinal(&w.norm).is_some()
                 })
             };
-            let beside = number(i + 1)
+            // "mai 5 cose" is no fifth of May.
+            let counts = self.words.get(i + 2).is_some_and(|w| w.alphabetic() && !stands_alone(w));
+            let beside = (number(i + 1) && !counts)
                 || (self.is(i + 1, &["the", "."]) && number(i + 2))
                 || (1..=2).any(|back| i.checked_sub(back).is_some_and(number))
                 || self.before(i, 1, &["in", "of", "di", "a", "en", "im"])
@@ -683,9 +687,7 @@ impl Reader<'_> {
                 .and_then(|k| self.words.get(k))
                 .is_some_and(|w| terms::weekday(&w.norm).is_some())
             || self.words.len() <= 2;
-        let free = self.words.get(item.next).is_none_or(|w| {
-            !w.alphabetic() || LINKS.contains(&w.norm.as_str()) || FREE.contains(&w.norm.as_str())
-        });
+        let free = self.words.get(item.next).is_none_or(|w| !w.alphabetic() || stands_alone(w));
         (ranked || led) && free
     }
 
@@ -753,7 +755,13 @@ impl Reader<'_> {
             let near: Vec<usize> = near.into_iter().flatten().collect();
             let any = || (0..items.len()).filter(|n| month(*n).is_some()).take(4).collect();
             match (near.is_empty(), self.cued(&items[k])) {
-                (false, _) => (near, true),
+                (false, _) => {
+                    // "who is 30, on 15 June" may be two things.
+                    let last = near.iter().map(|n| (*n).max(k)).max().unwrap_or(k);
+                    let apart =
+                        (items[k].next..items[last].first).any(|i| self.is(i, &["on", "in", "am", "im"]));
+                    (near, !apart)
+                }
                 (true, true) => (any(), false),
                 (true, false) => (Vec::new(), false),
             }
@@ -901,6 +909,11 @@ const FREE: &[&str] = &[
     "mi",
     "vorrei",
 ];
+
+/// Whether a word counts nothing of the number before it.
+fn stands_alone(word: &Word) -> bool {
+    LINKS.contains(&word.norm.as_str()) || FREE.contains(&word.norm.as_str())
+}
 
 fn year(word: &Word) -> Option<i16> {
     let value = word.figure().filter(|_| word.norm.len() == 4)?;

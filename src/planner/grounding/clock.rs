@@ -21,7 +21,7 @@ const LEADS: &[&str] = &[
     "at", "alle", "all", "alla", "dalle", "dall", "le", "ore", "ora", "um", "gegen", "ab", "las", "la",
     "les", "from", "to", "until", "till", "by", "around", "about", "between", "and", "e", "o", "or", "verso",
     "h", "-", "after", "before", "dopo", "prima", "since", "entro", "fino", "vers", "bis", "von", "sulle",
-    "l", "per", "for", "past", "nach", "vor", "halb", "than", "delle", "tra", "fra", "x", "ad",
+    "l", "per", "for", "than", "delle", "tra", "fra", "x", "ad",
 ];
 const EARLY: &[&str] = &["am", "morning", "mattina", "mattino", "morgens", "matin", "manana"];
 const LATE: &[&str] = &[
@@ -41,6 +41,7 @@ const LATE: &[&str] = &[
 ];
 const HOURS: &[&str] = &["oclock", "uhr", "heures", "h", "ore", "sharp", "horas"];
 const QUARTER: &[&str] = &["quarter", "quarto", "quart", "viertel", "cuarto"];
+const MINUTES: &[&str] = &["minutes", "minuti", "minute", "minuten"];
 const HALF: &[&str] = &["half", "mezza", "mezzo", "demie", "demi", "halb", "media"];
 
 impl Clock {
@@ -180,7 +181,9 @@ impl Reader<'_> {
             && word.figure().is_some()
             && mark.glued
             && more.glued
-            && (mark.is(&[":"]) || (mark.is(&["."]) && !(word.glued && self.before(i, 1, &[".", "/"]))))
+            && (mark.is(&[":"])
+                || (mark.is(&["."])
+                    && (self.before(i, 1, LEADS) || self.is(i + 3, HOURS) || self.is(i + 3, &["am", "pm"]))))
         {
             // "8:30pm"
             let split = more.norm.find(|c: char| !c.is_ascii_digit()).unwrap_or(more.norm.len());
@@ -224,7 +227,10 @@ impl Reader<'_> {
         let part = self.any(i + 1, 3, &LATE[1..]) || self.any(i + 1, 3, &EARLY[1..]);
         let marked =
             self.is(i + 1, HOURS) || self.is(i + 1, &["am", "pm"]) || (self.is(i + 1, &["o", "a", "p"]));
-        if self.before(i, 1, LEADS) || marked || part || self.words.len() <= 2 {
+        // "quarter to nine" is not nine; "from 10 to 12" is twelve.
+        let off = self.before(i, 2, QUARTER) || self.before(i, 2, HALF) || self.before(i, 2, MINUTES);
+        let off = off && self.before(i, 1, &["past", "to", "till", "before", "of", "after", "nach", "vor"]);
+        if !off && (self.before(i, 1, LEADS) || marked || part || self.words.len() <= 2) {
             add(&mut out, 0, i + 1 + usize::from(self.is(i + 1, HOURS)));
         }
         // "quarter to nine", "10 past 8", "viertel vor neun"
@@ -239,7 +245,7 @@ impl Reader<'_> {
             };
             value.filter(|v| (1..60).contains(v))
         };
-        let back = 1 + usize::from(self.before(i, 2, &["minutes", "minuti", "minute", "minuten"]));
+        let back = 1 + usize::from(self.before(i, 2, MINUTES));
         let sign = match () {
             () if self.before(i, 1, &["past", "after", "nach"]) => 1,
             () if self.before(i, 1, &["to", "before", "till", "vor", "of"]) => -1,

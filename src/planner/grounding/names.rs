@@ -268,16 +268,31 @@ fn one_slip(a: &str, b: &str) -> bool {
     short.len() >= 6 && head + 1 < short.len() && short[head + 1..] == long[head + 1..]
 }
 
-/// "mario dot rossi at acme dot it", as it is written.
+/// Folded, with "mario dot rossi at acme dot it" as it is written.
 pub(super) fn spelled(text: &str) -> String {
     let folded = fold(text);
-    let mut out: Vec<&str> = Vec::new();
+    let mut out = String::new();
+    let mut joins = true;
     for word in folded.split_whitespace() {
-        out.push(match word {
-            "dot" | "punto" | "punkt" | "point" => ".",
-            "at" | "chiocciola" | "arroba" => "@",
-            other => other,
-        });
+        let mark = match word {
+            "dot" | "punto" | "punkt" | "point" => Some("."),
+            "at" | "chiocciola" | "arroba" => Some("@"),
+            _ => None,
+        };
+        if mark.is_none() && !joins {
+            out.push(' ');
+        }
+        out.push_str(mark.unwrap_or(word));
+        joins = mark.is_some();
     }
-    out.concat()
+    out
+}
+
+/// Whether `part` stands in `text` and is no part of a longer word.
+pub(super) fn stands_in(text: &str, part: &str) -> bool {
+    let edge = |c: Option<char>| !c.is_some_and(char::is_alphanumeric);
+    !part.is_empty()
+        && text.match_indices(part).any(|(at, _)| {
+            edge(text[..at].chars().next_back()) && edge(text[at + part.len()..].chars().next())
+        })
 }

@@ -503,6 +503,7 @@ impl Numbers {
                 self.singular = true;
                 if let Some(unit) = next.filter(|w| minutes(&w.norm).is_some() || months(&w.norm).is_some()) {
                     self.add(1.0, Some(&unit.norm));
+                    self.hours_and_more(words, 1.0, &unit.norm, i + 2);
                 }
             }
             match at(words, i).filter(|found| !pronoun(words, found)) {
@@ -538,15 +539,21 @@ impl Numbers {
         for value in &found.values {
             self.add(*value, unit.as_deref());
         }
-        // "1h30", "an hour and 30 minutes", "2 ore e 15"
-        if let Some(hours) = found.values.first().filter(|_| unit.as_deref().and_then(minutes) == Some(60.0))
-        {
-            let after = words.get(found.next..).unwrap_or_default();
-            let more = after.iter().take(4).find_map(|w| w.figure().or_else(|| spoken(&w.norm)));
-            let half = after.iter().take(4).any(|w| w.is(&["half", "mezza", "mezzo"]));
-            if let Some(more) = more.map(f64::from).or(half.then_some(30.0)).filter(|more| *more < 60.0) {
-                self.add(hours * 60.0 + more, Some("minutes"));
-            }
+        if let (Some(hours), Some(unit)) = (found.values.first(), unit) {
+            self.hours_and_more(words, *hours, &unit, found.next);
+        }
+    }
+
+    /// "1h30", "an hour and 30 minutes", "2 ore e mezza".
+    fn hours_and_more(&mut self, words: &[Word], hours: f64, unit: &str, from: usize) {
+        if minutes(unit) != Some(60.0) {
+            return;
+        }
+        let after = words.get(from..).unwrap_or_default();
+        let more = after.iter().take(4).find_map(|w| w.figure().or_else(|| spoken(&w.norm)));
+        let half = after.iter().take(4).any(|w| w.is(&["half", "mezza", "mezzo", "demie", "media"]));
+        if let Some(more) = more.map(f64::from).or(half.then_some(30.0)).filter(|more| *more < 60.0) {
+            self.add(hours * 60.0 + more, Some("minutes"));
         }
     }
 
@@ -618,6 +625,9 @@ fn pronoun(words: &[Word], found: &Found) -> bool {
     }
     let next = words.get(found.next);
     let before = found.first.checked_sub(1).map(|i| &words[i]);
+    if before.is_some_and(|w| w.is(&["number", "numero", "no", "nr", "room", "table", "#"])) {
+        return false;
+    }
     let pointed = before.is_some_and(|w| {
         w.is(&[
             "the", "that", "this", "which", "each", "every", "any", "no", "another", "first", "last", "other",
