@@ -171,3 +171,41 @@ fn alternative_is_said(value: &str, schema: &Value, words: &str) -> bool {
     };
     names.into_iter().any(|name| all.iter().any(|token| alike(&name, token)))
 }
+
+#[test]
+fn what_was_said_is_known_in_other_forms() {
+    let today: Date = "2026-11-22".parse().unwrap();
+    let class =
+        serde_json::json!({"enum": ["small", "van"], "description": "small (utilitaria) or van (furgone)"});
+    let none = Value::Null;
+    for (value, schema, words, said) in [
+        (serde_json::json!("13:30"), &none, "at half past 1 in the afternoon", true),
+        (serde_json::json!("08:45"), &none, "alle nove meno un quarto", true),
+        (serde_json::json!("13:30"), &none, "in the afternoon", false),
+        (serde_json::json!("2026-11-27"), &none, "venerdì", true),
+        (serde_json::json!("2026-11-22"), &none, "venerdì", false),
+        (serde_json::json!("2026-11-24"), &none, "the day after tomorrow", true),
+        (serde_json::json!("2027-06-16"), &none, "the 16th of June", true),
+        (serde_json::json!(1250.75), &none, "1.250,75 euro", true),
+        (serde_json::json!(1250.75), &none, "1,250.75 euros", true),
+        (serde_json::json!(1), &none, "cancel the one with the dentist", true),
+        (serde_json::json!(7), &none, "cancel the one with the dentist", false),
+        (serde_json::json!("van"), &class, "un furgone", true),
+        (serde_json::json!("small"), &class, "un furgone", false),
+        (serde_json::json!("Mario Rossi"), &none, "a Mario Rossi", true),
+        (serde_json::json!("Los Angeles"), &none, "by bus from Las Vegas", false),
+    ] {
+        assert_eq!(is_said(&value, schema, words, today), said, "{value} in {words:?}");
+    }
+}
+
+#[test]
+fn labels_are_met_by_other_spellings_alone() {
+    let meant = |label: &str, given: &str, words: &str| is_meant(&label.into(), &given.into(), words);
+    assert!(meant("Milan|Milano", "milano", "Milano"));
+    assert!(!meant("Milan|Milano", "Roma", "Milano e Roma"));
+    assert!(!meant("Sara Bianchi", "Bianchi", "Add Sara Bianchi"));
+    let words = "Report a damage: the left mirror is cracked";
+    assert!(meant("the left mirror is cracked", "left mirror is cracked", words));
+    assert!(!meant("the left mirror is cracked", "the mirror", words));
+}
