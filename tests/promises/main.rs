@@ -14,6 +14,7 @@ mod crash;
 mod dashboards;
 mod degradation;
 mod depot;
+mod eval;
 mod example;
 mod figures;
 mod full_disk;
