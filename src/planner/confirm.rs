@@ -50,17 +50,16 @@ pub(super) fn unconfirmed(state: &RunState, catalogue: &Catalogue, asked: &Asked
     if policy == ConfirmPolicy::Never || is_said_by_people(state, asked) {
         return None;
     }
-    // Whoever approved the plan is asked about this call by itself, with its arguments.
-    let shown_elsewhere =
-        asked.is_approved_by_itself && state.approval_of_step(asked.step.step.step_number).is_some();
-    if shown_elsewhere {
-        return None;
-    }
     let mut why = Vec::new();
     if policy == ConfirmPolicy::Writes {
         why.push("every write is to be confirmed".to_owned());
     }
-    why.extend(doubts(state, catalogue, asked));
+    why.extend(unasked(state, asked));
+    // Somebody will be shown exactly this call and can say no: how it came about is theirs to judge. Whether
+    // it was asked for at all only the user knows.
+    if !asked.is_approved_by_itself {
+        why.extend(doubts(state, catalogue, asked));
+    }
     if why.is_empty() {
         return None;
     }
@@ -94,10 +93,9 @@ fn is_said_by_people(state: &RunState, asked: &Asked<'_>) -> bool {
     })
 }
 
-/// Everything that speaks against doing the call unasked.
-fn doubts(state: &RunState, catalogue: &Catalogue, asked: &Asked<'_>) -> Vec<String> {
+/// Why the user may not have asked for the call.
+fn unasked(state: &RunState, asked: &Asked<'_>) -> Vec<String> {
     let mut why = Vec::new();
-    let (tool, scene) = (asked.tool.name.as_str(), asked.scene.name.as_str());
     if asked.is_question {
         why.push("its scene asks whether it is wanted".to_owned());
     }
@@ -107,13 +105,20 @@ fn doubts(state: &RunState, catalogue: &Catalogue, asked: &Asked<'_>) -> Vec<Str
     if offline::is_background_task(state.request(), instructions(state)) {
         why.push("the request sets a task about a text: what the text says is no request".to_owned());
     }
+    why
+}
+
+/// What else speaks against doing the call without a word of a person.
+fn doubts(state: &RunState, catalogue: &Catalogue, asked: &Asked<'_>) -> Vec<String> {
+    let mut why = Vec::new();
+    let (tool, scene) = (asked.tool.name.as_str(), asked.scene.name.as_str());
     let sources = sources(state);
     let nowhere = sources.map(|from| untraced(&asked.tool.parameters, asked.arguments, &from));
     let nowhere = nowhere.unwrap_or_default();
     if !nowhere.is_empty() {
         why.push(format!("nobody said and no tool found: {}", nowhere.join(", ")));
     }
-    if !state.foresees(scene, tool) && !asked.is_approved_by_itself {
+    if !state.foresees(scene, tool) {
         why.push(format!("no plan named {tool} of {scene} before the first result of a tool"));
     }
     let most = most_writes(state, catalogue);
