@@ -9,10 +9,12 @@
 
 mod answer;
 mod ask;
+mod background;
 mod candidates;
 mod changed;
 mod clauses;
 mod dates;
+mod drafts;
 mod entities;
 mod followup;
 mod freetext;
@@ -21,9 +23,11 @@ mod lexicon;
 mod meant;
 mod memory;
 mod modify;
+mod mood;
 mod names;
 mod numbers;
 mod options;
+mod pattern;
 mod plan;
 mod prepared;
 mod prompt;

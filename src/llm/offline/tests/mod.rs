@@ -12,5 +12,6 @@ mod readers;
 mod robust;
 mod scenarios;
 mod shipped;
+mod speech;
 mod stranger;
 mod support;
