@@ -41,6 +41,7 @@ mod scene;
 mod schema;
 mod slots;
 mod source;
+mod speech;
 mod talk;
 mod text;
 mod times;
