@@ -10,6 +10,7 @@ pub mod consent;
 mod executed;
 mod founded;
 mod given;
+mod grounding;
 mod prompt;
 mod read;
 mod shown;

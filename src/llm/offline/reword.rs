@@ -144,7 +144,7 @@ impl Worded<'_> {
         let mut filled = slots::fill_from(&fields, &mut source, &self.verbs, how.alone);
         let bare = slots::fill(&fields, "", self.now, &self.verbs, false).values;
         filled.values.retain(|name, value| bare.get(name) != Some(value));
-        if filled.values.is_empty() || filled.several.is_some() {
+        if filled.values.is_empty() || !filled.several.is_empty() {
             return None;
         }
         let values = filled.values;
@@ -197,7 +197,7 @@ impl Worded<'_> {
         let (said, new) = self.read(words, how)?;
         let old = Source::new(self.purpose, self.now);
         let before = self.values();
-        if before.several.is_some() || self.is_moved(&old, &new) {
+        if !before.several.is_empty() || self.is_moved(&old, &new) {
             return None;
         }
         // "Until Friday" is nothing for what has no end.
@@ -246,7 +246,7 @@ impl Worded<'_> {
         let purpose = text::one_line(&purpose);
         let worded = Worded { purpose: &purpose, verbs: self.verbs.clone(), ..*self };
         let after = worded.values();
-        let sound = after.values == wanted && after.several.is_none() && worded.is_in_order(&after.values);
+        let sound = after.values == wanted && after.several.is_empty() && worded.is_in_order(&after.values);
         let adds = said.keys().any(|name| !before.values.contains_key(name));
         (sound && purpose != self.purpose).then(|| Reworded {
             purpose,

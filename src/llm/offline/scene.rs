@@ -18,7 +18,7 @@ use crate::llm::{Choice, Message, Request, ToolSpec};
 use crate::run::ReplyCall;
 
 /// Most calls in one reply.
-const MAX_CALLS: usize = 5;
+const MAX_CALLS: usize = 16;
 
 /// What a scene's model says next.
 pub(super) enum Move {
@@ -267,25 +267,22 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// One call, or one for each of several values of a read.
+    /// One call, or one for each of several values.
     fn calls(&self, filled: &Filled) -> Vec<(String, Value)> {
         let one = |values: Map<String, Value>| (self.tool.name.clone(), Value::Object(values));
         if self.approved.len() > 1 {
             let all = self.approved.iter().take(MAX_CALLS);
             return all.map(|approved| one(self.with_approved(filled.values.clone(), approved))).collect();
         }
-        match &filled.several {
-            Some((name, all)) if !memory::may_write(self.tool) => all
-                .iter()
-                .take(MAX_CALLS)
-                .map(|value| {
-                    let mut values = filled.values.clone();
-                    values.insert(name.clone(), value.clone());
-                    one(values)
-                })
-                .collect(),
-            _ => vec![one(filled.values.clone())],
+        if filled.several.is_empty() {
+            return vec![one(filled.values.clone())];
         }
+        let with = |own: &Map<String, Value>| {
+            let mut values = filled.values.clone();
+            values.extend(own.clone());
+            one(values)
+        };
+        filled.several.iter().take(MAX_CALLS).map(with).collect()
     }
 
     /// A read of the scene that may list what the tool needs the identifier of.

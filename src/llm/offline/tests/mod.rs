@@ -1,9 +1,11 @@
 //! The embedded model against a catalogue of strangers' scenes, through prompts as they are built.
 
 mod changed;
+mod clear;
 mod contract;
 mod domains;
 mod flow;
+mod lists;
 mod modify;
 mod more;
 mod paraphrases;
@@ -11,7 +13,9 @@ mod prepared;
 mod readers;
 mod robust;
 mod scenarios;
+mod services;
 mod shipped;
 mod speech;
 mod stranger;
 mod support;
+mod values;

@@ -1,0 +1,163 @@
+//! Which argument gets which day and time: beginnings to beginnings, ends to ends.
+
+use jiff::ToSpan;
+use jiff::civil::{Date, Time};
+use serde_json::{Value, json};
+
+use super::cued;
+use super::dates::Role;
+use super::schema::{Field, Kind};
+use super::slots::Filled;
+use super::source::Source;
+
+/// Days and times.
+pub(super) fn moments(fields: &[Field], source: &mut Source, out: &mut Filled) {
+    let of = |kinds: &[Kind]| -> Vec<&Field> { fields.iter().filter(|f| kinds.contains(&f.kind)).collect() };
+    let days = of(&[Kind::Date]);
+    let times = of(&[Kind::Time]);
+    let both = of(&[Kind::DateTime]);
+    let nights =
+        fields.iter().any(|f| f.says(&["night", "nights", "notte", "notti", "checkin", "checkout", "hotel"]))
+            || fields.iter().any(|f| f.named(&["check"]))
+            || cued::are_apart(&days);
+    if !days.is_empty() {
+        place_days(&days, source, out, nights);
+    }
+    if !times.is_empty() {
+        let roles: Vec<(Role, Time)> = source.found.hours.iter().map(|h| (h.role, h.time)).collect();
+        let span = duration(source);
+        for (field, time) in ends(&times, &roles, false, span.map(|s| move |t: Time| t.saturating_add(s))) {
+            out.values.insert(field.name.clone(), json!(time.strftime("%H:%M").to_string()));
+        }
+    }
+    if !both.is_empty() {
+        place_moments(&both, source, out);
+    }
+    for field in fields {
+        if let Kind::List(inner) = &field.kind
+            && inner.kind == Kind::Date
+            && !source.found.days.is_empty()
+        {
+            let all: Vec<String> = source.found.days.iter().map(|d| d.date.to_string()).collect();
+            out.values.insert(field.name.clone(), json!(all));
+        }
+    }
+}
+
+fn place_days(fields: &[&Field], source: &Source, out: &mut Filled, nights: bool) {
+    let said: Vec<(Role, Date)> = source.found.days.iter().map(|d| (d.role, d.date)).collect();
+    let span = nights_said(source);
+    let grow = span.map(|days| move |date: Date| date.saturating_add(days.days()));
+    for (field, date) in ends(fields, &said, !nights, grow) {
+        out.values.insert(field.name.clone(), json!(date.to_string()));
+    }
+    // One day asked for, several said, none of them a range: one call each.
+    if let [field] = fields
+        && said.len() > 1
+        && said.iter().all(|(role, _)| *role == Role::Single)
+    {
+        let mut all: Vec<Value> = Vec::new();
+        for (_, date) in &said {
+            let value = json!(date.to_string());
+            if !all.contains(&value) {
+                all.push(value);
+            }
+        }
+        if all.len() > 1 {
+            out.say_several(&field.name, all);
+        }
+    }
+}
+
+fn place_moments(fields: &[&Field], source: &Source, out: &mut Filled) {
+    let Some(first) = source.found.days.first() else { return };
+    let last = source.found.days.iter().rev().find(|d| d.role == Role::To).unwrap_or(first);
+    let zone = source.now.time_zone();
+    let hours: Vec<(Role, Time)> = source.found.hours.iter().map(|h| (h.role, h.time)).collect();
+    let span = duration(source);
+    for (field, time) in ends(fields, &hours, false, span.map(|s| move |t: Time| t.saturating_add(s))) {
+        let date = if field.role == Role::To { last.date } else { first.date };
+        let moment = date.to_datetime(time);
+        let plain = {
+            let upper = field.description.to_uppercase();
+            upper.contains("YYYY-MM-DDTHH:MM") && !upper.contains("MM:SS") && !upper.contains('Z')
+        };
+        let text = match moment.to_zoned(zone.clone()) {
+            Ok(zoned) if !plain => zoned.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string(),
+            _ => moment.strftime("%Y-%m-%dT%H:%M").to_string(),
+        };
+        out.values.insert(field.name.clone(), json!(text));
+    }
+}
+
+/// Which argument gets which value: beginnings to beginnings, ends to ends. `one_is_both` lets a
+/// single day be both ends; `grow` makes an end from a beginning where a length was said.
+fn ends<'f, T: Copy + PartialEq>(
+    fields: &[&'f Field],
+    said: &[(Role, T)],
+    one_is_both: bool,
+    grow: Option<impl Fn(T) -> T>,
+) -> Vec<(&'f Field, T)> {
+    let mut out: Vec<(&Field, T)> = Vec::new();
+    if said.is_empty() {
+        return out;
+    }
+    let by = |role: Role| said.iter().find(|(r, _)| *r == role).map(|(_, v)| *v);
+    let singles: Vec<T> = said.iter().filter(|(r, _)| *r == Role::Single).map(|(_, v)| *v).collect();
+    let unclear = fields.len() == 2 && fields.iter().all(|f| f.role == Role::Single);
+    let role_of = |n: usize, field: &Field| match (unclear, n) {
+        (true, 0) => Role::From,
+        (true, _) => Role::To,
+        _ => field.role,
+    };
+    let pair = fields.iter().enumerate().any(|(n, f)| role_of(n, f) == Role::From)
+        && fields.iter().enumerate().any(|(n, f)| role_of(n, f) == Role::To);
+    let mut next = singles.iter().copied();
+    for (n, field) in fields.iter().enumerate() {
+        let value = match role_of(n, field) {
+            Role::From => {
+                by(Role::From).or_else(|| next.next()).or_else(|| if pair { None } else { by(Role::To) })
+            }
+            Role::To if pair => by(Role::To).or_else(|| {
+                let start = by(Role::From).or_else(|| singles.first().copied())?;
+                match &grow {
+                    Some(grow) => Some(grow(start)),
+                    None if by(Role::From).is_some() => next.next().filter(|v| *v != start),
+                    None => match (singles.len(), one_is_both && field.required) {
+                        (2.., _) => singles.get(1).copied(),
+                        (1, true) => Some(start),
+                        _ => None,
+                    },
+                }
+            }),
+            Role::To => by(Role::To).or_else(|| next.next()).or_else(|| by(Role::From)),
+            Role::Single => next.next().or_else(|| by(Role::From)).or_else(|| by(Role::To)),
+        };
+        if let Some(value) = value {
+            out.push((field, value));
+        }
+    }
+    out
+}
+
+/// "2 ore", "for 90 minutes": how long something lasts.
+fn duration(source: &Source) -> Option<jiff::Span> {
+    source.found.numbers.iter().find_map(|n| {
+        let unit = source.tokens.get(n.last + 1)?;
+        let minutes = match unit.norm.as_str() {
+            "ora" | "ore" | "hour" | "hours" | "h" => n.value * 60.0,
+            "minuti" | "minuto" | "minutes" | "minute" | "min" => n.value,
+            _ => return None,
+        };
+        (1.0..=10_000.0).contains(&minutes).then(|| (minutes as i64).minutes())
+    })
+}
+
+/// "2 notti", "a week": days from a beginning to an end, where that is beyond doubt.
+fn nights_said(source: &Source) -> Option<i64> {
+    source.found.numbers.iter().find_map(|n| {
+        let unit = source.tokens.get(n.last + 1)?;
+        (unit.is(&["notti", "notte", "nights", "night"]) && (1.0..=365.0).contains(&n.value))
+            .then_some(n.value as i64)
+    })
+}

@@ -1,0 +1,518 @@
+//! Whether the arguments of a write come from somewhere: from what the user said, from what a tool found,
+//! or by the calendar from these.
+//!
+//! Several readings of what was said all count. A correct value that is doubted costs the user a question,
+//! so doubts must be rare; a value that stands nowhere must not pass.
+//!
+//! **Invariant:** pure, and bounded whatever the texts: it has no clock and looks nothing up.
+
+mod calendar;
+mod clock;
+mod names;
+mod property;
+mod quantity;
+mod terms;
+mod words;
+
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+
+use jiff::civil::{Date, DateTime, Time};
+use jiff::{Timestamp, Zoned};
+use serde_json::Value;
+
+use calendar::Calendar;
+use clock::Clock;
+use names::Vocabulary;
+use property::{Kind, Property};
+use quantity::Numbers;
+
+/// Most values of one call that are looked at; one beyond them traces to nothing.
+const MAX_VALUES: usize = 256;
+/// Most values of results that are read.
+const MAX_FOUND: usize = 20_000;
+/// How deep arguments are looked into.
+const MAX_DEPTH: u8 = 12;
+
+/// Where a value may come from.
+#[derive(Debug)]
+pub struct Sources<'a> {
+    /// The request, the user's remembered turns, the history.
+    pub said: Vec<Cow<'a, str>>,
+    /// Results of tools, arguments and results of earlier calls, what was known when a question was asked.
+    pub found: Vec<&'a Value>,
+    /// The acting user's name.
+    pub user: &'a str,
+    /// The frozen local time of the request.
+    pub now: &'a Zoned,
+    /// The request's language.
+    pub language: Option<&'a str>,
+}
+
+/// The arguments of a write that trace to nothing, by name, nested ones as JSON pointers; empty where all
+/// trace. `parameters` is the JSON Schema of the tool's arguments.
+pub fn untraced(parameters: &Value, arguments: &Value, sources: &Sources) -> Vec<String> {
+    let mut evidence = Evidence::of(sources);
+    evidence.count_lists(arguments);
+    evidence.measure(arguments);
+    let mut walk = Walk { evidence: &evidence, root: parameters, seen: 0, out: Vec::new() };
+    match arguments {
+        Value::Object(map) => {
+            for (name, value) in map {
+                let property = Property::of(parameters, parameters, name);
+                walk.visit(name, value, &property, 0);
+            }
+        }
+        Value::Null => {}
+        other => walk.visit("", other, &Property::unknown(""), 0),
+    }
+    walk.out
+}
+
+/// Everything that values may come from, read once.
+struct Evidence<'a> {
+    calendar: Calendar,
+    clock: Clock,
+    numbers: Numbers,
+    vocabulary: Vocabulary,
+    instants: Vec<Timestamp>,
+    spelled: String,
+    user: &'a str,
+    now: &'a Zoned,
+}
+
+impl<'a> Evidence<'a> {
+    fn of(sources: &Sources<'a>) -> Self {
+        let mut evidence = Self {
+            calendar: Calendar::new(sources.now.date()),
+            clock: Clock::default(),
+            numbers: Numbers::default(),
+            vocabulary: Vocabulary::default(),
+            instants: Vec::new(),
+            spelled: String::new(),
+            user: sources.user,
+            now: sources.now,
+        };
+        for text in &sources.said {
+            evidence.read_in(text, sources.language);
+            evidence.spelled.push(' ');
+            evidence.spelled.push_str(&names::spelled(words::cut(text)));
+        }
+        let mut left = MAX_FOUND;
+        for value in &sources.found {
+            evidence.find(value, &mut left, 0);
+        }
+        evidence
+    }
+
+    fn read(&mut self, text: &str) {
+        self.read_in(text, None);
+    }
+
+    fn read_in(&mut self, text: &str, language: Option<&str>) {
+        let mut words = words::words(text);
+        if language == Some("en") {
+            // Numbers and months in other languages, and something else in this one.
+            for word in words.iter_mut().filter(|w| w.is(&["due", "once", "sei", "dix", "elf", "mil", "mai"]))
+            {
+                word.norm.push('\'');
+            }
+        }
+        let mut dated = self.calendar.read(&words);
+        self.clock.read(&words, &mut dated);
+        self.numbers.read(&words, &dated);
+        self.vocabulary.read(&words);
+    }
+
+    /// What a result has: its texts are read as the user's are.
+    fn find(&mut self, value: &Value, left: &mut usize, depth: u8) {
+        if *left == 0 || depth > 32 {
+            return;
+        }
+        *left -= 1;
+        match value {
+            Value::String(text) => {
+                self.read(text);
+                self.instants.extend(text.parse::<Timestamp>().ok());
+                if let Some(moment) = moment(text) {
+                    self.clock.add(minute(moment.local.time()));
+                    self.instants.extend(moment.instant);
+                }
+            }
+            Value::Number(number) => {
+                if let Some(value) = number.as_f64() {
+                    self.numbers.add(value, None);
+                    self.vocabulary.read(&words::words(&number.to_string()));
+                }
+            }
+            Value::Array(list) => list.iter().for_each(|one| self.find(one, left, depth + 1)),
+            Value::Object(map) => {
+                for (name, one) in map {
+                    self.vocabulary.read(&words::words(name));
+                    self.find(one, left, depth + 1);
+                }
+            }
+            Value::Null | Value::Bool(_) => {}
+        }
+    }
+
+    /// How many things the call lists itself.
+    fn count_lists(&mut self, arguments: &Value) {
+        let mut open = vec![arguments];
+        let mut left = MAX_VALUES;
+        while let Some(value) = open.pop().filter(|_| left > 0) {
+            left -= 1;
+            match value {
+                Value::Array(list) => {
+                    self.numbers.add(list.len() as f64, None);
+                    open.extend(list.iter().take(MAX_VALUES));
+                }
+                Value::Object(map) => open.extend(map.values().take(MAX_VALUES)),
+                _ => {}
+            }
+        }
+    }
+
+    /// How long the call's own days and times are from one another.
+    fn measure(&mut self, arguments: &Value) {
+        let texts = arguments.as_object().into_iter().flat_map(|map| map.values()).filter_map(Value::as_str);
+        let texts: Vec<&str> = texts.take(MAX_VALUES).collect();
+        let dates: Vec<Date> = texts.iter().filter_map(|t| day(t)).take(8).collect();
+        let times: Vec<DateTime> = texts.iter().filter_map(|t| moment(t).map(|m| m.local)).take(8).collect();
+        for (a, b) in dates.iter().flat_map(|a| dates.iter().map(move |b| (a, b))).filter(|(a, b)| a < b) {
+            let days = b.duration_since(*a).as_hours() / 24;
+            self.numbers.add(days as f64, Some("days"));
+            self.numbers.add((days + 1) as f64, Some("days"));
+            self.numbers.add(working(*a, *b), Some("days"));
+        }
+        for (a, b) in times.iter().flat_map(|a| times.iter().map(move |b| (a, b))).filter(|(a, b)| a < b) {
+            self.numbers.add(b.duration_since(*a).as_mins() as f64, Some("minutes"));
+        }
+    }
+
+    fn date(&self, date: Date) -> bool {
+        self.calendar.derives(date)
+    }
+
+    fn time(&self, time: Time) -> bool {
+        self.clock.derives(minute(time), minute(self.now.time()))
+    }
+
+    /// A day and a time; one with an offset may be written as in another zone.
+    fn moment(&self, moment: &Moment) -> bool {
+        if moment.instant.is_some_and(|instant| self.instants.contains(&instant)) {
+            return true;
+        }
+        let local = |at: DateTime| {
+            // The ends of a day stand for the whole of it.
+            let ends = matches!((at.hour(), at.minute()), (0, 0) | (23, 59));
+            self.date(at.date()) && (ends || self.time(at.time()))
+        };
+        let here = moment.instant.map(|instant| instant.to_zoned(self.now.time_zone().clone()).datetime());
+        local(moment.local) || here.is_some_and(local) || self.in_a_while(moment)
+    }
+
+    /// "in 20 hours": the moment itself is as far from now as something was said to be.
+    fn in_a_while(&self, moment: &Moment) -> bool {
+        let seconds = moment.local.duration_since(self.now.datetime()).as_secs();
+        let minutes = seconds as f64 / 60.0;
+        [-2.0, -1.0, 0.0, 1.0, 2.0].iter().any(|slip| self.clock.lasts((minutes + slip).round()))
+            && seconds > -86_400 * 8
+    }
+}
+
+struct Walk<'e, 'a> {
+    evidence: &'e Evidence<'a>,
+    root: &'e Value,
+    seen: usize,
+    out: Vec<String>,
+}
+
+impl Walk<'_, '_> {
+    fn visit(&mut self, path: &str, value: &Value, property: &Property, depth: u8) {
+        self.seen += 1;
+        if self.seen > MAX_VALUES || depth > MAX_DEPTH {
+            if self.seen <= MAX_VALUES + 1 || depth > MAX_DEPTH {
+                self.out.push(path.to_owned());
+            }
+            return;
+        }
+        if property.allows(value) {
+            return;
+        }
+        // A path of more than a name is a JSON pointer.
+        let inner = |key: &str| {
+            let key = key.replace('~', "~0").replace('/', "~1");
+            if depth == 0 {
+                format!("/{}/{key}", path.replace('~', "~0").replace('/', "~1"))
+            } else {
+                format!("{path}/{key}")
+            }
+        };
+        match value {
+            Value::Object(map) => {
+                for (name, one) in map.iter().take(MAX_VALUES + 1) {
+                    let property = Property::of(property.schema, self.root, name);
+                    self.visit(&inner(name), one, &property, depth + 1);
+                }
+            }
+            Value::Array(list) => {
+                for (at, one) in list.iter().take(MAX_VALUES + 1).enumerate() {
+                    self.visit(&inner(&at.to_string()), one, &property.item(self.root), depth + 1);
+                }
+            }
+            Value::Number(number) => {
+                let value = number.as_f64().unwrap_or(f64::NAN);
+                if !self.evidence.number(value, property) {
+                    self.out.push(path.to_owned());
+                }
+            }
+            Value::String(text) => {
+                if !self.evidence.text(text.trim(), property) {
+                    self.out.push(path.to_owned());
+                }
+            }
+            Value::Null | Value::Bool(_) => {}
+        }
+    }
+}
+
+impl Evidence<'_> {
+    fn number(&self, value: f64, property: &Property) -> bool {
+        if self.numbers.derives(value) || self.clock.lasts(value) && property.named(&["minutes", "duration"])
+        {
+            return true;
+        }
+        for (part, names) in [
+            ("day", ["day", "giorno", "tag"]),
+            ("month", ["month", "mese", "monat"]),
+            ("year", ["year", "anno", "jahr"]),
+        ] {
+            let named = property.named(&names) && !property.named(&["days", "months", "years"]);
+            if named && value.fract() == 0.0 && self.calendar.derives_part(part, value as i64) {
+                return true;
+            }
+        }
+        // "the first one", "al terzo".
+        if self.numbers.ranks(value) && !property.is_code() {
+            return true;
+        }
+        if value == 0.0 {
+            return !property.required || self.numbers.none();
+        }
+        if value == 1.0 || property.is_least(value) {
+            let one = if property.counts_people() { self.numbers.alone() } else { self.numbers.singular() };
+            return !property.required && !property.is_code() || value == 1.0 && one && !property.is_code();
+        }
+        false
+    }
+
+    fn text(&self, text: &str, property: &Property) -> bool {
+        if text.is_empty() {
+            return true;
+        }
+        let kind = property.kind();
+        if let Some(traced) = self.calendrical(text, kind) {
+            return traced;
+        }
+        let words = words::words(text);
+        match kind {
+            Kind::Email => self.vocabulary.has(text) || self.written(text),
+            Kind::Person => words.len() > 8 || self.person(text),
+            Kind::Free => true,
+            Kind::Place if !text.contains('/') => {
+                text.split_whitespace().count() >= 4 || self.vocabulary.place(text)
+            }
+            _ => self.other(text, &words, property),
+        }
+    }
+
+    fn person(&self, text: &str) -> bool {
+        let lone = words::words(text);
+        let number =
+            |w: &words::Word| quantity::spoken(&w.norm).is_some() || w.is(&["half", "mezzo", "mezza", "day"]);
+        if lone.iter().all(number) {
+            return self.user.eq_ignore_ascii_case(text);
+        }
+        self.vocabulary.person(text, self.user) || (text.contains('@') && self.written(text))
+    }
+
+    /// Whether the letters and marks stand in what was said, or were spelled.
+    fn written(&self, text: &str) -> bool {
+        names::stands_in(&self.spelled, words::fold(text).trim())
+    }
+
+    /// Days and times, by the schema or by their look; `None` where it is neither.
+    fn calendrical(&self, text: &str, kind: Kind) -> Option<bool> {
+        if let Some(date) = day(text) {
+            return Some(self.date(date));
+        }
+        if let Some(moment) = moment(text) {
+            return Some(self.moment(&moment));
+        }
+        if let Some(time) = time(text) {
+            return Some(self.time(time));
+        }
+        if let Some((year, month)) = month(text) {
+            return Some(self.calendar.derives_month(year, month));
+        }
+        if let Some(minutes) = lasting(text) {
+            let known = |by: f64| self.numbers.derives(minutes / by);
+            return Some(self.clock.lasts(minutes) || [1.0, 60.0, 1440.0, 10_080.0].into_iter().any(known));
+        }
+        // "15 June 2027", "June 15 at 10:00".
+        if matches!(kind, Kind::Date | Kind::Moment | Kind::Time) {
+            return Some(self.wordy(text, kind));
+        }
+        None
+    }
+
+    /// A day or a time in words, where one in figures was asked for.
+    fn wordy(&self, text: &str, kind: Kind) -> bool {
+        if self.vocabulary.has(text) || self.written(text) {
+            return true;
+        }
+        let words = words::words(text);
+        let mut own = Calendar::new(self.now.date());
+        let dated = own.read(&words);
+        let said = own.all().any(|date| self.date(date));
+        if kind == Kind::Date || dated.iter().any(|d| *d) {
+            return said;
+        }
+        let figures: Vec<&words::Word> = words.iter().filter(|w| w.figure().is_some()).collect();
+        figures.iter().all(|w| self.vocabulary.has(&w.norm))
+    }
+
+    /// Codes, addresses, paths, and whatever else has digits in it.
+    fn other(&self, text: &str, words: &[words::Word], property: &Property) -> bool {
+        let blanks = text.split_whitespace().count();
+        let digits = text.chars().any(|c| c.is_ascii_digit());
+        if text.contains('@') && blanks == 1 {
+            return self.vocabulary.has(text)
+                || self.written(text)
+                || self.person(text.trim_start_matches('@'));
+        }
+        if blanks >= 4 {
+            return true;
+        }
+        if text.contains(['/', '\\']) {
+            return self.path(text);
+        }
+        if !digits {
+            return true;
+        }
+        if let Ok(value) = text.parse::<f64>()
+            && self.numbers.derives(value)
+        {
+            return true;
+        }
+        if self.vocabulary.has(text) || self.written(text) || self.telephone(text) {
+            return true;
+        }
+        // "APT-41" of "appointment 41", where the schema shows how such codes are written.
+        words.iter().filter(|w| w.norm.chars().any(char::is_alphanumeric)).all(|word| {
+            let figures = word.norm.trim_matches(char::is_alphabetic);
+            let letters = word.norm.trim_matches(|c: char| c.is_ascii_digit());
+            let known = figures.is_empty()
+                || self.vocabulary.has(figures)
+                || figures.parse::<f64>().is_ok_and(|v| self.numbers.derives(v));
+            let short = letters.len() <= 2 && blanks > 1;
+            known
+                && (letters.is_empty()
+                    || short
+                    || self.vocabulary.knows(letters)
+                    || property.speaks_of(letters))
+        })
+    }
+
+    /// Whether each part of a path or an address is known, without what every one has.
+    fn path(&self, text: &str) -> bool {
+        let common =
+            ["", ".", "..", "~", "http:", "https:", "www", "com", "org", "net", "it", "html", "home"];
+        self.vocabulary.has(text)
+            || self.written(text)
+            || text.split(['/', '\\']).filter(|part| !common.contains(part)).all(|part| {
+                let inner = |piece: &str| common.contains(&piece) || self.vocabulary.has(piece);
+                self.vocabulary.has(part) || part.split('.').all(inner)
+            })
+    }
+
+    /// The same number with another country's or trunk's figures before it.
+    fn telephone(&self, text: &str) -> bool {
+        let figures: String = text.chars().filter(char::is_ascii_digit).collect();
+        let marks = |c: char| c.is_ascii_digit() || matches!(c, '+' | '-' | '(' | ')' | '.' | ' ' | '/');
+        let tail = |n: usize| figures.get(figures.len().saturating_sub(n)..).unwrap_or_default();
+        text.chars().all(marks)
+            && figures.len() >= 8
+            && (1..=4)
+                .filter_map(|cut| figures.len().checked_sub(cut))
+                .filter(|n| *n >= 7)
+                .any(|n| self.vocabulary.has(tail(n)))
+    }
+}
+
+/// A day and a time as they are written.
+struct Moment {
+    local: DateTime,
+    /// With an offset or a zone.
+    instant: Option<Timestamp>,
+}
+
+fn day(text: &str) -> Option<Date> {
+    let short = (8..=10).contains(&text.len()) && text.is_ascii();
+    let figures = text.chars().all(|c| c.is_ascii_digit() || c == '-');
+    let whole = text.len() == 10 || (text.len() == 8 && !text.contains('-') && text.starts_with("20"));
+    (short && figures && whole).then(|| text.parse().ok()).flatten()
+}
+
+fn moment(text: &str) -> Option<Moment> {
+    if text.len() < 13 || text.len() > 60 || !text.starts_with(|c: char| c.is_ascii_digit()) {
+        return None;
+    }
+    let local: DateTime =
+        text.get(..19).and_then(|t| t.parse().ok()).or_else(|| text.get(..16)?.parse().ok()).or_else(
+            || {
+                let head = text.split(['Z', '+', '[']).next()?;
+                head.parse().ok()
+            },
+        )?;
+    let zoned = text.parse::<Zoned>().ok().map(|z| z.timestamp());
+    Some(Moment { local, instant: zoned.or_else(|| text.parse::<Timestamp>().ok()) })
+}
+
+fn time(text: &str) -> Option<Time> {
+    let figures = text.chars().all(|c| c.is_ascii_digit() || matches!(c, ':' | '.'));
+    let marks = text.matches(':').count();
+    let padded = if text.find(':') == Some(1) { format!("0{text}") } else { text.to_owned() };
+    (figures && (1..=2).contains(&marks)).then(|| padded.parse().ok()).flatten()
+}
+
+fn month(text: &str) -> Option<(i16, i8)> {
+    let (year, month) = text.split_once('-').filter(|(y, m)| y.len() == 4 && m.len() == 2)?;
+    let month: i8 = month.parse().ok().filter(|m| (1..=12).contains(m))?;
+    Some((year.parse().ok().filter(|y| (1900..2200).contains(y))?, month))
+}
+
+/// `PT90M`, in minutes.
+fn lasting(text: &str) -> Option<f64> {
+    let span: jiff::Span = text.starts_with('P').then(|| text.parse().ok()).flatten()?;
+    if span.get_years() != 0 || span.get_months() != 0 {
+        return None;
+    }
+    let days = f64::from(span.get_days()) + 7.0 * f64::from(span.get_weeks());
+    let minutes = f64::from(span.get_hours()) * 60.0 + span.get_minutes() as f64;
+    Some(days * 1440.0 + minutes + span.get_seconds() as f64 / 60.0)
+}
+
+fn minute(time: Time) -> i32 {
+    i32::from(time.hour()) * 60 + i32::from(time.minute())
+}
+
+/// Working days from one day to another, both included.
+fn working(from: Date, to: Date) -> f64 {
+    use jiff::civil::Weekday::{Saturday, Sunday};
+    let days = from.series(jiff::Span::new().days(1)).take_while(|day| *day <= to).take(400);
+    days.filter(|day| !matches!(day.weekday(), Saturday | Sunday)).count() as f64
+}

@@ -1,0 +1,397 @@
+//! What a property of a tool's arguments holds, by its schema, its name and its description.
+
+use serde_json::Value;
+
+use super::words::{self, name_words, singular};
+
+/// What a text is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A calendar day.
+    Date,
+    /// A day and a time.
+    Moment,
+    /// A time of day.
+    Time,
+    /// An e-mail address.
+    Email,
+    /// Somebody's name.
+    Person,
+    /// A city, a country, an address.
+    Place,
+    /// Words that may be composed.
+    Free,
+    /// Anything else.
+    Other,
+}
+
+/// A property of a JSON Schema.
+#[derive(Debug)]
+pub(super) struct Property<'a> {
+    /// Its schema; null where there is none.
+    pub schema: &'a Value,
+    /// Whether a call without it is refused.
+    pub required: bool,
+    names: Vec<String>,
+    described: Vec<String>,
+}
+
+const PEOPLE: &[&str] = &[
+    "person",
+    "employee",
+    "recipient",
+    "user",
+    "username",
+    "contact",
+    "assignee",
+    "doctor",
+    "patient",
+    "guest",
+    "customer",
+    "client",
+    "attendee",
+    "participant",
+    "owner",
+    "manager",
+    "approver",
+    "member",
+    "teacher",
+    "student",
+    "driver",
+    "passenger",
+    "traveler",
+    "traveller",
+    "sender",
+    "payee",
+    "beneficiary",
+    "host",
+    "colleague",
+    "friend",
+    "technician",
+    "barber",
+    "stylist",
+    "reporter",
+    "reviewer",
+    "invitee",
+    "who",
+    "whom",
+    "surname",
+    "firstname",
+    "lastname",
+    "fullname",
+    "nominee",
+    "requester",
+    "persona",
+    "dipendente",
+    "utente",
+    "destinatario",
+    "beneficiario",
+    "cliente",
+    "ospite",
+    "paziente",
+    "medico",
+    "dottore",
+    "collega",
+    "socio",
+    "cognome",
+    "nominativo",
+    "intestatario",
+    "referente",
+    "responsabile",
+    "partecipante",
+    "invitato",
+    "amico",
+    "holder",
+    "dentist",
+    "resident",
+    "people",
+];
+const OF_PEOPLE: &[&str] =
+    &["first", "last", "full", "family", "given", "nick", "display", "sur", "login", "contact"];
+const PLACES: &[&str] = &[
+    "city",
+    "town",
+    "location",
+    "place",
+    "destination",
+    "origin",
+    "country",
+    "airport",
+    "station",
+    "region",
+    "citta",
+    "comune",
+    "paese",
+    "luogo",
+    "destinazione",
+    "origine",
+    "indirizzo",
+    "address",
+    "stazione",
+    "where",
+];
+const FREE: &[&str] = &[
+    "description",
+    "message",
+    "note",
+    "content",
+    "title",
+    "query",
+    "purpose",
+    "reason",
+    "text",
+    "body",
+    "subject",
+    "comment",
+    "summary",
+    "detail",
+    "topic",
+    "motivo",
+    "messaggio",
+    "nota",
+    "oggetto",
+    "descrizione",
+    "testo",
+    "titolo",
+    "contenuto",
+    "commento",
+    "dettagli",
+    "problem",
+    "problema",
+    "question",
+    "prompt",
+    "instruction",
+    "remark",
+    "memo",
+    "caption",
+    "issue",
+    "keyword",
+    "search",
+    "q",
+    "tweet",
+    "post",
+    "motivation",
+    "argument",
+    "feedback",
+    "review",
+    "code",
+    "command",
+    "script",
+    "html",
+    "data",
+];
+const CODES: &[&str] = &[
+    "id",
+    "number",
+    "code",
+    "no",
+    "nr",
+    "ref",
+    "reference",
+    "numero",
+    "codice",
+    "index",
+    "key",
+    "order",
+    "ticket",
+    "booking",
+    "identifier",
+];
+const COUNTED: &[&str] = &[
+    "people",
+    "person",
+    "guest",
+    "diner",
+    "attendee",
+    "participant",
+    "seat",
+    "persone",
+    "ospiti",
+    "coperti",
+    "partecipanti",
+    "posti",
+    "party",
+    "adult",
+    "passenger",
+    "traveler",
+    "traveller",
+    "adulti",
+    "pax",
+    "cover",
+];
+
+impl<'a> Property<'a> {
+    /// The property `name` of an object's schema; `root` is where references lead.
+    pub fn of(schema: &'a Value, root: &'a Value, name: &str) -> Self {
+        let schema = plain(schema, root);
+        let own = schema.get("properties").and_then(|p| p.get(name)).unwrap_or(&Value::Null);
+        let required = schema.get("required").and_then(Value::as_array);
+        let required = required.is_some_and(|list| list.iter().any(|r| r == name));
+        let own = plain(own, root);
+        let text = |key: &str| own.get(key).and_then(Value::as_str).unwrap_or_default();
+        let described = words::words(&format!("{} {}", text("title"), text("description")));
+        let described = described.into_iter().take(60).map(|w| w.norm).collect();
+        Self { schema: own, required, names: name_words(name), described }
+    }
+
+    /// One without a schema.
+    pub fn unknown(name: &str) -> Self {
+        Self { schema: &Value::Null, required: true, names: name_words(name), described: Vec::new() }
+    }
+
+    /// What a list of it has.
+    pub fn item(&self, root: &'a Value) -> Self {
+        let schema = self.schema.get("items").map_or(&Value::Null, |items| plain(items, root));
+        Self { schema, required: self.required, names: self.names.clone(), described: self.described.clone() }
+    }
+
+    /// Whether the schema itself has the value: a choice, a constant, a default.
+    pub fn allows(&self, value: &Value) -> bool {
+        let schema = self.schema;
+        if schema.get("default") == Some(value) || schema.get("const") == Some(value) {
+            return true;
+        }
+        if schema.get("enum").and_then(Value::as_array).is_some_and(|list| list.contains(value)) {
+            return true;
+        }
+        let choices = ["anyOf", "oneOf"].iter().filter_map(|key| schema.get(*key)?.as_array()).flatten();
+        choices.into_iter().take(64).any(|choice| {
+            choice.get("const") == Some(value)
+                || choice.get("enum").and_then(Value::as_array).is_some_and(|list| list.contains(value))
+        })
+    }
+
+    /// Whether its name has one of these words.
+    pub fn named(&self, words: &[&str]) -> bool {
+        self.names.iter().any(|name| words.contains(&name.as_str()))
+    }
+
+    fn says(&self, words: &[&str]) -> bool {
+        self.names.iter().any(|name| words.contains(&name.as_str()) || words.contains(&singular(name)))
+    }
+
+    /// Whether it says which one of several.
+    pub fn is_code(&self) -> bool {
+        let counts = self
+            .described
+            .iter()
+            .take(4)
+            .any(|w| matches!(w.as_str(), "many" | "count" | "quanti" | "quante"));
+        let of = self
+            .names
+            .windows(2)
+            .any(|pair| matches!((pair[0].as_str(), pair[1].as_str()), ("number" | "numero", "of" | "di")));
+        let people = self
+            .described
+            .windows(2)
+            .take(4)
+            .any(|pair| matches!(pair[0].as_str(), "of" | "di") && COUNTED.contains(&singular(&pair[1])));
+        !counts && !of && !people && self.says(CODES) && !self.says(COUNTED)
+    }
+
+    /// Whether it counts people.
+    pub fn counts_people(&self) -> bool {
+        self.says(COUNTED) || self.described.iter().take(6).any(|w| COUNTED.contains(&singular(w)))
+    }
+
+    /// Whether the value is the least that it may have.
+    pub fn is_least(&self, value: f64) -> bool {
+        self.schema.get("minimum").and_then(Value::as_f64) == Some(value)
+    }
+
+    /// Whether name, description, examples or pattern have the letters of a code.
+    pub fn speaks_of(&self, letters: &str) -> bool {
+        let examples = self.schema.get("examples").map(Value::to_string).unwrap_or_default();
+        let pattern = self.schema.get("pattern").and_then(Value::as_str).unwrap_or_default();
+        self.described
+            .iter()
+            .any(|w| w == letters || w.trim_end_matches(|c: char| c.is_ascii_digit()) == letters)
+            || words::fold(&examples).contains(letters)
+            || words::fold(pattern).contains(letters)
+    }
+
+    /// What a text in it is.
+    pub fn kind(&self) -> Kind {
+        match self.schema.get("format").and_then(Value::as_str) {
+            Some("date") => return Kind::Date,
+            Some("date-time") => return Kind::Moment,
+            Some("time") => return Kind::Time,
+            Some("email") => return Kind::Email,
+            _ => {}
+        }
+        let last = self.names.last().map(String::as_str).unwrap_or_default();
+        let of = self.names.len().checked_sub(2).and_then(|i| self.names.get(i)).map(String::as_str);
+        let is = |list: &[&str], word: &str| list.contains(&word) || list.contains(&singular(word));
+        if matches!(last, "email" | "mail" | "emails") {
+            return Kind::Email;
+        }
+        if is(PEOPLE, last) {
+            return Kind::Person;
+        }
+        if is(&["name", "nome"], last) {
+            return match of {
+                Some(of) if is(PEOPLE, of) || OF_PEOPLE.contains(&of) => Kind::Person,
+                None if self.describes_somebody() => Kind::Person,
+                _ => Kind::Other,
+            };
+        }
+        if is(PLACES, last) {
+            return Kind::Place;
+        }
+        if is(FREE, last) && !(last == "code" || last == "data") {
+            return Kind::Free;
+        }
+        if self.names_of_person() { Kind::Person } else { Kind::Other }
+    }
+
+    /// Whether a bare name is somebody's: nothing is said of it, or people are.
+    fn describes_somebody(&self) -> bool {
+        let words = &self.described;
+        let plain = words.iter().filter(|w| w.chars().all(char::is_alphabetic) && w.len() > 3).count() < 2;
+        plain || words.iter().take(8).any(|w| PEOPLE.contains(&w.as_str()) || PEOPLE.contains(&singular(w)))
+    }
+
+    /// "Who …", "Name of the guest", "username of the colleague".
+    fn names_of_person(&self) -> bool {
+        let head: Vec<&str> = self
+            .described
+            .iter()
+            .map(String::as_str)
+            .filter(|w| {
+                !matches!(
+                    *w,
+                    "the" | "of" | "a" | "an" | "il" | "la" | "del" | "della" | "di" | "l" | "'" | "s"
+                )
+            })
+            .take(3)
+            .collect();
+        let person = |w: &&str| PEOPLE.contains(w) || PEOPLE.contains(&singular(w));
+        match head.as_slice() {
+            ["name" | "nome" | "names", rest @ ..] => rest.iter().take(1).any(person),
+            [first, ..] => {
+                matches!(*first, "who" | "whom" | "username" | "chi" | "recipient" | "destinatario")
+            }
+            [] => false,
+        }
+    }
+}
+
+/// The schema behind a reference, and the one choice that is not null.
+fn plain<'a>(schema: &'a Value, root: &'a Value) -> &'a Value {
+    let mut at = schema;
+    for _ in 0..4 {
+        if let Some(to) = at.get("$ref").and_then(Value::as_str) {
+            let Some(found) = to.strip_prefix('#').and_then(|pointer| root.pointer(pointer)) else { break };
+            at = found;
+            continue;
+        }
+        let choices = ["anyOf", "oneOf"].iter().find_map(|key| at.get(*key)?.as_array());
+        let mut real =
+            choices.into_iter().flatten().filter(|c| c.get("type").and_then(Value::as_str) != Some("null"));
+        match (real.next(), real.next()) {
+            (Some(one), None) => at = one,
+            _ => break,
+        }
+    }
+    at
+}

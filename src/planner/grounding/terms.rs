@@ -1,0 +1,251 @@
+//! Words of the calendar in English, Italian, French, German, Spanish and Portuguese, without accents.
+
+use jiff::ToSpan;
+use jiff::civil::{Date, Weekday};
+
+const MONTHS: [&str; 12] = [
+    "january jan gennaio janvier januar enero janeiro jenner",
+    "february feb febbraio fevrier februar febrero fevereiro",
+    "march marzo mars marz marco mrz",
+    "april apr aprile avril abril",
+    "may maggio mai mayo maio mag",
+    "june jun giugno giu juin juni junio junho",
+    "july jul luglio lug juillet juli julio julho",
+    "august aug agosto aout ago",
+    "september sep sept settembre septembre septiembre setembro",
+    "october oct ottobre ott octobre oktober octubre outubro okt",
+    "november nov novembre noviembre novembro",
+    "december dec dicembre dic decembre dezember diciembre dezembro dez",
+];
+
+/// Months whose names are other words as well: they need a day beside them.
+const OTHER_WORDS: &[&str] =
+    &["may", "mai", "mars", "ago", "jan", "mag", "march", "sep", "dec", "jun", "dic", "august", "marco"];
+
+const WEEKDAYS: [(&str, Weekday); 7] = [
+    ("monday mon mondays lunedi lundi montag lunes", Weekday::Monday),
+    ("tuesday tue tues tuesdays martedi mardi dienstag martes", Weekday::Tuesday),
+    ("wednesday wed wednesdays mercoledi mercredi mittwoch miercoles", Weekday::Wednesday),
+    ("thursday thu thur thurs thursdays giovedi jeudi donnerstag jueves", Weekday::Thursday),
+    ("friday fri fridays venerdi vendredi freitag viernes", Weekday::Friday),
+    ("saturday sat saturdays sabato samedi samstag sonnabend sabado", Weekday::Saturday),
+    ("sunday sun sundays domenica dimanche sonntag domingo", Weekday::Sunday),
+];
+
+const HOLIDAYS: &[(&str, i8, i8)] = &[
+    ("christmas natale weihnachten noel navidad natal xmas", 12, 25),
+    ("vigilia", 12, 24),
+    ("epifania epiphany befana", 1, 6),
+    ("capodanno neujahr", 1, 1),
+    ("ferragosto", 8, 15),
+    ("valentine valentines valentino", 2, 14),
+    ("halloween", 10, 31),
+    ("ognissanti", 11, 1),
+    ("immacolata", 12, 8),
+    ("silvester", 12, 31),
+];
+
+fn has(list: &str, norm: &str) -> bool {
+    list.split(' ').any(|word| word == norm)
+}
+
+/// The month that a word names, from 1, and whether it is another word as well.
+pub(super) fn month(norm: &str) -> Option<(i8, bool)> {
+    let at = MONTHS.iter().position(|names| has(names, norm))?;
+    Some((i8::try_from(at + 1).ok()?, OTHER_WORDS.contains(&norm)))
+}
+
+/// The weekday that a word names.
+pub(super) fn weekday(norm: &str) -> Option<Weekday> {
+    WEEKDAYS.iter().find(|(names, _)| has(names, norm)).map(|(_, day)| *day)
+}
+
+/// The days of a holiday: in the year of `today`, before and after it.
+pub(super) fn holiday(norm: &str, before: Option<&str>, next: Option<&str>, today: Date) -> Vec<Date> {
+    let years = [-1, 0, 1].map(|ahead: i16| today.year().saturating_add(ahead));
+    if has("easter pasqua ostern paques pascua pasquetta", norm) {
+        let monday = i64::from(norm == "pasquetta" || next == Some("monday"));
+        return years.iter().filter_map(|y| easter(*y)?.checked_add(monday.days()).ok()).collect();
+    }
+    let eve = next == Some("eve");
+    let fixed = match (norm, before, next) {
+        ("year" | "years", Some("new"), _) => Some((1, 1)),
+        ("eve", _, _) if before == Some("s") => Some((12, 31)),
+        ("boxing", _, Some("day")) | ("stefano", Some("santo"), _) => Some((12, 26)),
+        _ => HOLIDAYS.iter().find(|(names, ..)| has(names, norm)).map(|(_, m, d)| (*m, *d)),
+    };
+    let Some((month, day)) = fixed else { return Vec::new() };
+    let all = years.iter().filter_map(|y| Date::new(*y, month, day).ok());
+    all.map(|date| if eve { date.saturating_sub(1.days()) } else { date }).collect()
+}
+
+/// Easter Sunday, by the Gregorian reckoning.
+fn easter(year: i16) -> Option<Date> {
+    let y = i32::from(year);
+    let (a, b, c) = (y % 19, y / 100, y % 100);
+    let h = (19 * a + b - b / 4 - (b - (b + 8) / 25 + 1) / 3 + 15) % 30;
+    let l = (32 + 2 * (b % 4) + 2 * (c / 4) - h - c % 4) % 7;
+    let m = (a + 11 * h + 22 * l) / 451;
+    let sum = h + l - 7 * m + 114;
+    Date::new(year, i8::try_from(sum / 31).ok()?, i8::try_from(sum % 31 + 1).ok()?).ok()
+}
+
+/// How many days from today a word is.
+pub(super) fn offset(norm: &str) -> Option<i64> {
+    Some(match norm {
+        "today" | "tonight" | "oggi" | "stasera" | "stanotte" | "stamattina" | "stamani" | "heute"
+        | "hoy" | "hui" | "hoje" | "now" | "adesso" | "subito" | "immediately" | "asap" | "jetzt"
+        | "maintenant" | "ahora" => 0,
+        "tomorrow" | "domani" | "demain" | "morgen" | "manana" | "amanha" | "tmrw" | "tomorow" => 1,
+        "dopodomani" | "ubermorgen" => 2,
+        "yesterday" | "ieri" | "hier" | "gestern" | "ayer" | "ontem" => -1,
+        _ => return None,
+    })
+}
+
+/// What stands between the days of one list or range.
+pub(super) const LINKS: &[&str] = &[
+    "and", "e", "ed", "et", "und", "y", "o", "or", "od", "oder", "ou", "to", "until", "till", "til",
+    "through", "thru", "up", "al", "all", "alla", "a", "ad", "fino", "au", "bis", "hasta", "-", "/", ",",
+    "&", "the", "il", "lo", "l", "'", "le", "la", "of", "di", "de", "del", "dell", "d", "dal", "dall", "on",
+    "also", "anche", "poi", "then", "day", "giorno", "from", "between", "tra", "fra", "zum", "zu", "dem",
+    "den", "der", "am", "el", ".", "as", "well", "year", "anno", "s", "in", "plus", "not", "non", "no",
+    "but", "ma", "except", "tranne",
+];
+
+/// What joins the ends of a range.
+pub(super) const TO: &[&str] = &[
+    "to", "until", "till", "til", "through", "thru", "al", "all", "alla", "a", "ad", "fino", "au", "bis",
+    "hasta", "-", "zum",
+];
+
+/// What opens a range whose ends "and" joins.
+pub(super) const BETWEEN: &[&str] = &["between", "tra", "fra", "entre", "zwischen"];
+
+/// What makes a number behind it a day.
+pub(super) const CUES: &[&str] = &[
+    "the", "il", "l", "lo", "giorno", "day", "on", "dal", "dall", "al", "all", "del", "dell", "nel", "from",
+    "to", "until", "till", "through", "by", "el", "le", "am", "den", "dem", "vom", "zum", "bis", "du", "au",
+    "between", "tra", "fra", "-", "and", "e", "ed", "or", "o", "before", "after", "prima", "dopo", "entro",
+    "fino", "date", "i", "gli", "un",
+];
+
+/// What leaves out the day behind it.
+pub(super) const NOT: &[&str] = &[
+    "not",
+    "non",
+    "except",
+    "excepting",
+    "excluding",
+    "tranne",
+    "escluso",
+    "esclusi",
+    "eccetto",
+    "salvo",
+    "nicht",
+    "ausser",
+    "sauf",
+    "excepto",
+    "menos",
+    "without",
+    "senza",
+    "skip",
+    "skipping",
+];
+
+/// What speaks of the past.
+pub(super) const PAST: &[&str] = &[
+    "last",
+    "ago",
+    "past",
+    "previous",
+    "yesterday",
+    "was",
+    "were",
+    "spent",
+    "paid",
+    "had",
+    "took",
+    "went",
+    "bought",
+    "did",
+    "scorso",
+    "scorsa",
+    "scorsi",
+    "fa",
+    "passato",
+    "passata",
+    "speso",
+    "ieri",
+    "pagato",
+    "comprato",
+    "stato",
+    "stata",
+    "ho",
+    "abbiamo",
+    "letzte",
+    "letzten",
+    "dernier",
+    "derniere",
+    "pasado",
+    "pasada",
+    "already",
+    "gia",
+];
+
+/// Next in time.
+pub(super) const NEXT: &[&str] = &[
+    "next",
+    "coming",
+    "following",
+    "prossimo",
+    "prossima",
+    "prossimi",
+    "prossime",
+    "successivo",
+    "successiva",
+    "seguente",
+    "nachste",
+    "nachsten",
+    "nachster",
+    "prochain",
+    "prochaine",
+    "proximo",
+    "proxima",
+    "entrante",
+];
+
+/// Last in time.
+pub(super) const LAST: &[&str] = &[
+    "last", "previous", "past", "scorso", "scorsa", "passato", "passata", "letzte", "letzten", "dernier",
+    "derniere", "pasado", "pasada",
+];
+
+/// The one of now.
+pub(super) const THIS: &[&str] = &[
+    "this", "current", "questo", "questa", "corrente", "diese", "dieser", "diesen", "diesem", "ce", "cette",
+    "este", "esta",
+];
+
+/// A week's name.
+pub(super) const WEEK: &[&str] =
+    &["week", "weeks", "settimana", "settimane", "woche", "semaine", "semana", "workweek"];
+
+/// Behind something in time.
+pub(super) const AFTER: &[&str] = &[
+    "after",
+    "following",
+    "dopo",
+    "successiva",
+    "successivo",
+    "seguente",
+    "later",
+    "nach",
+    "apres",
+    "despues",
+    "prossima",
+];
+
+/// Ahead of something in time.
+pub(super) const BEFORE: &[&str] =
+    &["before", "prior", "preceding", "prima", "precedente", "earlier", "vor", "avant", "antes"];

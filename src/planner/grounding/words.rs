@@ -1,0 +1,117 @@
+//! Words and figures of a text, without case and accents.
+
+/// Longest text that is looked at, in bytes.
+pub(super) const MAX_TEXT: usize = 64 * 1024;
+
+/// A run of letters and digits, or a mark.
+#[derive(Debug, Clone)]
+pub(super) struct Word {
+    /// Lower case, without accents.
+    pub norm: String,
+    /// Whether nothing stands between it and the one before.
+    pub glued: bool,
+    /// Whether it was written with a capital.
+    pub capital: bool,
+}
+
+impl Word {
+    /// Whether it is one of these.
+    pub fn is(&self, words: &[&str]) -> bool {
+        words.contains(&self.norm.as_str())
+    }
+
+    /// Its value where it is all digits, at most eight of them.
+    pub fn figure(&self) -> Option<u32> {
+        let digits = (1..=8).contains(&self.norm.len()) && self.norm.bytes().all(|b| b.is_ascii_digit());
+        digits.then(|| self.norm.parse().ok()).flatten()
+    }
+
+    /// Whether it is letters.
+    pub fn alphabetic(&self) -> bool {
+        self.norm.chars().all(char::is_alphabetic)
+    }
+}
+
+/// Lower case, without accents.
+pub(super) fn fold(text: &str) -> String {
+    if text.is_ascii() { text.to_ascii_lowercase() } else { deunicode::deunicode(text).to_lowercase() }
+}
+
+/// The first [`MAX_TEXT`] bytes.
+pub(super) fn cut(text: &str) -> &str {
+    let mut end = text.len().min(MAX_TEXT);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text.get(..end).unwrap_or_default()
+}
+
+/// The words of a text.
+pub(super) fn words(text: &str) -> Vec<Word> {
+    let mut out: Vec<Word> = Vec::new();
+    let mut run = String::new();
+    let mut glued = false;
+    let mut gap = true;
+    for c in cut(text).chars().chain([' ']) {
+        if c.is_alphanumeric() || matches!(c, '°' | 'º' | 'ª') {
+            if run.is_empty() {
+                glued = !gap;
+            }
+            run.push(c);
+            gap = false;
+            continue;
+        }
+        if !run.is_empty() {
+            push(&mut out, &run, glued);
+            run.clear();
+        }
+        if c.is_whitespace() {
+            gap = true;
+        } else {
+            let mark = match c {
+                '–' | '—' | '−' | '‑' => '-',
+                '’' => '\'',
+                other => other,
+            };
+            out.push(Word { norm: mark.to_string(), glued: !gap, capital: false });
+            gap = false;
+        }
+    }
+    out
+}
+
+fn push(out: &mut Vec<Word>, run: &str, glued: bool) {
+    let capital = run.chars().next().is_some_and(char::is_uppercase);
+    // The marks of ordinals are letters to nobody else.
+    let norm: String =
+        fold(&run.replace(['°', 'º', 'ª'], "o")).chars().filter(|c| c.is_alphanumeric()).collect();
+    // "15T08" of a date and time.
+    if let Some((day, hour)) = norm.split_once('t')
+        && [day, hour].iter().all(|part| part.len() == 2 && part.bytes().all(|b| b.is_ascii_digit()))
+    {
+        out.push(Word { norm: day.to_owned(), glued, capital: false });
+        out.push(Word { norm: "t".to_owned(), glued: true, capital: false });
+        out.push(Word { norm: hour.to_owned(), glued: true, capital: false });
+        return;
+    }
+    out.push(Word { norm, glued, capital });
+}
+
+/// The words of a property's name: `guestName` and `guest_name` are "guest", "name".
+pub(super) fn name_words(name: &str) -> Vec<String> {
+    let mut spaced = String::new();
+    let mut lower = false;
+    for c in name.chars().take(200) {
+        if c.is_uppercase() && lower {
+            spaced.push(' ');
+        }
+        lower = c.is_lowercase() || c.is_ascii_digit();
+        spaced.push(if c.is_alphanumeric() { c } else { ' ' });
+    }
+    spaced.split_whitespace().map(fold).collect()
+}
+
+/// Without a plural's ending, as far as names of properties have one.
+pub(super) fn singular(word: &str) -> &str {
+    word.strip_suffix('s').filter(|stem| stem.len() > 2 && !stem.ends_with('s')).unwrap_or(word)
+}
