@@ -27,6 +27,22 @@ pub(super) fn question(missing: &[&Field], lang: Lang) -> String {
     format!("{lead} {list}. {please}")
 }
 
+/// The question whether a call is to be made.
+pub(super) fn confirm(tool: &str, arguments: &serde_json::Value, lang: Lang) -> String {
+    let lead =
+        lang.pick(["Devo eseguire", "Shall I do", "Dois-je exécuter", "Soll ich ausführen:", "¿Ejecuto"]);
+    let values: Vec<String> = arguments
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(name, value)| {
+            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            format!("{name} {value}")
+        })
+        .collect();
+    format!("{lead} {} ({})?", text::name_words(tool).join(" "), values.join(", "))
+}
+
 /// What is said where no tool is offered that could do the step.
 pub(super) fn cannot(lang: Lang) -> String {
     lang.pick([

@@ -31,6 +31,8 @@ pub(super) struct Candidate {
     pub intro: bool,
     /// "Chi è X", "who is X".
     pub asked: bool,
+    /// The word before it announces it: "the song X", "titled X".
+    pub called: bool,
     /// It opens a sentence, so its capital says little.
     pub opens: bool,
 }
@@ -58,6 +60,226 @@ const BE: &[&str] = &[
     "e",
     "sia",
 ];
+/// Words for how much of something: no name, whatever stands before them.
+const AMOUNTS: &[&str] = &[
+    "half",
+    "mezza",
+    "mezzo",
+    "mezz",
+    "meta",
+    "quarter",
+    "quarto",
+    "past",
+    "few",
+    "several",
+    "couple",
+    "dozen",
+    "paio",
+    "pair",
+    "pochi",
+    "poche",
+    "alcuni",
+    "alcune",
+    "lot",
+    "lots",
+    "bit",
+    "other",
+    "others",
+    "another",
+    "altro",
+    "altra",
+    "altri",
+    "altre",
+    "both",
+    "entrambi",
+    "entrambe",
+    "more",
+    "less",
+    "most",
+    "least",
+    "enough",
+    "whole",
+    "intero",
+    "intera",
+    "one",
+    "ones",
+    "uno",
+    "una",
+    "anyone",
+    "everyone",
+    "everybody",
+    "someone",
+    "somebody",
+    "qualcuno",
+    "qualcosa",
+    "something",
+    "anything",
+    "nessuno",
+    "nobody",
+];
+
+/// Nouns that make an adverb with the preposition before them: "in advance", "at home", "in contanti".
+const ADVERBIAL: &[&str] = &[
+    "advance",
+    "person",
+    "home",
+    "work",
+    "once",
+    "particular",
+    "general",
+    "total",
+    "cash",
+    "hurry",
+    "case",
+    "fact",
+    "order",
+    "town",
+    "fun",
+    "now",
+    "nearby",
+    "abroad",
+    "downtown",
+    "center",
+    "centre",
+    "campus",
+    "sure",
+    "free",
+    "anticipo",
+    "contanti",
+    "fretta",
+    "casa",
+    "lavoro",
+    "piedi",
+    "generale",
+    "particolare",
+    "totale",
+    "giornata",
+    "mattinata",
+    "serata",
+    "centro",
+    "zona",
+    "person",
+    "point",
+    "school",
+    "scuola",
+    "mind",
+    "bed",
+    "pranzo",
+    "cena",
+    "colazione",
+    "breakfast",
+    "dinner",
+    "lunch",
+    "sale",
+    "stock",
+    "turno",
+    "caso",
+    "ordine",
+];
+
+/// Verbs that stand behind "to" in everyday wishes ("a place to eat"): no name of a place.
+const VERBS: &[&str] = &[
+    "be",
+    "go",
+    "eat",
+    "see",
+    "watch",
+    "hear",
+    "listen",
+    "play",
+    "drink",
+    "stay",
+    "live",
+    "sleep",
+    "rent",
+    "buy",
+    "visit",
+    "travel",
+    "ride",
+    "drive",
+    "leave",
+    "get",
+    "have",
+    "find",
+    "make",
+    "take",
+    "do",
+    "know",
+    "come",
+    "meet",
+    "spend",
+    "celebrate",
+    "relax",
+    "rest",
+    "enjoy",
+    "attend",
+    "try",
+    "use",
+    "work",
+    "study",
+    "learn",
+    "read",
+    "write",
+    "dance",
+    "sing",
+    "swim",
+    "walk",
+    "run",
+    "hike",
+    "fly",
+    "sit",
+    "wait",
+    "talk",
+    "speak",
+    "share",
+    "save",
+    "pay",
+    "move",
+    "return",
+    "help",
+    "give",
+    "put",
+    "look",
+    "start",
+    "stop",
+    "finish",
+    "keep",
+    "bring",
+    "pick",
+    "drop",
+    "plan",
+    "explore",
+    "shop",
+    "cook",
+    "tour",
+    "sightsee",
+    "unwind",
+    "hang",
+    "lend",
+    "borrow",
+    "reach",
+    "arrive",
+    "depart",
+    "ask",
+    "tell",
+    "show",
+    "say",
+    "hold",
+    "fix",
+    "repair",
+    "cut",
+];
+
+/// Prepositions and possessives by which English is known from Italian, where "a" is an article.
+const ENGLISH: &[&str] = &[
+    "the", "to", "of", "for", "with", "my", "is", "are", "an", "you", "can", "please", "want", "need",
+    "from", "at", "find", "book", "get", "me", "some", "and",
+];
+const ITALIAN: &[&str] = &[
+    "il", "lo", "gli", "di", "per", "con", "che", "un", "una", "del", "della", "alle", "dal", "al", "mi",
+    "vorrei", "e", "ho", "non", "da", "nel", "ad", "voglio",
+];
+
 const INNER: &[&str] = &[
     "di", "della", "dello", "del", "dei", "degli", "delle", "de", "da", "of", "the", "von", "van", "e", "and",
 ];
@@ -65,13 +287,15 @@ const INNER: &[&str] = &[
 /// All passages that may be names, in order.
 pub(super) fn find(source: &Source, fields: &[Field], verbs: &[String]) -> Vec<Candidate> {
     let tokens = &source.tokens;
+    let english = is_english(tokens);
     let mut out: Vec<Candidate> = Vec::new();
     for (a, b) in &source.found.quotes {
         out.push(candidate(source, *a, *b, true));
     }
     let cue = |i: usize| {
         tokens.get(i).is_some_and(|t| {
-            t.word && fields.iter().any(|f| f.cues.iter().any(|c| c.similarity(&t.features()) > 0.8))
+            let says = t.word && !lexicon::is_stop(&t.norm);
+            says && fields.iter().any(|f| f.cues.iter().any(|c| c.similarity(&t.features()) > 0.8))
         })
     };
     let mut i = 0;
@@ -100,9 +324,10 @@ pub(super) fn find(source: &Source, fields: &[Field], verbs: &[String]) -> Vec<C
                 || hash(tokens, i)))
             || token.raw.contains('_');
         // "The Anchor", "La Lanterna": the article is part of the name where it has a capital.
+        // "Los Angeles", "Las Vegas": function words of other languages are, too.
         let article = token.capital()
-            && !token.first
-            && token.is(ARTICLES)
+            && (!token.first || token.is(&["los", "las", "el", "san"]))
+            && (token.norm != "i" && lexicon::is_stop(&token.norm))
             && tokens.get(i + 1).is_some_and(|t| t.word && t.capital() && !source.gone(i + 1));
         let plain_number = super::numbers::word(&token.norm).is_some()
             || (lexicon::is_stop(&token.norm) && !(named && token.raw.len() == 1 && token.capital()));
@@ -125,11 +350,12 @@ pub(super) fn find(source: &Source, fields: &[Field], verbs: &[String]) -> Vec<C
         if code || capital {
             let mut last = i;
             if capital {
-                last = run(source, i);
+                last = with_country(source, run(source, i));
             }
             let mut made = candidate(source, i, last, false);
             made.intro = intro;
             made.asked = asked;
+            made.called = named;
             made.opens = opens && last == i && !named;
             // "Luigi's" is a place's name; "Mario's" before a noun is Mario.
             if tokens.get(last + 1).is_some_and(|t| t.norm == "s" && t.start == tokens[last].end + 1)
@@ -142,14 +368,20 @@ pub(super) fn find(source: &Source, fields: &[Field], verbs: &[String]) -> Vec<C
             continue;
         }
         let unknown = !plain_number
+            && !token.is(AMOUNTS)
             && !calendar
             && !lexicon::is_stop(&token.norm)
             && !lexicon::is_asking(&token.norm)
             && token.features().concepts.is_empty()
             && !verbs.contains(&token.norm)
             && !lexicon::is_chat(&token.norm);
-        let led = before.is_some_and(|b| tokens[b].is(PLACE) || tokens[b].is(PERSON) || tokens[b].is(VENUE));
-        if (unknown && (led || named || asked)) || (intro && name_like(tokens, i)) {
+        let led = before.is_some_and(|b| {
+            let leads = tokens[b].is(PLACE) || tokens[b].is(PERSON) || tokens[b].is(VENUE);
+            leads && !(english && tokens[b].is(ARTICLES)) && is_behind(tokens, b, i)
+        });
+        // "From savings to main": both ends are named, whatever the words mean elsewhere.
+        let end = !plain_number && !calendar && !token.is(AMOUNTS) && is_end(tokens, i);
+        if end || (unknown && (led || named || asked)) || (intro && name_like(tokens, i)) {
             let mut last = i;
             // "per mario rossi": unknown words that follow belong to the name.
             while last < i + 2
@@ -168,6 +400,7 @@ pub(super) fn find(source: &Source, fields: &[Field], verbs: &[String]) -> Vec<C
             let mut made = candidate(source, i, if intro { i } else { last }, false);
             made.intro = intro;
             made.asked = asked;
+            made.called = named;
             out.push(made);
             i = last + 1;
             continue;
@@ -178,10 +411,69 @@ pub(super) fn find(source: &Source, fields: &[Field], verbs: &[String]) -> Vec<C
     out
 }
 
+/// Whether a word says how much of something.
+pub(super) fn is_amount(norm: &str) -> bool {
+    AMOUNTS.contains(&norm)
+}
+
+/// Whether a word is an everyday verb of English.
+pub(super) fn is_verb(norm: &str) -> bool {
+    VERBS.contains(&norm)
+}
+
+/// Whether a text is English rather than Italian, as far as that matters here: "a" and "i" are words of both.
+fn is_english(tokens: &[Token]) -> bool {
+    let count = |words: &[&str]| tokens.iter().filter(|t| t.is(words) && t.lower != "è").count();
+    count(ENGLISH) > count(ITALIAN)
+}
+
+/// Whether a word is an end of "from X to Y".
+fn is_end(tokens: &[Token], i: usize) -> bool {
+    const FROM: &[&str] = &["from", "da", "dal", "dalla", "von"];
+    const TO: &[&str] = &["to", "a", "al", "alla", "zu", "nach"];
+    let at = |n: Option<usize>, words: &[&str]| n.and_then(|n| tokens.get(n)).is_some_and(|t| t.is(words));
+    let word = |n: usize| tokens.get(n).is_some_and(|t| t.word && !lexicon::is_stop(&t.norm) && !t.digit());
+    let back = |n: usize| i.checked_sub(n);
+    (at(back(1), FROM) && at(Some(i + 1), TO) && word(i + 2))
+        || (at(back(1), TO) && back(2).is_some_and(word) && at(back(3), FROM) && !tokens[i].is(VERBS))
+}
+
+/// Whether a word without a capital may be a name behind the preposition at `lead`: no infinitive and no
+/// adverb.
+fn is_behind(tokens: &[Token], lead: usize, i: usize) -> bool {
+    if tokens[i].is(ADVERBIAL) {
+        return false;
+    }
+    // "To watch", "to visit my sister": what has an object is a verb.
+    let object = tokens.get(i + 1).is_some_and(|t| {
+        t.word
+            && (t.is(ARTICLES)
+                || t.is(&["my", "our", "some", "it", "them", "her", "his", "their", "this", "that"]))
+    });
+    !tokens[lead].is(&["to"]) || !(tokens[i].is(VERBS) || object)
+}
+
 fn hash(tokens: &[Token], i: usize) -> bool {
     i > 0
         && (tokens[i - 1].raw == "#"
             || tokens[i - 1].is(&["numero", "number", "n", "no", "nr", "codice", "code", "id"]))
+}
+
+/// The end of a place's name with its country or state: "Paris, France", "Portland, OR".
+fn with_country(source: &Source, last: usize) -> usize {
+    let tokens = &source.tokens;
+    let comma = tokens.get(last + 1).is_some_and(|t| t.raw == ",");
+    let capital = |i: usize| tokens.get(i).is_some_and(|t| t.word && t.capital() && !source.gone(i));
+    let is_country = |first: usize, last: usize| {
+        let name = super::text::fold(source.span(first, last));
+        let short = name.len() == 2 && tokens[first].raw.chars().all(char::is_uppercase);
+        super::countries::is_country(&name) || (short && super::countries::is_state(&name))
+    };
+    if !comma || !capital(last + 2) || is_country(last, last) {
+        return last;
+    }
+    let end = run(source, last + 2);
+    if is_country(last + 2, end) { end } else { last }
 }
 
 /// The end of a run of capitals: "Il nome della Rosa", "Mario Rossi".
@@ -278,6 +570,7 @@ fn candidate(source: &Source, first: usize, last: usize, quoted: bool) -> Candid
         cues,
         intro: false,
         asked: false,
+        called: false,
         opens: false,
     }
 }

@@ -4,6 +4,7 @@ use jiff::ToSpan;
 use jiff::civil::{Date, Time};
 use serde_json::{Value, json};
 
+use super::cued;
 use super::dates::Role;
 use super::schema::{Field, Kind};
 use super::slots::Filled;
@@ -17,7 +18,8 @@ pub(super) fn moments(fields: &[Field], source: &mut Source, out: &mut Filled) {
     let both = of(&[Kind::DateTime]);
     let nights =
         fields.iter().any(|f| f.says(&["night", "nights", "notte", "notti", "checkin", "checkout", "hotel"]))
-            || fields.iter().any(|f| f.named(&["check"]));
+            || fields.iter().any(|f| f.named(&["check"]))
+            || cued::are_apart(&days);
     if !days.is_empty() {
         place_days(&days, source, out, nights);
     }

@@ -9,6 +9,12 @@ use super::schema::{Field, Kind};
 use super::slots::Filled;
 use super::source::Source;
 
+/// Most names of one list beside the first.
+const MAX_JOINED: usize = 31;
+
+/// Prepositions behind which a name is that of a place to be at.
+const VENUES: &[&str] = &["at", "da", "dal", "al", "alla", "allo", "presso"];
+
 fn wants(kind: &Kind) -> bool {
     matches!(kind, Kind::Place | Kind::Person | Kind::Id | Kind::Thing)
 }
@@ -16,6 +22,7 @@ fn wants(kind: &Kind) -> bool {
 /// Fills arguments that are names from what looks like names.
 pub(super) fn fill(fields: &[Field], source: &mut Source, out: &mut Filled, alone: bool, verbs: &[String]) {
     let candidates = find(source, fields, verbs);
+    let rivals = Rivals::of(fields);
     let mut pairs: Vec<(f64, usize, usize)> = Vec::new();
     for (f, field) in fields.iter().enumerate() {
         let kind = match &field.kind {
@@ -26,7 +33,7 @@ pub(super) fn fill(fields: &[Field], source: &mut Source, out: &mut Filled, alon
             continue;
         }
         for (c, candidate) in candidates.iter().enumerate() {
-            let mut score = suits(field, kind, candidate, fields);
+            let mut score = suits(field, kind, candidate, fields, &rivals);
             if alone {
                 score += 0.3;
             }
@@ -48,54 +55,136 @@ pub(super) fn fill(fields: &[Field], source: &mut Source, out: &mut Filled, alon
                 taken[o] = true;
             }
         }
-        let candidate = &candidates[c];
-        source.take(candidate.first, candidate.last);
-        let all = joined(c, &candidates, source, &mut taken);
-        if let Kind::List(_) = field.kind {
-            out.values.insert(field.name.clone(), json!(all));
-            continue;
-        }
-        out.values.insert(field.name.clone(), json!(candidate.text));
-        if all.len() > 1 && field.kind == Kind::Place {
-            out.say_several(&field.name, all.into_iter().map(Value::String));
-        }
+        give(field, c, &candidates, source, &mut taken, out);
     }
 }
 
-/// The candidate with those joined to it by "e", "and" or a comma.
-fn joined(at: usize, candidates: &[Candidate], source: &Source, taken: &mut [bool]) -> Vec<String> {
-    let mut all = vec![candidates[at].text.clone()];
+/// Gives an argument a candidate, with those that are joined to it.
+fn give(
+    field: &Field,
+    at: usize,
+    candidates: &[Candidate],
+    source: &mut Source,
+    taken: &mut [bool],
+    out: &mut Filled,
+) {
+    let candidate = &candidates[at];
+    source.take(candidate.first, candidate.last);
+    let all = match field.kind {
+        // "At Smith and Sons" is one name; "X and Y" behind a verb are two things.
+        Kind::Thing if !candidate.quoted && VENUES.contains(&candidate.lead.as_str()) => Vec::new(),
+        _ => joined(at, candidates, source, taken),
+    };
+    for at in &all {
+        source.take(candidates[*at].first, candidates[*at].last);
+    }
+    let texts: Vec<Value> = std::iter::once(at).chain(all).map(|at| json!(candidates[at].text)).collect();
+    if let Kind::List(_) = field.kind {
+        out.values.insert(field.name.clone(), Value::Array(texts));
+        return;
+    }
+    out.values.insert(field.name.clone(), json!(candidate.text));
+    if texts.len() > 1 && !matches!(field.kind, Kind::Text) {
+        out.say_several(&field.name, texts);
+    }
+}
+
+/// The candidates that "e", "and" or a comma joins to the one at `at`.
+fn joined(at: usize, candidates: &[Candidate], source: &Source, taken: &mut [bool]) -> Vec<usize> {
+    let mut all = Vec::new();
     let mut last = candidates[at].last;
     for (n, next) in candidates.iter().enumerate().skip(at + 1) {
         if next.first <= last {
             continue;
         }
         let between = &source.tokens[last + 1..next.first];
+        let and = |t: &super::text::Token| t.raw == "," || t.lower == "e" || t.is(&["ed", "and"]);
         let joins = !between.is_empty()
             && between.iter().all(|t| {
-                t.raw == ","
-                    || t.lower == "e"
-                    || t.is(&["ed", "and", "or", "o", "a", "ad", "in", "at", "per", "for", "di", "da"])
+                and(t)
+                    || matches!(t.raw.as_str(), "\"" | "«" | "»" | "“" | "”")
+                    || t.is(&["or", "o", "a", "ad", "in", "at", "per", "for", "di", "da", "il", "la", "the"])
             })
-            && between.iter().any(|t| t.raw == "," || t.lower == "e" || t.is(&["ed", "and"]));
-        if !joins || all.len() >= 5 {
+            && between.iter().any(and)
+            && next.digits == candidates[at].digits;
+        if !joins || all.len() >= MAX_JOINED || taken[n] {
             break;
         }
-        all.push(next.text.clone());
+        all.push(n);
         taken[n] = true;
         last = next.last;
     }
     all
 }
 
-fn suits(field: &Field, kind: &Kind, candidate: &Candidate, all: &[Field]) -> f64 {
-    let mut score: f64 = 0.0;
-    for (n, (cue, distance)) in candidate.cues.iter().enumerate() {
-        let says = field.speaks_of(cue);
-        let named = field.cues.iter().map(|f| f.similarity(cue)).fold(0.0, f64::max);
-        let near = if *distance <= 3 { 1.0 } else { 0.5 };
-        score = score.max((if named > 0.8 { 1.0 } else { says * 0.8 } - 0.2 * n as f64) * near);
+/// What else a tool asks for that a name may be meant for.
+struct Rivals {
+    /// The name of a thing.
+    thing: bool,
+    /// Somebody's name.
+    person: bool,
+    /// Where something goes to.
+    goes: bool,
+    /// A place.
+    place: bool,
+}
+
+impl Rivals {
+    fn of(fields: &[Field]) -> Self {
+        let any = |kind: &Kind| fields.iter().any(|f| f.kind == *kind && (f.required || f.is_name()));
+        Self {
+            thing: any(&Kind::Thing),
+            person: fields.iter().any(|f| f.kind == Kind::Person && f.required),
+            goes: fields.iter().any(goes),
+            place: fields.iter().any(|f| f.kind == Kind::Place),
+        }
     }
+}
+
+/// Whether an argument says where something goes.
+fn goes(field: &Field) -> bool {
+    field.kind == Kind::Place && field.named(&["to", "destination", "destinazione"])
+}
+
+/// Whether an argument says where something comes from.
+fn comes(field: &Field) -> bool {
+    field.kind == Kind::Place && field.named(&["from", "origin", "origine", "departure"])
+}
+
+/// How well a preposition leads to a place.
+fn leads_to_place(field: &Field, lead: &str, rivals: &Rivals) -> f64 {
+    let inside = matches!(lead, "in" | "nel" | "nella" | "near" | "en" | "im" | "su" | "zu" | "nach");
+    let towards = matches!(lead, "to" | "a" | "ad" | "verso" | "per" | "nach" | "zu");
+    let away = matches!(lead, "from" | "da" | "dal" | "dalla");
+    if comes(field) {
+        return match () {
+            () if away => 0.8,
+            () if !rivals.goes && inside => 0.5,
+            () => -0.6,
+        };
+    }
+    if goes(field) {
+        return match () {
+            () if towards => 0.8,
+            () if away => -0.6,
+            () if inside => 0.5,
+            () => 0.0,
+        };
+    }
+    let rival = rivals.thing || rivals.person;
+    match lead {
+        _ if inside => 0.6,
+        "a" | "ad" | "verso" => 0.5,
+        "at" | "al" | "alla" | "allo" | "presso" | "da" | "dal" if rivals.thing => -0.6,
+        "for" | "of" | "with" | "by" | "per" | "di" | "con" | "to" if rival => -0.4,
+        _ if PLACE.contains(&lead) => 0.5,
+        _ => 0.0,
+    }
+}
+
+/// How well a candidate suits an argument; what is below the least for it is none.
+fn suits(field: &Field, kind: &Kind, candidate: &Candidate, all: &[Field], rivals: &Rivals) -> f64 {
+    let mut score = spoken_of(field, candidate);
     // What is needed comes before what may be.
     score += if field.required { 0.2 } else { 0.0 };
     // The nearest word speaks of another argument.
@@ -106,114 +195,128 @@ fn suits(field: &Field, kind: &Kind, candidate: &Candidate, all: &[Field]) -> f6
     let lead = candidate.lead.as_str();
     // "… for 7 days for X": what was counted before "for" says nothing of X.
     let foreign = foreign && !(*kind == Kind::Person && matches!(lead, "for" | "per"));
+    // A preposition of its own outweighs the noun before it: "tickets for the movie in Berkeley".
+    let foreign = foreign && !(*kind == Kind::Place && leads_to_place(field, lead, rivals) >= 0.5);
     if foreign {
         score -= 0.5;
     }
-    let known = candidate.capital
-        && candidate
-            .text
-            .split_whitespace()
-            .next()
-            .is_some_and(|w| lexicon::is_first_name(&super::text::fold(w)));
-    let full = candidate.text.split_whitespace().count() > 1;
-    match kind {
-        Kind::Place => {
-            score += if PLACE.contains(&lead) { 0.5 } else { 0.0 };
-            score += if matches!(lead, "in" | "near") { 0.1 } else { 0.0 };
-            score -= if known {
-                0.4
-            } else if full {
-                0.1
-            } else {
-                0.0
-            };
-            let goes = field.named(&["to", "destination", "destinazione"]);
-            let comes = field.named(&["from", "origin", "origine", "departure"]);
-            if (goes && matches!(lead, "from" | "da"))
-                || (comes && matches!(lead, "to" | "a" | "per" | "for"))
-            {
-                score -= 0.6;
-            }
-            if (comes && matches!(lead, "from" | "da")) || (goes && matches!(lead, "to" | "a" | "per")) {
-                score += 0.3;
-            }
-            score += if candidate.capital { 0.3 } else { 0.0 };
-            score -= if candidate.digits { 0.6 } else { 0.0 };
-            score -= if candidate.intro { 0.6 } else { 0.0 };
-        }
-        Kind::Person => {
-            score += if PERSON.contains(&lead) { 0.3 } else { 0.0 };
-            score += if known {
-                0.3
-            } else if full {
-                0.15
-            } else {
-                0.0
-            };
-            score -= if lead == "in" { 0.3 } else { 0.0 };
-            // People are not put between quotation marks where titles are.
-            score -= if candidate.quoted { 0.4 } else { 0.0 };
-            // Who made something stands behind "by" and "di", for whom it is behind "for" and "per".
-            let made = matches!(lead, "by" | "di");
-            if made && candidate.capital {
-                score += if speaks_for(field) { -0.5 } else { 0.15 };
-            }
-            score += if candidate.capital { 0.3 } else { 0.0 };
-            score += if candidate.intro || candidate.asked { 0.9 } else { 0.0 };
-            score -= if candidate.digits
-                && !candidate.capital
-                && candidate.text.chars().all(|c| c.is_ascii_digit())
-            {
-                0.6
-            } else {
-                0.0
-            };
-        }
-        Kind::Id => {
-            score += if candidate.digits { 0.6 } else { -0.3 };
-            score -= if candidate.intro { 0.5 } else { 0.0 };
-        }
-        Kind::Thing => {
-            score += if VENUE.contains(&lead) { 0.35 } else { 0.0 };
-            score += if candidate.capital { 0.3 } else { 0.0 };
-            score += if candidate.quoted { 0.6 } else { 0.0 };
-            score -= if candidate.intro { 0.6 } else { 0.0 };
-            // A bare number is a name only beside the word for the thing.
-            score -= if candidate.text.chars().all(|c| c.is_ascii_digit()) { 0.5 } else { 0.0 };
-        }
-        _ => score += if candidate.quoted { 0.6 } else { -1.0 },
-    }
+    score += match kind {
+        Kind::Place => as_place(field, candidate, rivals),
+        Kind::Person => as_person(field, candidate),
+        Kind::Id => (if candidate.digits { 0.6 } else { -0.3 }) - if candidate.intro { 0.5 } else { 0.0 },
+        Kind::Thing => as_thing(field, candidate, rivals),
+        _ if candidate.quoted => 0.6,
+        _ => -1.0,
+    };
     if candidate.quoted && matches!(kind, Kind::Place | Kind::Id) {
         score -= 0.2;
     }
-    let shape = |s: &str| -> String {
-        s.chars()
-            .map(|c| {
-                if c.is_ascii_digit() {
-                    '9'
-                } else if c.is_alphabetic() {
-                    'a'
-                } else {
-                    c
-                }
-            })
-            .collect()
-    };
-    let mut patterns: Vec<&str> = field.examples.iter().map(String::as_str).collect();
-    patterns.extend(
-        field
-            .description
-            .split_whitespace()
-            .map(|w| w.trim_matches(|c: char| !c.is_alphanumeric()))
-            .filter(|w| w.chars().any(|c| c.is_ascii_digit())),
-    );
-    if !candidate.text.is_empty() && patterns.iter().any(|p| shape(p) == shape(&candidate.text)) {
+    if has_shape(field, &candidate.text) {
         score += 0.7;
     }
     if candidate.opens {
         score -= 0.3;
     }
     score
+}
+
+/// How much the words before a candidate speak of an argument.
+fn spoken_of(field: &Field, candidate: &Candidate) -> f64 {
+    let mut score: f64 = 0.0;
+    for (n, (cue, distance)) in candidate.cues.iter().enumerate() {
+        let says = field.speaks_of(cue);
+        let named = field.cues.iter().map(|f| f.similarity(cue)).fold(0.0, f64::max);
+        let near = if *distance <= 3 { 1.0 } else { 0.5 };
+        score = score.max((if named > 0.8 { 1.0 } else { says * 0.8 } - 0.2 * n as f64) * near);
+    }
+    score
+}
+
+/// Whether a name begins with a usual first name.
+fn is_known(candidate: &Candidate) -> bool {
+    let first = candidate.text.split_whitespace().next();
+    candidate.capital && first.is_some_and(|w| lexicon::is_first_name(&super::text::fold(w)))
+}
+
+fn is_full(candidate: &Candidate) -> bool {
+    candidate.text.split_whitespace().count() > 1
+}
+
+fn as_place(field: &Field, candidate: &Candidate, rivals: &Rivals) -> f64 {
+    let mut score = leads_to_place(field, &candidate.lead, rivals);
+    score -= match candidate {
+        c if is_known(c) => 0.4,
+        c if is_full(c) && rivals.person => 0.1,
+        _ => 0.0,
+    };
+    score += if candidate.capital { 0.3 } else { 0.0 };
+    score -= if candidate.digits { 0.6 } else { 0.0 };
+    score -= if candidate.intro { 0.6 } else { 0.0 };
+    // Behind no preposition a name is that of a thing where the tool asks for one.
+    score -= if candidate.lead.is_empty() && rivals.thing { 0.3 } else { 0.0 };
+    score
+}
+
+fn as_person(field: &Field, candidate: &Candidate) -> f64 {
+    let lead = candidate.lead.as_str();
+    let mut score = if PERSON.contains(&lead) { 0.3 } else { 0.0 };
+    score += match candidate {
+        c if is_known(c) => 0.3,
+        c if is_full(c) => 0.15,
+        _ => 0.0,
+    };
+    score -= if lead == "in" { 0.3 } else { 0.0 };
+    // People are not put between quotation marks where titles are.
+    score -= if candidate.quoted { 0.4 } else { 0.0 };
+    // Who made something stands behind "by" and "di", for whom it is behind "for" and "per".
+    if matches!(lead, "by" | "di") && candidate.capital {
+        score += if speaks_for(field) { -0.5 } else { 0.15 };
+    }
+    score += if candidate.capital { 0.3 } else { 0.0 };
+    score += if candidate.intro || candidate.asked { 0.9 } else { 0.0 };
+    let number = candidate.digits && !candidate.capital && candidate.text.chars().all(|c| c.is_ascii_digit());
+    score -= if number { 0.6 } else { 0.0 };
+    // "Paris, France" is nobody.
+    score -= if candidate.text.contains(',') { 0.8 } else { 0.0 };
+    // "To Paris" need not be for somebody called so.
+    let told = is_known(candidate) || is_full(candidate) || candidate.intro || candidate.asked;
+    if !field.required && !told && !matches!(lead, "for" | "per" | "with" | "con" | "di" | "of" | "by") {
+        score -= 0.3;
+    }
+    score
+}
+
+fn as_thing(field: &Field, candidate: &Candidate, rivals: &Rivals) -> f64 {
+    let lead = candidate.lead.as_str();
+    let place = match lead {
+        "in" | "near" | "nel" | "nella" | "from" if rivals.place => -0.5,
+        lead if VENUE.contains(&lead) || PERSON.contains(&lead) => 0.35,
+        _ => 0.0,
+    };
+    let mut score = place + if candidate.capital { 0.3 } else { 0.0 };
+    score += if candidate.quoted { 0.6 } else { 0.0 };
+    score -= if candidate.intro { 0.6 } else { 0.0 };
+    // What something is called has a capital, or stands beside the word for it.
+    let strange = !candidate.capital && !candidate.quoted && !candidate.digits;
+    score -= if strange && field.is_name() && !candidate.called { 0.6 } else { 0.0 };
+    // A bare number is a name only beside the word for the thing.
+    score -= if candidate.text.chars().all(|c| c.is_ascii_digit()) { 0.5 } else { 0.0 };
+    score
+}
+
+/// Whether a text is written like the argument's own examples: `AB123CD`.
+fn has_shape(field: &Field, text: &str) -> bool {
+    let kind = |c: char| match c {
+        c if c.is_ascii_digit() => '9',
+        c if c.is_alphabetic() => 'a',
+        c => c,
+    };
+    let same = |pattern: &str| pattern.chars().map(kind).eq(text.chars().map(kind));
+    let word = |w: &'_ str| w.trim_matches(|c: char| !c.is_alphanumeric()).to_owned();
+    let described = field.description.split_whitespace().map(word);
+    !text.is_empty()
+        && (field.examples.iter().any(|p| same(p))
+            || described.filter(|w| w.chars().any(|c| c.is_ascii_digit())).any(|w| same(&w)))
 }
 
 /// Whether an argument says for whom something is ("if it is for somebody else").
@@ -243,48 +346,108 @@ fn phrase_end(source: &Source, first: usize, last: usize) -> usize {
     end
 }
 
-/// What is required and found no candidate: a reply to a question as it stands, or the words that are
-/// left over.
+/// What is required and found no candidate: a reply to a question as it stands, or the words that stand where
+/// a thing is named.
 pub(super) fn rest(fields: &[Field], source: &mut Source, out: &mut Filled, verbs: &[String], alone: bool) {
-    for field in fields.iter().filter(|f| f.required).collect::<Vec<_>>() {
-        if out.values.contains_key(&field.name) || !(wants(&field.kind)) {
+    let words = source.tokens.iter().filter(|t| t.word).count();
+    for field in fields.iter().filter(|f| f.required && wants(&f.kind)) {
+        if out.values.contains_key(&field.name) {
             continue;
         }
-        let words = source.tokens.iter().filter(|t| t.word).count();
-        if alone && words <= 6 && field.kind != Kind::Id {
-            let left = super::freetext::left_over(source, &[], fields);
-            if let Some((a, b)) = left {
-                out.values.insert(field.name.clone(), json!(source.span(a, b)));
-                source.take(a, b);
+        let span = match field.kind {
+            _ if alone && words <= 6 && field.kind != Kind::Id => {
+                super::freetext::left_over(source, &[], fields)
             }
-        } else if field.kind == Kind::Place
-            && words <= 3
-            && let Some(i) = (1..source.tokens.len()).find(|i| {
-                let (before, token) = (&source.tokens[i - 1], &source.tokens[*i]);
-                token.word
-                    && !source.gone(*i)
-                    && !token.digit()
-                    && token.features().concepts.is_empty()
-                    && !lexicon::is_stop(&token.norm)
-                    && !lexicon::is_asking(&token.norm)
-                    && before.word
-                    && !before.features().concepts.is_empty()
-            })
-        {
-            // "meteo roma"
-            out.values.insert(field.name.clone(), json!(source.tokens[i].raw));
-            source.take(i, i);
-        } else if field.kind == Kind::Thing
-            && let Some((a, b)) = super::freetext::left_over(source, verbs, fields)
-            && let b = if field.named(&["title", "titolo", "book", "film", "movie", "song"]) {
-                b
-            } else {
-                phrase_end(source, a, b)
-            }
-            && b - a < 8
-        {
+            Kind::Place if words <= 3 => beside_subject(source).map(|i| (i, i)),
+            Kind::Thing if field.is_name() => bare_object(source, verbs, fields),
+            Kind::Thing => common_noun(source, verbs, fields),
+            _ => None,
+        };
+        if let Some((a, b)) = span {
             out.values.insert(field.name.clone(), json!(source.span(a, b)));
             source.take(a, b);
         }
     }
+}
+
+/// "Meteo roma": a strange word behind a known one, where there is hardly anything else.
+fn beside_subject(source: &Source) -> Option<usize> {
+    (1..source.tokens.len()).find(|i| {
+        let (before, token) = (&source.tokens[i - 1], &source.tokens[*i]);
+        token.word
+            && !source.gone(*i)
+            && !token.digit()
+            && token.features().concepts.is_empty()
+            && !lexicon::is_stop(&token.norm)
+            && !lexicon::is_asking(&token.norm)
+            && before.word
+            && !before.features().concepts.is_empty()
+    })
+}
+
+/// "Play bohemian rhapsody", "lend me emma": strange words that follow the verb at once, without an article.
+fn bare_object(source: &Source, verbs: &[String], fields: &[Field]) -> Option<(usize, usize)> {
+    let tokens = &source.tokens;
+    let own = |i: usize| verbs.first().is_some_and(|v| tokens[i].norm == *v) || acts(source, i);
+    let verb = tokens.iter().enumerate().take(6).find(|(i, t)| t.word && own(*i))?.0;
+    let mut first = verb + 1;
+    while source.is(first, &["me", "mi", "us", "ci"]) {
+        first += 1;
+    }
+    let strange = |i: usize| {
+        tokens.get(i).is_some_and(|t| {
+            t.word
+                && !source.gone(i)
+                && !lexicon::is_stop(&t.norm)
+                && !lexicon::is_chat(&t.norm)
+                && !lexicon::is_asking(&t.norm)
+                && !super::candidates::is_amount(&t.norm)
+                && super::numbers::word(&t.norm).is_none()
+                && !fields.iter().any(|f| f.cues.iter().any(|c| c.similarity(&t.features()) > 0.8))
+                && !verbs.iter().any(|v| super::text::features(v).similarity(&t.features()) > 0.8)
+        })
+    };
+    // A known word alone is what something is, and not what it is called.
+    let known = |i: usize| !tokens[i].features().concepts.is_empty();
+    if !strange(first) || known(first) {
+        return None;
+    }
+    let mut last = first;
+    while strange(last + 1) && last < first + 5 {
+        last += 1;
+    }
+    Some((first, last))
+}
+
+fn acts(source: &Source, i: usize) -> bool {
+    lexicon::is_action(&source.tokens[i].features().concepts)
+}
+
+/// "12 evidenziatori", "order some pens": the thing that is asked for, in the words' own noun.
+fn common_noun(source: &Source, verbs: &[String], fields: &[Field]) -> Option<(usize, usize)> {
+    let (first, last) = super::freetext::left_over(source, verbs, fields)?;
+    let last = phrase_end(source, first, last);
+    let noun = &source.tokens[last];
+    // A word of the tool's own arguments says what is asked for, and not which.
+    let own = |f: &Field| {
+        let sampled =
+            ["e.g", "like ", "such as", "esempio", "come "].iter().any(|w| f.description.contains(w));
+        f.hints.iter().any(|h| !sampled && h.similarity(&noun.features()) > 0.8)
+    };
+    let amount = super::candidates::is_amount(&noun.norm)
+        || super::candidates::is_verb(&noun.norm)
+        || fields.iter().any(own);
+    // The noun follows the verb, the count or the question word; it is no part of what else was said.
+    let before = (0..first).rev().find(|i| source.tokens[*i].word);
+    let placed = before.is_none_or(|i| {
+        let token = &source.tokens[i];
+        source.found.numbers.iter().any(|n| n.last == i)
+            || lexicon::is_asking(&token.norm)
+            || lexicon::may_be_action(&token.features().concepts)
+            || token.is(&[
+                "of", "di", "some", "a", "an", "un", "una", "dei", "delle", "degli", "the", "il", "la", "i",
+                "le", "gli", "any", "new", "me", "mi", "my",
+            ])
+    });
+    (placed && !amount && last - first < 8).then_some((first, last))
 }

@@ -6,7 +6,7 @@ use super::lexicon;
 use super::schema::{Choice, Field, Kind};
 use super::slots::Filled;
 use super::source::Source;
-use super::text::{Token, features};
+use super::text::{Features, Token, features};
 
 const NOT: &[&str] =
     &["non", "not", "no", "senza", "without", "nessun", "nessuna", "never", "mai", "don", "doesn"];
@@ -100,6 +100,10 @@ fn said(words: &[String], source: &Source) -> Option<(f64, usize, usize)> {
             if !exact && (lexicon::is_stop(&token.norm) || wanted.norm.len() < 3) {
                 continue;
             }
+            // "Check my balance" asks for a check, and not for the checking account.
+            if !exact && lexicon::may_be_action(&token.features().concepts) && !names_it(token, &wanted) {
+                continue;
+            }
             let mut sim = token.features().similarity(&wanted);
             if sim == 0.0 && token.norm.contains('-') {
                 sim = token.norm.split('-').map(|p| features(p).similarity(&wanted)).fold(0.0, f64::max);
@@ -121,6 +125,12 @@ fn said(words: &[String], source: &Source) -> Option<(f64, usize, usize)> {
         last = last.max(at);
     }
     (last.saturating_sub(first) <= words.len() + 1).then(|| (total / words.len().max(1) as f64, first, last))
+}
+
+/// Whether a verb's noun is meant where a value is one: "prenotazione" for "prenotazioni".
+fn names_it(token: &Token, wanted: &Features) -> bool {
+    !(wanted.norm.starts_with(&token.norm) || token.norm.starts_with(&wanted.norm))
+        || wanted.norm.len().abs_diff(token.norm.len()) < 2
 }
 
 fn negated(tokens: &[Token], at: usize) -> bool {

@@ -112,7 +112,7 @@ impl<'a> Step<'a> {
         let filled = self.filled();
         let missing: Vec<&Field> = filled.missing(&self.fields);
         if missing.is_empty() {
-            return Move::Calls(self.calls(&filled));
+            return Move::Calls(self.confirmed(self.calls(&filled)));
         }
         // Another read of the scene may find what is missing ("cancel my booking": which one?).
         if missing.iter().all(|f| f.findable(self.verbs.first().map_or("", String::as_str)))
@@ -140,7 +140,7 @@ impl<'a> Step<'a> {
         }
         let missing = filled.missing(&self.fields);
         if missing.is_empty() {
-            return Some(Move::Calls(self.calls(&filled)));
+            return Some(Move::Calls(self.confirmed(self.calls(&filled))));
         }
         let told = render::tell(done, self.prompt.language());
         match self.ask(&filled, &missing) {
@@ -265,6 +265,19 @@ impl<'a> Step<'a> {
                 filled.values.entry(name.clone()).or_insert_with(|| value.clone());
             }
         }
+    }
+
+    /// Calls as they are made, or asked for where a write was not plainly asked for.
+    fn confirmed(&self, calls: Vec<(String, Value)>) -> Vec<(String, Value)> {
+        let unclear = self.prompt.get("unclear").trim() == "true";
+        if !unclear || !self.approved.is_empty() {
+            return calls;
+        }
+        let ask = |(tool, known): (String, Value)| {
+            let question = ask::confirm(&tool, &known, self.prompt.language());
+            ("AskUser".to_owned(), json!({"question": question, "tool": tool, "missing": [], "known": known}))
+        };
+        calls.into_iter().map(ask).collect()
     }
 
     /// One call, or one for each of several values.

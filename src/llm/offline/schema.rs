@@ -105,7 +105,9 @@ impl Field {
 
     /// Whether it says which one of several: a code, or the number of something.
     pub fn identifies(&self) -> bool {
+        // "Number of seats" counts.
         let number = matches!(self.kind, Kind::Number(_))
+            && !self.named(&["of", "di"])
             && self.named(&["id", "number", "code", "numero", "codice", "reference"]);
         self.kind == Kind::Id || number
     }
@@ -115,6 +117,12 @@ impl Field {
     /// is the user's to say.
     pub fn findable(&self, verb: &str) -> bool {
         self.identifies() && (self.named(&["id"]) || lexicon::is_special(&features(verb).concepts))
+    }
+
+    /// Whether it is what something is called: `song_name`, "Title of the book".
+    pub fn is_name(&self) -> bool {
+        const NAME: &[&str] = &["name", "nome", "title", "titolo", "nominativo"];
+        self.named(NAME) || self.hints.first().is_some_and(|f| NAME.contains(&f.norm.as_str()))
     }
 
     /// Whether its name has one of these words.
@@ -320,6 +328,7 @@ fn string_kind(name: &[String], hints: &[Rc<Features>], description: &str) -> Ki
         }
         [.., of, last] if named(last) => match word_kind(of) {
             Some(kind) => kind,
+            None if name.iter().any(|w| word_kind(w) == Some(Kind::Person) && !named(w)) => Kind::Person,
             None if [
                 "full",
                 "first",

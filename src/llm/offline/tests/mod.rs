@@ -1,9 +1,13 @@
 //! The embedded model against a catalogue of strangers' scenes, through prompts as they are built.
 
+mod acts;
+mod background;
 mod changed;
+mod clear;
 mod contract;
 mod domains;
 mod flow;
+mod lists;
 mod modify;
 mod more;
 mod paraphrases;
@@ -11,6 +15,10 @@ mod prepared;
 mod readers;
 mod robust;
 mod scenarios;
+mod services;
 mod shipped;
+mod speech;
 mod stranger;
 mod support;
+mod unserved;
+mod values;

@@ -30,6 +30,8 @@ pub(super) struct Told {
     pub calls: Vec<(String, Value)>,
     pub answer: String,
     pub question: Option<Value>,
+    /// All questions of all steps: a confirmation misses nothing.
+    pub questions: Vec<Value>,
     pub depends: Vec<Vec<u64>>,
     pub purposes: Vec<String>,
     /// The writes that the plan has prepared, with their arguments.
@@ -166,7 +168,7 @@ impl World {
         step: &Value,
         earlier: &[Value],
         tool: Tool,
-    ) -> (Vec<Value>, Option<String>, Option<Value>) {
+    ) -> (Vec<Value>, Option<String>, Vec<Value>) {
         let scene = step["scene_name"].as_str().unwrap();
         let expected: Vec<&str> =
             step["expected_tools"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
@@ -178,6 +180,9 @@ impl World {
         }
         sections::push(&mut text, "user", "keysersoze");
         sections::push(&mut text, "purpose", step["purpose"].as_str().unwrap());
+        if step["unclear"] == true {
+            sections::push(&mut text, "unclear", "true");
+        }
         sections::push(&mut text, "expected_tools", &expected.join("\n"));
         sections::push(&mut text, "request", request);
         sections::push(
@@ -206,14 +211,20 @@ impl World {
         for _ in 0..6 {
             let reply = send(Purpose::Scene, messages.clone(), specs.clone(), Choice::Auto);
             if reply.calls.is_empty() {
-                return (calls, Some(reply.text), None);
+                return (calls, Some(reply.text), Vec::new());
             }
             messages.push(Message::Assistant { text: reply.text.clone(), calls: reply.calls.clone() });
+            let questions: Vec<Value> = reply
+                .calls
+                .iter()
+                .filter(|call| call.name == "AskUser")
+                .map(|call| serde_json::from_str(&call.arguments).unwrap())
+                .collect();
+            if !questions.is_empty() {
+                return (calls, None, questions);
+            }
             for call in &reply.calls {
                 let arguments: Value = serde_json::from_str(&call.arguments).unwrap();
-                if call.name == "AskUser" {
-                    return (calls, None, Some(arguments));
-                }
                 let spec = specs.iter().find(|s| s.name == call.name).unwrap();
                 let validator = jsonschema::validator_for(&spec.parameters).unwrap();
                 let errors: Vec<String> = validator.iter_errors(&arguments).map(|e| e.to_string()).collect();
@@ -249,7 +260,8 @@ impl World {
             };
             let earlier: Vec<Value> =
                 executed.iter().filter(|e| on.contains(&e["step"].as_u64().unwrap())).cloned().collect();
-            let (calls, result, question) = self.step(request, step, &earlier, tool);
+            let (calls, result, questions) = self.step(request, step, &earlier, tool);
+            let question = questions.first().cloned();
             let status = if question.is_some() { "needs_input" } else { "completed" };
             told.scenes.push(step["scene_name"].as_str().unwrap().to_owned());
             told.purposes.push(step["purpose"].as_str().unwrap().to_owned());
@@ -266,16 +278,15 @@ impl World {
                 .flatten()
                 .map(|call| (call["tool"].as_str().unwrap().to_owned(), call["arguments"].clone()))
                 .collect();
-            self.called_as_shown(request, step, &prepared, &calls, question.as_ref());
+            self.called_as_shown(request, step, &prepared, &calls, &questions);
             told.prepared.extend(prepared);
             for call in &calls {
                 told.calls.push((call["tool"].as_str().unwrap().to_owned(), call["arguments"].clone()));
             }
             executed.push(json!({"step": step["step_number"], "scene": step["scene_name"], "purpose": step["purpose"], "status": status,
                 "result": result, "question": question.as_ref().map(|q| q["question"].clone()), "calls": calls}));
-            if let Some(question) = question {
-                told.question = Some(question.clone());
-            }
+            told.question = question.or(told.question);
+            told.questions.extend(questions);
         }
         told.answer = if executed.is_empty() {
             self.out_of_scope(request)
@@ -305,7 +316,7 @@ impl World {
         step: &Value,
         prepared: &[(String, Value)],
         calls: &[Value],
-        question: Option<&Value>,
+        questions: &[Value],
     ) {
         let tools = self.tools(step["scene_name"].as_str().unwrap());
         let is_write = |name: &Value| tools.iter().any(|t| t["name"] == *name && t["effect"] == "write");
@@ -314,19 +325,22 @@ impl World {
             .filter(|call| is_write(&call["tool"]))
             .map(|call| (call["tool"].as_str().unwrap().to_owned(), call["arguments"].clone()))
             .collect();
-        let asked = question.filter(|question| is_write(&question["tool"]));
-        let known: Vec<(String, Value)> =
-            asked.iter().map(|q| (q["tool"].as_str().unwrap().to_owned(), q["known"].clone())).collect();
-        let writes = if asked.is_some() { known } else { writes };
-        let looked_up = asked.is_none() && calls.len() > writes.len();
-        if looked_up || (asked.is_none() && !step["depends_on_step"].is_null()) || !self.exact {
+        let known: Vec<(String, Value)> = questions
+            .iter()
+            .filter(|question| is_write(&question["tool"]))
+            .map(|q| (q["tool"].as_str().unwrap().to_owned(), q["known"].clone()))
+            .collect();
+        let asked = !known.is_empty();
+        let writes = if asked { known } else { writes };
+        let looked_up = !asked && calls.len() > writes.len();
+        if looked_up || (!asked && !step["depends_on_step"].is_null()) || !self.exact {
             let part = |a: &Value, b: &Value| {
                 a.as_object().unwrap().iter().all(|(name, value)| b.get(name) == Some(value))
             };
             let shown = prepared.iter().zip(&writes).all(|(a, b)| a.0 == b.0 && part(&a.1, &b.1));
             assert!(shown && prepared.len() >= writes.len(), "{request}: {step} {calls:?}");
         } else {
-            assert_eq!(prepared, writes, "{request}: {step} {calls:?} {question:?}");
+            assert_eq!(prepared, writes, "{request}: {step} {calls:?} {questions:?}");
         }
     }
 
@@ -413,7 +427,8 @@ fn step_schema(scene: &Value, ordered: bool) -> Value {
             "scene_name": {"type": "string", "enum": [scene["scene"]]},
             "purpose": {"type": "string"},
             "expected_tools": {"type": "array", "items": {"type": "string", "enum": names}},
-            "depends_on_step": {}
+            "depends_on_step": {},
+            "unclear": {"type": "boolean"}
         }
     });
     match calls.as_slice() {

@@ -1,0 +1,1 @@
+//! Which words of a request are left over.

@@ -1,0 +1,356 @@
+//! Numbers: each to the argument whose words stand beside it.
+
+use jiff::{SpanRound, Unit};
+use serde_json::{Value, json};
+
+use super::dates::Role;
+use super::lexicon;
+use super::numbers::Number;
+use super::schema::{Field, Kind};
+use super::slots::Filled;
+use super::source::Source;
+use super::text::Token;
+
+/// Words of an argument that counts people.
+const PEOPLE: &[&str] = &[
+    "people",
+    "persons",
+    "guests",
+    "persone",
+    "coperti",
+    "ospiti",
+    "attendees",
+    "partecipanti",
+    "diners",
+    "party",
+    "seats",
+    "posti",
+    "travelers",
+    "travellers",
+    "passengers",
+    "passeggeri",
+    "viaggiatori",
+];
+
+/// Words of an argument that is an amount of money.
+const MONEY: &[&str] =
+    &["amount", "importo", "euro", "price", "prezzo", "cost", "budget", "eur", "cifra", "somma", "money"];
+
+/// Words of an argument that counts things of any kind.
+const QUANTITY: &[&str] = &[
+    "quantity", "quantita", "count", "pieces", "pezzi", "copies", "copie", "units", "number", "numero",
+    "many", "quanti",
+];
+
+/// How well a number suits an argument, which of them, and its value in the argument's unit.
+struct Pair {
+    score: f64,
+    field: usize,
+    number: usize,
+    value: f64,
+}
+
+/// Fills arguments that are numbers.
+pub(super) fn fill(fields: &[Field], source: &mut Source, out: &mut Filled, alone: bool) {
+    let wanted: Vec<&Field> = fields.iter().filter(|f| matches!(f.kind, Kind::Number(_))).collect();
+    if wanted.is_empty() {
+        return;
+    }
+    let mut found: Vec<Number> =
+        source.found.numbers.iter().filter(|n| counts(source, n, alone)).cloned().collect();
+    heads(&wanted, &mut found, source);
+    let mut taken = vec![false; found.len()];
+    for pair in pairs(&wanted, &found, source, alone) {
+        let field = wanted[pair.field];
+        if taken[pair.number] || out.values.contains_key(&field.name) {
+            continue;
+        }
+        taken[pair.number] = true;
+        out.values.insert(field.name.clone(), number(pair.value));
+        source.take(found[pair.number].first, found[pair.number].last);
+        let listed = if field.identifies() { listed(pair.number, &found, source) } else { Vec::new() };
+        for at in &listed {
+            taken[*at] = true;
+            source.take(found[*at].first, found[*at].last);
+        }
+        if !listed.is_empty() {
+            let all = std::iter::once(pair.number).chain(listed).map(|at| number(found[at].value));
+            out.say_several(&field.name, all);
+        }
+    }
+    ordinals(&wanted, source, out);
+    between_days(fields, &wanted, source, out);
+}
+
+/// "Two adults and two children" are four heads where a tool counts them all together.
+fn heads(wanted: &[&Field], found: &mut Vec<Number>, source: &Source) {
+    let apart = ["adults", "adult", "adulti", "grown", "children", "child", "bambini", "kids"];
+    if wanted.iter().any(|f| f.named(&apart)) || !wanted.iter().any(|f| f.says(PEOPLE)) {
+        return;
+    }
+    let person = |n: &Number| source.tokens.get(n.last + 1).is_some_and(is_person);
+    let joined = |a: &Number, b: &Number| {
+        let between = source.tokens.get(a.last + 2..b.first).unwrap_or_default();
+        between.len() == 1 && (between[0].lower == "e" || between[0].is(&["and", "und", "et", "y", "plus"]))
+    };
+    let Some(at) = found.windows(2).position(|p| p.iter().all(person) && joined(&p[0], &p[1])) else {
+        return;
+    };
+    let second = found.remove(at + 1);
+    found[at].value += second.value;
+    found[at].last = second.last;
+}
+
+/// Whether a word counts heads.
+fn is_person(token: &Token) -> bool {
+    token.is(&["friends", "amici", "amiche", "others"])
+        || ["people", "child", "adult"]
+            .iter()
+            .any(|w| super::text::features(w).similarity(&token.features()) > 0.8)
+}
+
+/// Whether a number is one: "the one with …", "which one", "one of them" point at a thing, and "half past
+/// one" is a time.
+fn counts(source: &Source, number: &Number, alone: bool) -> bool {
+    if (number.first..=number.last).any(|i| source.used[i] || source.found.quoted[i]) {
+        return false;
+    }
+    let tokens = &source.tokens;
+    let before = number.first.checked_sub(1).and_then(|i| tokens.get(i)).filter(|t| t.word);
+    let is_before = |words: &[&str]| before.is_some_and(|t| t.is(words));
+    if is_before(&["past", "quarter", "half", "quarto"]) {
+        return false;
+    }
+    let pronoun = number.first == number.last && tokens[number.first].is(&["one", "uno", "ones"]);
+    let next = tokens.get(number.last + 1).filter(|t| t.word);
+    let counted = next.is_some_and(|t| !lexicon::is_stop(&t.norm) && !lexicon::is_chat(&t.norm));
+    let points = is_before(&[
+        "the", "this", "that", "which", "another", "other", "no", "any", "every", "each", "quello", "quale",
+        "l", "last", "first", "next", "only", "some",
+    ]);
+    !pronoun || (alone && next.is_none()) || (counted && !points)
+}
+
+/// Every number with every argument that it may be, the best first.
+fn pairs(wanted: &[&Field], found: &[Number], source: &Source, alone: bool) -> Vec<Pair> {
+    let mut pairs: Vec<Pair> = Vec::new();
+    for (f, field) in wanted.iter().enumerate() {
+        for (n, number) in found.iter().enumerate() {
+            let (score, value) = suits(field, number, source, alone);
+            if matches!(field.kind, Kind::Number(true)) && value.fract() != 0.0 {
+                continue;
+            }
+            let outside = field.min.is_some_and(|m| value < m) || field.max.is_some_and(|m| value > m);
+            let score = if outside { score - 0.15 } else { score };
+            if score >= if field.required { 0.2 } else { 0.5 } {
+                pairs.push(Pair { score, field: f, number: n, value });
+            }
+        }
+    }
+    pairs.sort_by(|a, b| {
+        b.score.total_cmp(&a.score).then(a.number.cmp(&b.number)).then(a.field.cmp(&b.field))
+    });
+    pairs
+}
+
+/// The numbers that only "and" or a comma joins to the one at `at`: "loans 1, 2 and 5".
+fn listed(at: usize, found: &[Number], source: &Source) -> Vec<usize> {
+    let mut last = found[at].last;
+    let mut all = Vec::new();
+    for (n, next) in found.iter().enumerate().skip(at + 1) {
+        let between = &source.tokens[(last + 1).min(next.first)..next.first];
+        let joins = |t: &Token| {
+            t.raw == "," || t.raw == "&" || t.lower == "e" || t.is(&["and", "ed", "und", "et", "y"])
+        };
+        if between.is_empty()
+            || !between.iter().all(|t| joins(t) || t.is(&["number", "numero", "n", "no", "la", "il"]))
+        {
+            break;
+        }
+        all.push(n);
+        last = next.last;
+    }
+    all
+}
+
+/// "Al primo turno", "the second shift".
+fn ordinals(wanted: &[&Field], source: &mut Source, out: &mut Filled) {
+    const RANKS: [&[&str]; 4] = [
+        &["primo", "prima", "first"],
+        &["secondo", "seconda", "second"],
+        &["terzo", "terza", "third"],
+        &["quarto", "quarta", "fourth"],
+    ];
+    for field in wanted.iter().filter(|f| !f.identifies()) {
+        if out.values.contains_key(&field.name) {
+            continue;
+        }
+        let rank = |i: usize| RANKS.iter().position(|names| source.is(i, names));
+        let beside = |i: usize| {
+            let token = source.tokens.get(i).filter(|t| t.word);
+            token.is_some_and(|t| field.cues.iter().any(|c| c.similarity(&t.features()) > 0.8))
+        };
+        let said = (0..source.tokens.len())
+            .filter(|i| !source.gone(*i) && (beside(i + 1) || (*i > 0 && beside(i - 1))))
+            .find_map(|i| Some((i, rank(i)?)));
+        if let Some((i, rank)) = said {
+            out.values.insert(field.name.clone(), json!(rank + 1));
+            source.take(i, i);
+        }
+    }
+}
+
+/// Nights and days between two days that were said.
+fn between_days(fields: &[Field], wanted: &[&Field], source: &Source, out: &mut Filled) {
+    let first = source.found.days.iter().find(|d| d.role == Role::From);
+    let last = source.found.days.iter().find(|d| d.role == Role::To);
+    let (Some(first), Some(last)) = (first, last) else { return };
+    let span = last.date.since(first.date).ok();
+    let span = span.and_then(|s| s.round(SpanRound::new().largest(Unit::Day).days_are_24_hours()).ok());
+    let days = span.map_or(0, |s| s.get_days());
+    // A beginning that has its end as an argument needs no count beside it.
+    let ended = fields.iter().any(|f| f.kind == Kind::Date && f.role == Role::To);
+    for field in wanted.iter().filter(|f| f.required || !ended) {
+        if out.values.contains_key(&field.name) {
+            continue;
+        }
+        if field.named(&["nights", "notti"]) {
+            out.values.insert(field.name.clone(), json!(days));
+        } else if field.named(&["days", "giorni"]) {
+            out.values.insert(field.name.clone(), json!(days + 1));
+        }
+    }
+}
+
+fn number(value: f64) -> Value {
+    if value.fract() == 0.0 && value.abs() < 9e15 { json!(value as i64) } else { json!(value) }
+}
+
+/// Minutes in a unit of time.
+fn unit_minutes(norm: &str) -> Option<f64> {
+    Some(match norm {
+        "minuti" | "minuto" | "minutes" | "minute" | "min" | "mins" => 1.0,
+        "ora" | "ore" | "hour" | "hours" | "h" => 60.0,
+        "giorno" | "giorni" | "day" | "days" => 1440.0,
+        "notte" | "notti" | "night" | "nights" => 1440.0,
+        "settimana" | "settimane" | "week" | "weeks" => 10_080.0,
+        "mese" | "mesi" | "month" | "months" => 43_800.0,
+        "anno" | "anni" | "year" | "years" => 525_600.0,
+        _ => return None,
+    })
+}
+
+/// How well a number suits an argument, and its value in the argument's unit.
+fn suits(field: &Field, number: &Number, source: &Source, alone: bool) -> (f64, f64) {
+    let Number { first, last, value } = *number;
+    let word = |i: usize| source.tokens.get(i).filter(|t| t.word);
+    let mut score = beside(field, number, source);
+    if let Some(unit) = word(last + 1).and_then(|t| unit_minutes(&t.norm)) {
+        let spoken = field.speaks_of(&source.tokens[last + 1].features());
+        return in_unit(field, value, unit, score, spoken);
+    }
+    let lone = !is_content(source, last + 1);
+    let led = first > 0 && source.is(first - 1, &["per", "for", "in", "of", "pour", "fur", "para"]);
+    let we = first > 0 && source.is(first - 1, &["siamo", "are", "re"]);
+    let people = field.says(PEOPLE);
+    if people && ((lone && (led || we)) || word(last + 1).is_some_and(is_person)) {
+        score = score.max(0.75);
+    }
+    let money = field.says(MONEY);
+    let coin = |i: usize| {
+        word(i).is_some_and(|t| {
+            t.is(&[
+                "euro", "euros", "eur", "dollar", "dollars", "dollari", "dollaro", "usd", "pounds", "pound",
+                "sterline", "gbp", "bucks", "franchi", "chf",
+            ])
+        })
+    };
+    if coin(last + 1) || (first > 0 && coin(first - 1)) {
+        // What has a currency counts money and nothing else.
+        return (if money { 0.95 } else { 0.0 }, value);
+    }
+    if field.named(&["year", "anno"]) {
+        let year = (1900.0..2200.0).contains(&value) && value.fract() == 0.0 && last == first;
+        return (if year { score.max(0.9) } else { 0.0 }, value);
+    }
+    if score < 0.2 && field.required && may_be_bare(field, number, source, lone, money || people) {
+        score = if lone { 0.3 } else { 0.2 };
+    }
+    if alone && lone {
+        score = score.max(0.6);
+    }
+    (score, value)
+}
+
+fn is_content(source: &Source, i: usize) -> bool {
+    let token = source.tokens.get(i).filter(|t| t.word);
+    token.is_some_and(|t| !lexicon::is_stop(&t.norm) && !source.found.taken[i])
+}
+
+/// How much the words beside a number speak of an argument: the noun it counts, behind an adjective at most,
+/// or the words before it.
+fn beside(field: &Field, number: &Number, source: &Source) -> f64 {
+    let speaks = |i: usize| {
+        let token = &source.tokens[i];
+        let own = field.speaks_of(&token.features());
+        // "Bedrooms" speaks of beds.
+        let longer = |c: &str| c.len() >= 3 && token.norm.len() > c.len() + 2 && token.norm.starts_with(c);
+        own.max(if field.cues.iter().any(|c| longer(&c.en)) { 0.75 } else { 0.0 })
+    };
+    let mut score: f64 = 0.0;
+    for (distance, i) in (number.last + 1..=number.last + 3).enumerate() {
+        let Some(token) = source.tokens.get(i).filter(|t| t.word && !source.found.taken[i]) else { break };
+        if distance > 0 && (token.digit() || token.lower == "e" || token.is(&["and", "ed"])) {
+            break;
+        }
+        if is_content(source, i) {
+            score = score.max(speaks(i) - 0.12 * distance as f64);
+        }
+    }
+    let mut seen = 0;
+    for i in (number.first.saturating_sub(4)..number.first).rev() {
+        let token = &source.tokens[i];
+        if !token.word && !matches!(token.raw.as_str(), ":" | "#" | "=" | "€" | "$") {
+            break;
+        }
+        if is_content(source, i) {
+            score = score.max(speaks(i) * 0.9 - 0.1 * f64::from(seen));
+            seen += 1;
+            if seen == 2 {
+                break;
+            }
+        }
+    }
+    score
+}
+
+/// A number with a unit of time behind it.
+fn in_unit(field: &Field, value: f64, unit: f64, score: f64, spoken: f64) -> (f64, f64) {
+    let own = field.cues.iter().chain(&field.hints).find_map(|f| unit_minutes(&f.norm));
+    let lasts = field.says(&["duration", "durata", "length", "long"]);
+    match own {
+        Some(own) if own == unit => (score.max(0.9), value),
+        Some(own) => (if lasts || own < unit { score.max(0.8) } else { score * 0.3 }, value * unit / own),
+        None if lasts => (score.max(0.7), value),
+        // Days and hours count nothing else than days and hours.
+        None => (if spoken > 0.5 { score } else { 0.0 }, value),
+    }
+}
+
+/// Whether a number that no word beside it claims may be the value of a required argument.
+fn may_be_bare(field: &Field, number: &Number, source: &Source, lone: bool, counting: bool) -> bool {
+    let before = number.first.checked_sub(1).and_then(|i| source.tokens.get(i));
+    let placed = before.is_some_and(|t| {
+        t.is(&[
+            "at", "on", "by", "to", "until", "till", "from", "since", "after", "before", "around", "alle",
+            "il", "dal", "al", "le", "the", "entro",
+        ])
+    });
+    if lone {
+        // "At 5", "on the 3" say when.
+        return !placed || field.identifies();
+    }
+    // What counts a thing of another kind says nothing of an identifier or of money.
+    let quantity = field.named(QUANTITY) && !field.named(&["id", "code", "codice"]);
+    !field.identifies() && !counting && quantity && !placed
+}

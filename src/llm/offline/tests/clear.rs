@@ -1,0 +1,1 @@
+//! Which writes are made and which are asked about.

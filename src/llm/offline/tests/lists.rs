@@ -1,0 +1,1 @@
+//! Several values of one kind become several calls.
