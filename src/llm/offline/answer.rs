@@ -3,10 +3,12 @@
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::background;
 use super::changed::Changed;
 use super::prompt::{Conversation, Executed, Lang, Prompt};
 use super::recap;
 use super::render;
+use super::speech::{self, Act};
 use super::talk::{self, Talk};
 use super::text;
 
@@ -26,8 +28,21 @@ pub(super) fn answer(prompt: &Prompt) -> String {
         return from_steps(&executed, prompt, lang);
     }
     let conversation: Conversation = prompt.json("conversation");
+    let request = prompt.request();
+    let kind = talk::of(&request);
+    if kind == Talk::Other
+        && let Some(task) = background::task(&request, &background::instructions(prompt))
+    {
+        let can = if task.program { String::new() } else { capabilities(prompt, lang) };
+        return format!("{} {can}", not_here(lang)).trim().to_owned();
+    }
+    if kind == Talk::Other
+        && let Some(left) = declined(&request, lang)
+    {
+        return left;
+    }
     let can = capabilities(prompt, lang);
-    match talk::of(&prompt.request()) {
+    match kind {
         Talk::Recap => recap::of(&conversation, lang),
         Talk::Greeting => {
             let hello = lang.pick(["Ciao!", "Hello!", "Bonjour !", "Hallo!", "¡Hola!"]);
@@ -57,6 +72,31 @@ pub(super) fn answer(prompt: &Prompt) -> String {
             format!("{sorry} {can}").trim().to_owned()
         }
     }
+}
+
+/// What is said of a task on a text.
+fn not_here(lang: Lang) -> String {
+    lang.pick([
+        "Questo è un compito su un testo, che qui non posso svolgere: non ho eseguito nulla di ciò che contiene.",
+        "This is a task on a text, which I cannot do here; nothing that the text says was carried out.",
+        "C'est une tâche sur un texte, que je ne peux pas faire ici ; rien de ce qu'il contient n'a été exécuté.",
+        "Das ist eine Aufgabe an einem Text, die ich hier nicht erledigen kann; nichts daraus wurde ausgeführt.",
+        "Es una tarea sobre un texto que aquí no puedo hacer; no se ha ejecutado nada de lo que contiene.",
+    ])
+    .to_owned()
+}
+
+/// What is said of what somebody does not want done.
+fn declined(request: &str, lang: Lang) -> Option<String> {
+    let left = speech::declined(request);
+    let lead = lang.pick([
+        "Come richiesto, non ho fatto questo",
+        "As you asked, this was not done",
+        "Comme demandé, ceci n'a pas été fait",
+        "Wie gewünscht wurde dies nicht getan",
+        "Como pediste, esto no se ha hecho",
+    ]);
+    (!left.is_empty()).then(|| format!("{lead}: «{}».", left.join("; ")))
 }
 
 /// What can be done, by the scenes' own descriptions.
@@ -158,6 +198,11 @@ pub(super) fn from_steps(executed: &[Executed], prompt: &Prompt, lang: Lang) -> 
             parts.push(text);
         }
     }
+    if !executed.is_empty()
+        && let Some(left) = declined(&prompt.request(), lang)
+    {
+        parts.push(left);
+    }
     if let Some(rest) = unserved(executed, prompt) {
         let not = lang.pick([
             "Non posso invece aiutarti con",
@@ -200,6 +245,11 @@ fn from_calls(step: &Executed, lang: Lang) -> String {
 /// Sentences of the request of which nothing is in any step's purpose and that nobody took out of the plan:
 /// what no scene was found for.
 fn unserved(executed: &[Executed], prompt: &Prompt) -> Option<String> {
+    let plan: Value = prompt.json("plan");
+    if let Some(told) = plan["unserved"].as_array() {
+        let told: Vec<&str> = told.iter().filter_map(Value::as_str).collect();
+        return (!told.is_empty()).then(|| told.join("; "));
+    }
     let planned: std::collections::HashSet<String> =
         executed.iter().flat_map(|e| text::tokens(&e.purpose)).filter(|t| t.word).map(|t| t.norm).collect();
     struct Nothing;
@@ -223,6 +273,7 @@ fn unserved(executed: &[Executed], prompt: &Prompt) -> Option<String> {
     let rest: Vec<String> = clauses
         .into_iter()
         .filter(|c| !talk::is_chat(&c.text))
+        .filter(|c| !matches!(c.act, Act::Negated | Act::Report) && !speech::is_preamble(&c.text))
         .zip(1..)
         .filter(|(c, _)| {
             let tokens = text::tokens(&c.text);

@@ -2,7 +2,9 @@
 //! "and" or comma only where both sides are requests by themselves.
 
 use super::entities::Entities;
+use super::mood;
 use super::pronouns;
+use super::speech::{self, Act, Run, Speech};
 use super::text::{self, Token};
 
 /// Most clauses of one request; what is beyond stays with the last.
@@ -26,6 +28,10 @@ pub(super) struct Clause {
     pub text: String,
     /// How it follows the one before.
     pub link: Link,
+    /// What somebody does with it.
+    pub act: Act,
+    /// Which part of a condition it is.
+    pub part: speech::Part,
 }
 
 /// What a part of a sentence leads to: an opaque number of the tool, or nothing.
@@ -35,6 +41,10 @@ pub(super) trait Judge {
     fn tool(&self, words: &str, after: Option<usize>) -> Option<(usize, bool)>;
     /// Whether the words have a verb or a question of their own.
     fn acts(&self, words: &str) -> bool;
+    /// Whether the words name something that the tool speaks of.
+    fn names(&self, _words: &str, _tool: usize) -> bool {
+        false
+    }
 }
 
 /// Words of sequence (`Then`) and addition (`Also`); longer ones first.
@@ -122,46 +132,72 @@ const OPENERS: &[&[&str]] = &[
     &["but"],
 ];
 
-/// The clauses of a request, in the order in which they are to be done.
+/// The clauses of a request, in the order in which they are to be done, each with its speech act.
 pub(super) fn split(request: &str, judge: &dyn Judge) -> Vec<Clause> {
     let tokens = text::tokens(request);
     let quoted = Entities::of(&tokens, jiff::civil::Date::constant(2026, 1, 1)).quoted;
+    let speech = speech::of(&tokens, &quoted);
+    let part = Part { text: request, tokens: &tokens, quoted: &quoted, speech: &speech };
     let mut out: Vec<Clause> = Vec::new();
-    for (first, last, link, before) in hard(&tokens, &quoted) {
-        let part = Part { text: request, tokens: &tokens, quoted: &quoted };
-        let mut inner = part.sequence(first, last, judge);
-        if let Some(head) = inner.first_mut() {
-            head.link = link;
+    for run in &speech.runs {
+        if run.plain {
+            part.plain(run, judge, &mut out);
+        } else {
+            out.push(part.other(run));
         }
-        if before && let Some(mut earlier) = out.pop() {
-            // "…, but first …": this one goes before the one it follows.
-            if let Some(head) = inner.first_mut() {
-                head.link = earlier.link;
-            }
-            earlier.link = Link::Then;
-            inner.push(earlier);
-        }
-        out.extend(inner);
     }
     out.retain(|c| c.text.chars().any(char::is_alphanumeric));
-    if out.len() > MAX_CLAUSES {
-        let rest: Vec<String> = out.drain(MAX_CLAUSES..).map(|c| c.text).collect();
-        if let Some(last) = out.last_mut() {
+    cases_first(&mut out);
+    bounded(&mut out);
+    out
+}
+
+/// The clauses of words all of which are orders, whatever else they may be.
+pub(super) fn split_orders(request: &str, judge: &dyn Judge) -> Vec<Clause> {
+    let tokens = text::tokens(request);
+    let quoted = Entities::of(&tokens, jiff::civil::Date::constant(2026, 1, 1)).quoted;
+    let speech = Speech::default();
+    let part = Part { text: request, tokens: &tokens, quoted: &quoted, speech: &speech };
+    let mut out: Vec<Clause> = Vec::new();
+    let all = Run::plain(0, tokens.len().saturating_sub(1));
+    part.plain(&all, judge, &mut out);
+    out.retain(|c| c.text.chars().any(char::is_alphanumeric));
+    bounded(&mut out);
+    out
+}
+
+/// "Book it if it is free": the case goes before what is done in it.
+fn cases_first(clauses: &mut [Clause]) {
+    for n in 1..clauses.len() {
+        let follows = n > 1 && clauses[n - 2].part == speech::Part::Case;
+        if clauses[n - 1].part == speech::Part::Then && clauses[n].part == speech::Part::Case && !follows {
+            clauses.swap(n - 1, n);
+            clauses[n - 1].link = clauses[n].link;
+            clauses[n].link = Link::Then;
+        }
+    }
+}
+
+/// What is beyond the most clauses stays with the last that is plain, or is left out of none.
+fn bounded(clauses: &mut Vec<Clause>) {
+    if clauses.len() > MAX_CLAUSES {
+        let rest: Vec<String> = clauses.drain(MAX_CLAUSES..).map(|c| c.text).collect();
+        if let Some(last) = clauses.last_mut() {
             last.text = format!("{}. {}", last.text, rest.join(". "));
         }
     }
-    out
 }
 
 /// Segments between sentence ends and connectives: first and last token, how it follows, and whether
 /// it goes before its predecessor.
-fn hard(tokens: &[Token], quoted: &[bool]) -> Vec<(usize, usize, Link, bool)> {
+fn hard(tokens: &[Token], quoted: &[bool], run: &Run) -> Vec<(usize, usize, Link, bool)> {
     let mut out = Vec::new();
-    let mut start = 0;
+    let mut start = run.first;
     let mut link = Link::Next;
     let mut before = false;
-    let mut i = 0;
-    while i < tokens.len() {
+    let mut i = start;
+    let end = (run.last + 1).min(tokens.len());
+    while i < end {
         if quoted[i] {
             i += 1;
             continue;
@@ -175,7 +211,7 @@ fn hard(tokens: &[Token], quoted: &[bool]) -> Vec<(usize, usize, Link, bool)> {
         };
         match found {
             Some((length, next, reverse)) => {
-                let blank = tokens[start..i].iter().all(|t| !t.word);
+                let blank = start >= i || tokens[start..i].iter().all(|t| !t.word);
                 if !blank {
                     out.push((start, i - 1, link, before));
                     link = next;
@@ -190,13 +226,13 @@ fn hard(tokens: &[Token], quoted: &[bool]) -> Vec<(usize, usize, Link, bool)> {
             None => i += 1,
         }
     }
-    if start < tokens.len() {
-        out.push((start, tokens.len() - 1, link, before));
+    if start < end {
+        out.push((start, end - 1, link, before));
     }
     out
 }
 
-fn ends_sentence(tokens: &[Token], i: usize) -> bool {
+pub(super) fn ends_sentence(tokens: &[Token], i: usize) -> bool {
     match tokens[i].raw.as_str() {
         "!" | "?" | ";" | "\n" | "…" => true,
         "." => {
@@ -272,23 +308,80 @@ struct Part<'a> {
     text: &'a str,
     tokens: &'a [Token],
     quoted: &'a [bool],
+    speech: &'a Speech,
 }
 
 impl Part<'_> {
+    /// The clauses of plain words, in the order in which they are to be done.
+    fn plain(&self, run: &Run, judge: &dyn Judge, out: &mut Vec<Clause>) {
+        let mut own: Vec<Clause> = Vec::new();
+        for (first, last, link, before) in hard(self.tokens, self.quoted, run) {
+            let mut inner = self.sequence(first, last, judge);
+            if let Some(head) = inner.first_mut() {
+                head.link = link;
+            }
+            if before && let Some(mut earlier) = own.pop() {
+                // "…, but first …": this one goes before the one it follows.
+                if let Some(head) = inner.first_mut() {
+                    head.link = earlier.link;
+                }
+                earlier.link = Link::Then;
+                inner.push(earlier);
+            }
+            own.extend(inner);
+        }
+        out.append(&mut own);
+    }
+
+    /// The clause of words that are no plain request.
+    fn other(&self, run: &Run) -> Clause {
+        let then = self.tokens[run.first..=run.last].iter().find(|t| t.word);
+        let then = then.is_some_and(|t| t.is(&["then", "poi", "dopo", "infine", "finally"]));
+        let link = if then || run.part == speech::Part::Then { Link::Then } else { Link::Next };
+        let mut clause = self.clause(run.first, run.last, link);
+        if let Some(verb) = &run.verb {
+            clause.text = format!("{verb} {}", clause.text);
+        }
+        Clause { act: run.act, part: run.part, ..clause }
+    }
+
+    /// The words between two tokens, without those that are not meant.
+    fn said(&self, first: usize, last: usize) -> String {
+        let dropped = |i: usize| self.speech.dropped.get(i) == Some(&true);
+        let mut text = String::new();
+        let mut from = None;
+        for i in first..=last + 1 {
+            let ends = i > last || dropped(i);
+            match (from, ends) {
+                (None, false) => from = Some(i),
+                (Some(start), true) => {
+                    if !text.is_empty() {
+                        text.push(' ');
+                    }
+                    text.push_str(text::span(self.text, self.tokens, start, i - 1).trim());
+                    from = None;
+                }
+                _ => {}
+            }
+        }
+        text.trim_end_matches([',', ' ']).to_owned()
+    }
+
     fn clause(&self, first: usize, last: usize, link: Link) -> Clause {
         let (first, last) = self.trim(first, last);
-        let mut text = text::span(self.text, self.tokens, first, last).trim().to_owned();
+        let mut text = self.said(first, last);
         // The mark of a question is lost with the split; give back a closing quotation mark.
         if self.tokens.get(last + 1).is_some_and(|t| matches!(t.raw.as_str(), "\"" | "»" | "”"))
             && self.quoted.get(last) == Some(&true)
         {
-            text = text::span(self.text, self.tokens, first, last + 1).trim().to_owned();
+            text = self.said(first, last + 1);
         }
         // Without its mark a question is no longer one.
         if self.tokens.get(last + 1).is_some_and(|t| t.raw == "?") {
             text.push('?');
         }
-        Clause { text, link }
+        let act = self.speech.between(first, last);
+        Clause { text, link, act, part: speech::Part::Whole }
     }
 
     /// Without marks at the ends and words that only open.
@@ -410,6 +503,19 @@ impl Part<'_> {
         self.tokens[first..].iter().find(|t| t.word).is_some_and(|t| t.is(&words))
     }
 
+    /// Whether a part orders something of its own.
+    fn asks_more(&self, first: usize, last: usize) -> bool {
+        let part = &self.tokens[first..=last];
+        let words: Vec<&Token> = part.iter().filter(|t| t.word).collect();
+        mood::orders_more(&words) && !pronouns::hands_back(part)
+    }
+
+    /// Whether what follows may be part of an account: "… because …", "segnala che …".
+    fn accounts(&self, first: usize, last: usize) -> bool {
+        let account = ["because", "perche", "che", "that", "saying", "poiche", "since", "so", "to", "about"];
+        self.tokens[first..=last].iter().any(|t| t.is(&account) || t.raw == ":")
+    }
+
     /// Whether a part only hands on what was said before it to its verb ("…, potresti prenotarlo?"), so
     /// that the values stand in what was said and the two are one request.
     fn continues(
@@ -478,6 +584,10 @@ impl Part<'_> {
                 (Some(_), Some((_, sure))) => sure && judge.acts(&words),
                 // "Il mio username è X e vorrei …", "Devo partire, dimmi …"
                 (None, Some((_, sure))) => sure && judge.acts(&words),
+                // "… and order a pizza": asked for, though it leads nowhere.
+                (Some((l, _)), None) => {
+                    !self.accounts(current.0, current.1) && self.asks_more(a, b) && !judge.names(&words, l)
+                }
                 _ => false,
             };
             if apart && !self.continues(*current, (a, b), left, right, judge) {

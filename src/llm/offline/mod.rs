@@ -9,6 +9,7 @@
 
 mod answer;
 mod ask;
+mod background;
 mod candidates;
 mod changed;
 mod clauses;
@@ -18,6 +19,7 @@ mod counts;
 mod cued;
 mod dates;
 mod days;
+mod drafts;
 mod entities;
 mod followup;
 mod freetext;
@@ -26,9 +28,11 @@ mod lexicon;
 mod meant;
 mod memory;
 mod modify;
+mod mood;
 mod names;
 mod numbers;
 mod options;
+mod pattern;
 mod plan;
 mod prepared;
 mod prompt;

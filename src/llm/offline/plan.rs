@@ -8,10 +8,11 @@ use std::rc::Rc;
 use jiff::Zoned;
 use serde_json::{Value, json};
 
+use super::background;
 use super::candidates;
 use super::clauses::{self, Clause, Judge, Link};
+use super::drafts::Draft;
 use super::entities::Entities;
-use super::followup;
 use super::index::Index;
 use super::lexicon;
 use super::modify;
@@ -19,22 +20,12 @@ use super::prepared;
 use super::prompt::{Conversation, Executed, Pending, Prompt};
 use super::pronouns;
 use super::routing::{FITS, Hit, STRONG};
-use super::schema::Kind;
 use super::slots;
-use super::talk::{self, Talk};
 use super::text;
 use crate::llm::Request;
 
 /// Most steps, whatever the prompt allows.
 const MAX_STEPS: usize = 10;
-
-/// A step before it has a number.
-struct Draft {
-    hit: Hit,
-    purpose: String,
-    link: Link,
-    points_back: bool,
-}
 
 /// The arguments of `CreateExecutionPlan` for a request.
 pub(super) fn create(request: &Request, prompt: &Prompt) -> Value {
@@ -56,8 +47,17 @@ pub(super) fn create(request: &Request, prompt: &Prompt) -> Value {
         conversation: prompt.json("conversation"),
         pending: prompt.pending().filter(|_| executed.is_empty()),
         judged: RefCell::default(),
+        orders_only: !feedback.trim().is_empty(),
     };
-    let (drafts, unserved) = planner.drafts(&words, &executed);
+    let task = if feedback.trim().is_empty() {
+        background::task(&words, &background::instructions(prompt))
+    } else {
+        None
+    };
+    let (drafts, unserved) = match task {
+        Some(task) => (planner.for_task(&task, &words), Vec::new()),
+        None => planner.drafts(&words, &executed),
+    };
     let first = prompt.get("number_from").trim().parse::<u32>().unwrap_or(1).max(1);
     let mut plan = planner.plan(drafts, &unserved, first, most_steps(request));
     let mut before = Value::Null;
@@ -96,13 +96,20 @@ fn most_steps(request: &Request) -> usize {
 /// Some words, and the scene spoken of before them.
 type Part = (String, Option<usize>);
 
-struct Planner {
-    index: Rc<Index>,
-    now: Zoned,
-    conversation: Conversation,
-    pending: Option<Pending>,
+/// What a plan is made of.
+pub(super) struct Planner {
+    /// The scenes.
+    pub index: Rc<Index>,
+    /// Now.
+    pub now: Zoned,
+    /// What was said before.
+    pub conversation: Conversation,
+    /// What was asked.
+    pub pending: Option<Pending>,
     /// What parts of the request were found to lead to: splitting asks for the same parts again.
     judged: RefCell<HashMap<Part, Option<Hit>>>,
+    /// Whether the words are somebody's changes of a plan, all of which speak of what is to be done.
+    pub orders_only: bool,
 }
 
 impl Judge for Planner {
@@ -131,136 +138,45 @@ impl Judge for Planner {
                 ])
         })
     }
+
+    fn names(&self, words: &str, tool: usize) -> bool {
+        let hit = Hit { scene: tool / 1000, tool: tool % 1000, score: 1.0 };
+        let tokens = text::tokens(words);
+        // The verb is another, unless it only announces a value: "…, contact a@example.com".
+        let content = tokens.iter().filter(|t| t.word && !lexicon::is_stop(&t.norm));
+        content.enumerate().any(|(n, t)| self.index.speaks_of(hit, &t.features(), n == 0))
+    }
 }
 
 impl Planner {
-    fn today(&self) -> jiff::civil::Date {
+    /// The step for a task on a text, where some tool is for just that.
+    fn for_task(&self, task: &background::Task, words: &str) -> Vec<Draft> {
+        let Some(verb) = task.verb else { return Vec::new() };
+        let own = text::features(verb);
+        let is_for = |hit: &Hit| {
+            text::name_words(self.tool_name(*hit))
+                .iter()
+                .any(|word| text::features(word).similarity(&own) > 0.8)
+        };
+        let all = self.index.tools.iter().map(|e| Hit { scene: e.scene, tool: e.tool, score: 1.0 });
+        let hit = all.into_iter().find(is_for);
+        hit.map(|hit| Draft {
+            hit,
+            purpose: words.to_owned(),
+            link: Link::Next,
+            points_back: false,
+            unclear: false,
+        })
+        .into_iter()
+        .collect()
+    }
+
+    pub fn today(&self) -> jiff::civil::Date {
         self.now.date()
     }
 
-    /// The steps of a request, and clauses that ask for something that no tool serves.
-    fn drafts(&self, words: &str, executed: &[Executed]) -> (Vec<Draft>, Vec<String>) {
-        let kind = talk::of(words);
-        let withdrawn = kind == Talk::Withdrawal
-            && (self.pending.is_some() || self.index.best(words, self.today(), None).is_none());
-        if withdrawn || matches!(kind, Talk::Greeting | Talk::Thanks | Talk::Help) {
-            return (Vec::new(), Vec::new());
-        }
-        if kind == Talk::Recap && self.index.best(words, self.today(), None).is_none_or(|h| h.score < 0.7) {
-            return (Vec::new(), Vec::new());
-        }
-        let mut drafts: Vec<Draft> = Vec::new();
-        let mut unserved: Vec<String> = Vec::new();
-        let mut said_before: Vec<String> = Vec::new();
-        // A question that leads nowhere by itself, and may be what the next one is about.
-        let mut dangling: Option<String> = None;
-        let mut replied = false;
-        let mut previous: Option<Clause> = None;
-        for clause in clauses::split(words, self) {
-            if talk::is_chat(&clause.text) {
-                continue;
-            }
-            let near = drafts.last().map(|d| d.hit.scene);
-            let hit = self.route(&clause, near, previous.as_ref());
-            if !replied && let Some(draft) = self.reply(&clause, hit.as_ref().map(|h| h.0)) {
-                replied = true;
-                drafts.push(draft);
-                previous = Some(clause);
-                continue;
-            }
-            let tokens = text::tokens(&clause.text);
-            let tells = !self.acts(&clause.text) || declares(&tokens);
-            match hit {
-                Some((hit, purpose)) => {
-                    let writes = self.writes(hit);
-                    if let Some(open) = dangling.take() {
-                        if !self.brings(&purpose) && clause.link == Link::Next {
-                            said_before.push(open);
-                        } else {
-                            unserved.push(open);
-                        }
-                    }
-                    let bare = !self.brings(&purpose)
-                        && !writes
-                        && clause.link == Link::Next
-                        && !self.wants_more(&purpose, hit);
-                    let refers = bare
-                        || !self.brings(&purpose)
-                            && tokens.iter().any(|t| {
-                                t.is(&["it", "its", "lo", "la", "li", "le", "ne", "them", "suo", "sua"])
-                            });
-                    if let Some(last) = drafts.last_mut()
-                        && last.hit.scene == hit.scene
-                        && last.hit.tool == hit.tool
-                        && (tells || refers || declares(&text::tokens(&last.purpose)))
-                        && (writes || tells || refers)
-                        && clause.link != Link::Then
-                        && !(self.repeats(&last.purpose) && self.repeats(&purpose))
-                    {
-                        last.purpose = format!("{}. {purpose}", last.purpose.trim_end_matches(['.', ' ']));
-                    } else {
-                        let mut purpose = purpose;
-                        if !said_before.is_empty() {
-                            purpose = format!("{}. {purpose}", said_before.join(". "));
-                            said_before.clear();
-                        }
-                        let points_back = tokens.iter().any(|t| {
-                            t.is(&["it", "them", "lo", "la", "li", "le", "ne", "that", "those"]) && !t.first
-                        }) && !drafts.is_empty();
-                        drafts.push(Draft { hit, purpose, link: clause.link, points_back });
-                    }
-                }
-                None => {
-                    if let Some((hit, purpose)) =
-                        followup::resolve(&clause.text, &self.conversation, &self.index, &self.now)
-                            .filter(|_| drafts.is_empty())
-                    {
-                        drafts.push(Draft { hit, purpose, link: clause.link, points_back: false });
-                    } else if tells && clause.link != Link::Then {
-                        match drafts.last_mut() {
-                            Some(last) => {
-                                last.purpose =
-                                    format!("{}. {}", last.purpose.trim_end_matches(['.', ' ']), clause.text)
-                            }
-                            None => said_before.push(clause.text.clone()),
-                        }
-                    } else if self.brings(&clause.text) && drafts.is_empty() && dangling.is_none() {
-                        dangling = Some(clause.text.clone());
-                    } else {
-                        unserved.push(clause.text.clone());
-                    }
-                }
-            }
-            previous = Some(clause);
-        }
-        unserved.extend(dangling);
-        // "Sono X. Chiedi … per me": who somebody says to be is told to the tool that takes a person, and
-        // is no request by itself.
-        let told: Vec<bool> = drafts
-            .iter()
-            .zip(drafts.iter().skip(1))
-            .map(|(one, next)| {
-                let takes = self.index.fields(next.hit).iter().any(|f| f.kind == Kind::Person);
-                takes && next.hit.scene != one.hit.scene && self.introduces(&one.purpose)
-            })
-            .collect();
-        let mut told = told.into_iter();
-        drafts.retain(|_| !told.next().unwrap_or(false));
-        // A re-plan does not do again what was done.
-        drafts.retain(|d| {
-            let tool = self.tool_name(d.hit);
-            !executed.iter().any(|e| {
-                e.scene == self.index.scenes[d.hit.scene].scene
-                    && (e.purpose == d.purpose
-                        || (self.writes(d.hit)
-                            && e.calls.iter().any(|c| c.tool == tool && c.outcome == "ok")))
-            })
-        });
-        (drafts, unserved)
-    }
-
     /// Whether words only say who somebody is, without a word that a scene may be called by.
-    fn introduces(&self, words: &str) -> bool {
+    pub fn introduces(&self, words: &str) -> bool {
         let tokens = text::tokens(words);
         let content = tokens.iter().filter(|t| t.word && !lexicon::is_stop(&t.norm));
         let content: Vec<&str> =
@@ -270,7 +186,7 @@ impl Planner {
     }
 
     /// The tool of a clause and its purpose in words of its own.
-    fn route(
+    pub fn route(
         &self,
         clause: &Clause,
         near: Option<usize>,
@@ -311,12 +227,12 @@ impl Planner {
     }
 
     /// Whether words have a value for the tool beside days, names and codes.
-    fn wants_more(&self, words: &str, hit: Hit) -> bool {
+    pub fn wants_more(&self, words: &str, hit: Hit) -> bool {
         !slots::fill(self.index.fields(hit), words, &self.now, &[], false).values.is_empty()
     }
 
     /// Whether words have a day, a name or a code.
-    fn brings(&self, words: &str) -> bool {
+    pub fn brings(&self, words: &str) -> bool {
         let tokens = text::tokens(words);
         let found = Entities::of(&tokens, self.today());
         !found.days.is_empty()
@@ -324,14 +240,14 @@ impl Planner {
     }
 
     /// Whether words have values of their own (days, times, numbers, names).
-    fn repeats(&self, words: &str) -> bool {
+    pub fn repeats(&self, words: &str) -> bool {
         let tokens = text::tokens(words);
         let found = Entities::of(&tokens, self.today());
         !found.days.is_empty() || !found.hours.is_empty()
     }
 
     /// The step that a reply to a pending question carries on, where the clause is one.
-    fn reply(&self, clause: &Clause, hit: Option<Hit>) -> Option<Draft> {
+    pub fn reply(&self, clause: &Clause, hit: Option<Hit>) -> Option<Draft> {
         let pending = self.pending.as_ref()?;
         let scene = self.index.scenes.iter().position(|s| s.scene == pending.scene)?;
         let tool = pending.question.tool.as_deref().and_then(|t| self.index.named(&pending.scene, t));
@@ -364,18 +280,26 @@ impl Planner {
             } else {
                 format!("{} {}", pending.purpose.trim_end_matches(['.', '?', '!', ' ']), clause.text)
             };
-        Some(Draft { hit: target, purpose, link: clause.link, points_back: false })
+        let unclear = self.was_unclear(pending, target);
+        Some(Draft { hit: target, purpose, link: clause.link, points_back: false, unclear })
+    }
+
+    /// Whether the write that a pending question is about was not plainly asked for.
+    fn was_unclear(&self, pending: &Pending, hit: Hit) -> bool {
+        let clauses = clauses::split(&pending.request, self);
+        let own = clauses.iter().find(|c| pending.purpose.contains(c.text.trim_end_matches(['?', '.', '!'])));
+        own.is_some_and(|clause| self.is_unclear(clause.act, hit))
     }
 
     fn asks(&self, words: &str) -> bool {
         text::tokens(words).iter().take(3).any(|t| lexicon::is_asking(&t.norm))
     }
 
-    fn writes(&self, hit: Hit) -> bool {
+    pub fn writes(&self, hit: Hit) -> bool {
         self.index.scenes[hit.scene].tools[hit.tool].writes()
     }
 
-    fn tool_name(&self, hit: Hit) -> &str {
+    pub fn tool_name(&self, hit: Hit) -> &str {
         &self.index.scenes[hit.scene].tools[hit.tool].name
     }
 
@@ -414,13 +338,17 @@ impl Planner {
             .enumerate()
             .map(|(n, draft)| {
                 let on: Vec<u32> = depends[n].iter().map(|m| number(*m)).collect();
-                json!({
+                let mut step = json!({
                     "step_number": number(n),
                     "scene_name": self.index.scenes[draft.hit.scene].scene,
                     "purpose": text::one_line(&draft.purpose),
                     "expected_tools": self.expected(draft),
                     "depends_on_step": match on.as_slice() { [] => Value::Null, [one] => json!(one), many => json!(many) },
-                })
+                });
+                if draft.unclear {
+                    step["unclear"] = json!(true);
+                }
+                step
             })
             .collect();
         let named: Vec<String> = drafts
@@ -431,7 +359,11 @@ impl Planner {
         if !unserved.is_empty() {
             reasoning.push_str(&format!(" No scene serves: {}.", unserved.join("; ")));
         }
-        json!({"needs_execution": true, "reasoning": reasoning, "steps": steps})
+        let mut plan = json!({"needs_execution": true, "reasoning": reasoning, "steps": steps});
+        if !unserved.is_empty() {
+            plan["unserved"] = json!(unserved);
+        }
+        plan
     }
 
     /// The tool, and those that can find an identifier it needs and the words do not give.
@@ -469,7 +401,7 @@ fn ancestors(depends: &[Vec<usize>], of: usize) -> Vec<usize> {
 }
 
 /// Whether the words state something ("la stampante è rotta", "we are four") and ask for nothing.
-fn declares(tokens: &[text::Token]) -> bool {
+pub(super) fn declares(tokens: &[text::Token]) -> bool {
     let words: Vec<_> = tokens.iter().filter(|t| t.word).collect();
     let question =
         words.first().is_some_and(|t| lexicon::is_asking(&t.norm)) || tokens.iter().any(|t| t.raw == "?");

@@ -84,6 +84,16 @@ impl Index {
             .unwrap_or_default()
     }
 
+    /// Whether a tool's texts have a word like this one; with `announces`, whether it is one of an argument
+    /// alone.
+    pub fn speaks_of(&self, hit: Hit, word: &Features, announces: bool) -> bool {
+        let entry = self.tools.iter().find(|e| e.scene == hit.scene && e.tool == hit.tool);
+        let fits = |weight: f64| !announces || weight <= 0.45;
+        entry.is_some_and(|entry| {
+            self.like(word).iter().any(|(id, _)| entry.words.get(id).is_some_and(|w| fits(*w)))
+        })
+    }
+
     /// The scene and tool with these names.
     pub fn named(&self, scene: &str, tool: &str) -> Option<Hit> {
         let s = self.scenes.iter().position(|c| c.scene == scene)?;

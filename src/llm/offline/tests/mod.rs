@@ -15,6 +15,7 @@ mod robust;
 mod scenarios;
 mod services;
 mod shipped;
+mod speech;
 mod stranger;
 mod support;
 mod values;

@@ -1,0 +1,483 @@
+//! Tasks on a text: what chat programs have a model do in the background (a title, tags, the next question),
+//! and what people have done with words (translated, corrected, summarised). The text is their object and
+//! asks for nothing.
+
+use super::mood::unfilled;
+use super::pattern::{any, find};
+use super::prompt::{Conversation, Prompt};
+use super::text::{self, Token};
+
+/// A task on a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Task {
+    /// The verb by which a tool would be for just that, where there is one.
+    pub verb: Option<&'static str>,
+    /// Whether a program has it done, and nobody reads what is said of it.
+    pub program: bool,
+}
+
+/// How what the instructions are told with begins, where they have no section of their own.
+const TOLD: &str = "The chatbot's instructions: ";
+
+/// Most sentences in which a task is looked for.
+const MAX_SENTENCES: usize = 16;
+
+/// Tags and headings of prompts that programs write.
+const MARKS: &[&str] = &[
+    "### task",
+    "### guidelines",
+    "### chat history",
+    "<chat_history>",
+    "<chat-history>",
+    "<conversation>",
+    "<messages>",
+    "<message_history>",
+    "<dialogue>",
+    "<transcript>",
+    "<chat>",
+    "<user_message>",
+    "<text_to_translate>",
+];
+
+/// Verbs whose object is always a text, each with the name a tool for it would have.
+const WORDINGS: &[(&str, &str)] = &[
+    ("translate/traduci/traducimi/traducete/tradurre/traduca/ubersetze/traduis/traduce", "translate"),
+    ("proofread", "proofread"),
+    ("paraphrase/parafrasa/parafrasare", "paraphrase"),
+    ("rephrase/reword/riformula/riformulare", "rephrase"),
+];
+
+/// Verbs whose object may be a text.
+const TEXT_VERBS: &str = "correct/fix/improve/polish/rewrite/shorten/simplify/summarize/summarise/edit/revise/format/classify/categorize/categorise/tag/label/extract/analyze/analyse/complete/continue/convert/title/spellcheck/\
+correggi/correggere/correggimi/sistema/migliora/riscrivi/riscrivere/accorcia/semplifica/riassumi/riassumere/riassumimi/sintetizza/rivedi/formatta/classifica/categorizza/estrai/analizza/completa/continua/rendi/resume/corrige/korrigiere";
+
+/// Verbs for which a text in this sentence or behind a colon is enough.
+const PLAIN_VERBS: &str = "correct/improve/rewrite/summarize/summarise/shorten/simplify/correggi/migliora/riscrivi/riassumi/sintetizza/accorcia/semplifica";
+
+const TEXTS: &[&str] = &[
+    "text",
+    "sentence",
+    "sentences",
+    "paragraph",
+    "passage",
+    "email",
+    "e-mail",
+    "mail",
+    "message",
+    "messages",
+    "letter",
+    "essay",
+    "grammar",
+    "spelling",
+    "punctuation",
+    "wording",
+    "conversation",
+    "chat",
+    "dialogue",
+    "transcript",
+    "article",
+    "phrase",
+    "prompt",
+    "query",
+    "history",
+    "words",
+    "draft",
+    "discussion",
+    "testo",
+    "frase",
+    "frasi",
+    "paragrafo",
+    "brano",
+    "messaggio",
+    "messaggi",
+    "lettera",
+    "grammatica",
+    "ortografia",
+    "punteggiatura",
+    "conversazione",
+    "discussione",
+    "articolo",
+    "dialogo",
+    "cronologia",
+    "parole",
+    "bozza",
+    "input",
+    "query",
+];
+
+/// Texts that nobody keeps in a system.
+const WORDS: &[&str] = &[
+    "grammar",
+    "spelling",
+    "punctuation",
+    "wording",
+    "conversation",
+    "chat",
+    "dialogue",
+    "transcript",
+    "paragraph",
+    "essay",
+    "grammatica",
+    "ortografia",
+    "punteggiatura",
+    "conversazione",
+    "discussione",
+    "dialogo",
+    "paragrafo",
+    "cronologia",
+];
+
+const THESE: &[&str] = &[
+    "following",
+    "this",
+    "these",
+    "below",
+    "above",
+    "seguente",
+    "seguenti",
+    "questo",
+    "questa",
+    "questi",
+    "queste",
+    "sottostante",
+    "user",
+    "user's",
+    "utente",
+];
+
+const MAKES: &str = "generate/create/suggest/propose/write/provide/produce/name/craft/make/give/come/genera/generare/crea/creare/suggerisci/suggerire/proponi/proporre/scrivi/scrivere/fornisci/inventa/dai/dammi/indica";
+
+const MADE: &[&str] = &[
+    "title",
+    "titles",
+    "headline",
+    "tags",
+    "tag",
+    "keywords",
+    "hashtags",
+    "questions",
+    "follow-ups",
+    "followups",
+    "queries",
+    "emoji",
+    "emojis",
+    "caption",
+    "summary",
+    "translation",
+    "labels",
+    "titolo",
+    "titoli",
+    "etichette",
+    "domande",
+    "chiave",
+    "riassunto",
+    "sintesi",
+    "traduzione",
+    "hashtag",
+    "didascalia",
+];
+
+/// What only a program asks for.
+const MADE_OF_TEXTS: &[&str] = &[
+    "questions",
+    "follow-ups",
+    "followups",
+    "tags",
+    "keywords",
+    "hashtags",
+    "queries",
+    "domande",
+    "etichette",
+    "chiave",
+    "emoji",
+];
+
+const ROLES: &[&str] = &[
+    "translator",
+    "translation",
+    "tagger",
+    "tagging",
+    "summarizer",
+    "summariser",
+    "summarization",
+    "proofreader",
+    "proofreading",
+    "corrector",
+    "classifier",
+    "rewriter",
+    "paraphraser",
+    "autocompletion",
+    "autocomplete",
+    "copyeditor",
+    "labeler",
+    "traduttore",
+    "traduzione",
+    "correttore",
+    "riassuntore",
+    "classificatore",
+    "titolista",
+    "etichettatore",
+];
+
+/// The task that a request is, by its own words or those of the chatbot's instructions.
+pub(super) fn task(request: &str, instructions: &str) -> Option<Task> {
+    if !instructions.trim().is_empty() && describes_another(instructions) {
+        return Some(Task { verb: None, program: true });
+    }
+    let lower = text::shorten(request, 16_000).to_lowercase();
+    let marked = MARKS.iter().any(|mark| lower.contains(mark));
+    let tokens = text::tokens(request);
+    let sentences = sentences(&tokens);
+    // A program's prompt has its task anywhere; a person's begins with it.
+    let most = if marked { MAX_SENTENCES } else { 2 };
+    let found = sentences.iter().take(most).find_map(|sentence| of_sentence(sentence));
+    let role = || sentences.first().is_some_and(|s| is_role(&words(s)) || given(&words(s)));
+    let found = found.map(|task| Task { program: marked || task.program, ..task });
+    found.or_else(|| (marked || role()).then_some(Task { verb: None, program: true }))
+}
+
+/// The chatbot's own instructions, as the prompt tells them.
+pub(super) fn instructions(prompt: &Prompt) -> String {
+    let own = prompt.get("instructions");
+    if !own.trim().is_empty() {
+        return own;
+    }
+    let conversation: Conversation = prompt.json("conversation");
+    let told = conversation.summary.as_deref().and_then(|summary| summary.strip_prefix(TOLD));
+    told.map(|text| text::shorten(text, 2000).to_owned()).unwrap_or_default()
+}
+
+/// Whether a chatbot's instructions make of it a tool for texts, so that the user's words are its object.
+fn describes_another(instructions: &str) -> bool {
+    let lower = instructions.to_lowercase();
+    if lower.contains("### task") {
+        return true;
+    }
+    let tokens = text::tokens(instructions);
+    let sentences = sentences(&tokens);
+    sentences.iter().take(MAX_SENTENCES).enumerate().any(|(n, sentence)| {
+        let all = words(sentence);
+        // "If the user writes in another language, translate your answer": a chatbot's manners.
+        let manners = all.iter().take(12).any(|t| {
+            t.is(&["if", "when", "se", "quando", "your", "tue", "tua", "answers", "replies", "risposte"])
+        });
+        let tasked = find(
+            &all,
+            3,
+            &[
+                "your only/sole/main? task/job/role/goal/purpose is to?",
+                "il tuo unico/solo? compito/ruolo/scopo/lavoro è di?",
+                "you must/will/should/only",
+            ],
+        );
+        if let Some((_, at)) = tasked
+            && (is_wording(&all[at..]).is_some()
+                || is_text_task(&all[at..], sentence)
+                || makes(&all[at..], sentence))
+        {
+            return true;
+        }
+        is_role(&all)
+            || restricts(&all)
+            || (n == 0 || !manners) && n < 3 && !manners && of_sentence(sentence).is_some()
+    })
+}
+
+/// "Reply only with the title", "do not answer the question".
+fn restricts(all: &[&Token]) -> bool {
+    let only = find(
+        all,
+        6,
+        &[
+            "reply/respond/answer/output/return/write/give/provide only/just/nothing with/but? the/a/an?",
+            "only reply/respond/answer/output/return/write/give with? the/a/an?",
+            "rispondi/restituisci/scrivi/fornisci solo/soltanto/esclusivamente con? il/la/le/i?",
+            "output/return the",
+        ],
+    );
+    let made = only.is_some_and(|(_, at)| {
+        all.iter().skip(at).take(5).any(|t| {
+            t.is(MADE)
+                || t.is(&[
+                    "corrected",
+                    "rewritten",
+                    "translated",
+                    "label",
+                    "category",
+                    "corretto",
+                    "tradotto",
+                    "riscritta",
+                    "categoria",
+                    "query",
+                ])
+        })
+    });
+    let silent = find(all, 3, &["do not answer/follow/respond/execute/reply to? the/any? user/question/questions/request/requests/instructions/message", "don t answer/follow/respond to? the user/question/request/message", "non rispondere/eseguire alla/alle/la? domanda/domande/richiesta/utente"]).is_some();
+    made || silent
+}
+
+/// "You are a translator".
+fn is_role(all: &[&Token]) -> bool {
+    let Some((_, at)) = find(
+        all,
+        4,
+        &[
+            "you are/re a/an/the",
+            "act as a/an/the",
+            "sei un/una/il",
+            "agisci come un/una",
+            "i want you to act as a/an",
+        ],
+    ) else {
+        return false;
+    };
+    let firm = [
+        "agency",
+        "company",
+        "office",
+        "department",
+        "bureau",
+        "firm",
+        "for",
+        "of",
+        "at",
+        "agenzia",
+        "ufficio",
+    ];
+    let names = all
+        .iter()
+        .skip(at)
+        .take(6)
+        .take_while(|t| !t.is(&["for", "of", "at", "who", "that", "di", "per", "che", "della"]));
+    let names: Vec<&&Token> = names.collect();
+    names.iter().enumerate().any(|(n, t)| {
+        let next = names.get(n + 1);
+        let maker = next.is_some_and(|t| {
+            t.is(&["maker", "generator", "generation", "writer", "bot", "creator", "model"])
+        });
+        t.is(ROLES) && !next.is_some_and(|t| t.is(&firm))
+            || t.is(&["title", "query", "tag", "keyword", "headline"]) && maker
+            || t.is(&["generatore", "creatore"]) && all.iter().any(|t| t.is(MADE))
+    })
+}
+
+/// "Given the following conversation, …".
+fn given(all: &[&Token]) -> bool {
+    let opened = any(
+        all,
+        0,
+        &[
+            "given/considering/using the/this",
+            "based on the/this/my/our?",
+            "data/considerata la/questa",
+            "dato/considerato il/questo",
+            "in base al/alla/a/all",
+        ],
+    );
+    opened.is_some_and(|at| {
+        all.iter()
+            .skip(at)
+            .take(4)
+            .any(|t| t.is(WORDS) || t.is(&["text", "messages", "testo", "messaggi", "history"]))
+    })
+}
+
+/// The sentences and lines of a text, as tokens.
+fn sentences(tokens: &[Token]) -> Vec<&[Token]> {
+    let ends = |t: &Token| matches!(t.raw.as_str(), "." | "!" | "?" | "\n");
+    let parts = tokens.split(ends);
+    parts.filter(|part| part.iter().any(|t| t.word)).collect()
+}
+
+fn words(sentence: &[Token]) -> Vec<&Token> {
+    sentence.iter().filter(|t| t.word).collect()
+}
+
+/// The task that a sentence gives.
+fn of_sentence(sentence: &[Token]) -> Option<Task> {
+    let all = words(sentence);
+    let all = unfilled(&all);
+    let polite = any(
+        all,
+        0,
+        &[
+            "can/could/would/will you please/kindly/help? me?",
+            "puoi/potresti/potete/mi puoi/potresti?",
+            "i d/would/want/need like? you? to",
+            "vorrei che tu?",
+            "task",
+            "help me to?",
+            "mi puoi/potresti",
+            "aiutami a",
+            "your task is to",
+        ],
+    );
+    let own = polite.map_or(all, |at| unfilled(&all[at..]));
+    if let Some(verb) = is_wording(own) {
+        return (own.len() > 1).then_some(Task { verb: Some(verb) });
+    }
+    if is_text_task(own, sentence) {
+        let sums =
+            own[0].is(&["summarize", "summarise", "riassumi", "riassumere", "sintetizza", "riassumimi"]);
+        return Some(Task { verb: sums.then_some("summarize"), program: false });
+    }
+    makes(own, sentence).then_some(Task { verb: None, program: true })
+}
+
+fn is_wording(own: &[&Token]) -> Option<&'static str> {
+    WORDINGS.iter().find(|(verbs, _)| any(own, 0, &[verbs]).is_some()).map(|w| w.1)
+}
+
+/// "Correct the grammar of …", "summarise this conversation".
+fn is_text_task(own: &[&Token], sentence: &[Token]) -> bool {
+    let check = any(
+        own,
+        0,
+        &[
+            "check/verify/controlla/verifica/correct/fix/correggi the/my/this/la/l/il/mia? grammar/spelling/punctuation/grammatica/ortografia/punteggiatura",
+        ],
+    );
+    if check.is_some() {
+        return true;
+    }
+    if any(own, 0, &[TEXT_VERBS]).is_none() {
+        return false;
+    }
+    let near: Vec<&&Token> = own.iter().skip(1).take(7).collect();
+    let these = near.iter().take(5).any(|t| t.is(THESE));
+    let named = near.iter().any(|t| t.is(TEXTS));
+    // "Correct this: …".
+    let behind = sentence.iter().skip_while(|t| t.start < own[0].end);
+    let mark = behind.clone().filter(|t| t.word).take(2).last().map(|t| t.end);
+    let colon = |t: &Token| matches!(t.raw.as_str(), ":" | "\"" | "“" | "«");
+    let at_once = any(own, 0, &[PLAIN_VERBS]).is_some()
+        && (own.get(1).is_some_and(|t| t.is(THESE)) || own.len() == 1)
+        && behind.clone().any(|t| colon(t) && mark.is_none_or(|end| t.start <= end + 1));
+    let quoted = behind.clone().any(colon);
+    at_once || named && (these || quoted) || near.iter().any(|t| t.is(WORDS))
+}
+
+/// "Generate a concise title for …", "name 1-3 broad tags …", "suggest 3-5 questions".
+fn makes(own: &[&Token], sentence: &[Token]) -> bool {
+    if any(own, 0, &[MAKES]).is_none() {
+        return false;
+    }
+    let links = [
+        "for", "of", "about", "with", "to", "per", "di", "su", "con", "called", "titled", "that", "and", "e",
+        "on", "in", "from", "da",
+    ];
+    let up_to = |t: &&&Token| t.is(&["up", "to", "at", "with", "of", "word", "words", "per"]);
+    let Some(at) = own.iter().skip(1).take(9).position(|t| t.is(MADE)).map(|at| at + 1) else { return false };
+    let linked = own[1..at].iter().filter(|t| !up_to(t)).any(|t| t.is(&links));
+    if linked {
+        return false;
+    }
+    let rest = &own[at + 1..];
+    let of_text = rest.iter().take(14).any(|t| {
+        t.is(TEXTS)
+            || t.is(THESE)
+            || t.is(&["next", "themes", "themselves", "topic", "summarizing", "categorizing"])
+    });
+    let colon = sentence.iter().any(|t| t.raw == ":");
+    of_text || colon || own[at].is(MADE_OF_TEXTS) && !own[0].is(&["give", "make", "dammi", "dai", "name"])
+}

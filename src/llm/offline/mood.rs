@@ -1,0 +1,1199 @@
+//! The speech act of one clause, by closed classes of words: particles of negation, modals, question words,
+//! verbs of saying and wishing, and forms of the past.
+
+use super::lexicon;
+use super::pattern::{any, end, find, is_infinitive, is_participle, is_past, is_verb};
+use super::speech::Act;
+use super::text::Token;
+
+/// What a clause is, and whether it says so itself or only by what it lacks (a verb).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Mood {
+    /// Its act.
+    pub act: Act,
+    /// Whether some word says so.
+    pub said: bool,
+}
+
+/// Words that open a clause and say nothing of its act.
+const FILLERS: &[&str] = &[
+    "per favore/cortesia/piacere",
+    "by the way",
+    "a proposito",
+    "of course",
+    "ah",
+    "oh",
+    "eh",
+    "beh",
+    "so",
+    "well",
+    "then",
+    "now",
+    "also",
+    "just",
+    "only",
+    "and",
+    "but",
+    "or",
+    "e",
+    "ed",
+    "ma",
+    "o",
+    "oppure",
+    "poi",
+    "allora",
+    "quindi",
+    "anche",
+    "please",
+    "kindly",
+    "gentilmente",
+    "ok",
+    "okay",
+    "hi",
+    "hello",
+    "hey",
+    "ciao",
+    "salve",
+    "buongiorno",
+    "buonasera",
+    "sorry",
+    "scusa/scusami/scusi",
+    "thanks",
+    "grazie",
+    "perfect/great/perfetto/bene/ottimo",
+    "first",
+    "actually",
+    "instead",
+    "invece",
+    "piuttosto",
+    "rather",
+    "pero",
+    "yes",
+    "sure",
+    "certo",
+    "dear",
+    "dai",
+    "ora",
+    "adesso",
+    "solo/soltanto/solamente",
+    "innanzitutto",
+    "et/und/y",
+    "finally",
+    "infine",
+    "inoltre",
+    "when you can/get",
+    "quando puoi/riesci",
+    "team",
+    "guys",
+];
+
+/// Orders that say of another order that it holds: what follows them is what is asked.
+const MINDS: &[&str] = &[
+    "don/do/dont t/not? forget/hesitate/fail/omit to",
+    "dont forget/hesitate to",
+    "please? remember to",
+    "make/be sure to/you/that?",
+    "feel free to",
+    "non dimenticare/dimenticarti/dimenticarvi/dimenticate/scordare/scordarti/scordate/esitare/mancare/tralasciare di/a",
+    "ricordati/ricordatevi/ricorda di",
+    "assicurati/assicuratevi di/che",
+    "i/we ask/beg/urge you to",
+    "ti/vi/le chiedo/prego/pregherei di",
+    "ti/vi/la prego di?",
+    "go ahead and",
+    "procedi a/con",
+];
+
+/// Questions that are orders.
+const POLITE: &[&str] = &[
+    "can/could/would/will/wont/wouldn/couldn/won t? you/u/ya please/kindly/also/just/maybe/then?",
+    "would/do you mind",
+    "would you be so? able/kind/willing as? to?",
+    "do you think you can/could/might",
+    "is there any? way/chance you can/could",
+    "any chance you can/could",
+    "i was? wonder/wondering if you can/could/might/would",
+    "would it be possible for you to",
+    "why don/dont/not t? you/we",
+    "why not",
+    "perche non mi/ci/ti/lo/la?",
+    "puoi/potresti/potete/potreste mi/ci/lo/la/per? favore?",
+    "non potresti/puoi/potete/potreste",
+    "mi/ci/me/lo/la/li/le lo/la/li/le? puoi/potresti/potete/potreste/sai",
+    "puo/potrebbe mi/ci? <inf>",
+    "riesci/riusciresti/riuscite a",
+    "vuoi/vorresti <inf>",
+    "ti/vi/le dispiace/dispiacerebbe/spiace/va/andrebbe di?",
+    "saresti/sareste cosi? gentile/gentili/disponibile da/di/a?",
+    "mind <ing>",
+    "i/we want/need/ask/d/would like? you to",
+    "vorrei/vorremmo/voglio che",
+];
+
+/// Words by which the speaker wishes for something; what follows says what.
+const WISHES: &[&str] = &[
+    "i/we really/just/also/still/would/d/ll? also? like/love/want/need/wish/prefer/wanna to?",
+    "i/we just/also? wanted/hoped/needed to",
+    "i/we was/were/am/m/re/are hoping/looking/trying to",
+    "i/we have/ve got? to",
+    "i/we must/should/gotta to?",
+    "vorrei/vorremmo/voglio/vogliamo/volevo/volevamo/desidero/desideriamo/desideravo/gradirei",
+    "mi/ci piacerebbe/serve/servono/servirebbe/servirebbero/occorre/occorrono/interessa",
+    "ho/abbiamo/avrei/avremmo bisogno di?",
+    "devo/dobbiamo/dovrei/dovremmo",
+    "let s/me/us",
+    "facciamo",
+];
+
+/// What asks to be told, behind a wish or by itself.
+const TO_KNOW: &[&str] = &[
+    "to? know/understand/see/check/learn/hear/ask if/whether",
+    "to? find out if/whether",
+    "sapere/capire/vedere/chiedere/controllare/verificare/conoscere se",
+    "sapere/capire quando/quanto/come/dove/chi/quale/quali/cosa/perche",
+    "to? know/understand/see when/how/where/who/which/what/why",
+    "tell/show me/us if/whether",
+    "let me/us know if/whether",
+    "dimmi/dicci/dica/dirmi se",
+    "fammi/facci/farmi sapere se",
+    "check/see/verify if/whether",
+    "find out if/whether",
+    "controlla/verifica/guarda/vedi/controllare/verificare se",
+    "sai/sapete/sa dirmi/dirci? se",
+    "do you know if/whether",
+    "ask if/whether",
+    "chiedo/chiedevo se",
+    "i/we was? wonder/wondering if/whether/when/how",
+    "wondering if/whether",
+    "mi chiedo/chiedevo/domando/domandavo se/quando/come",
+    "i/we don/do/dont t/not? know if/whether/when/how/what/which/who",
+    "non so se/quando/come/quale/chi/cosa",
+    "i m not sure if/whether",
+    "i am not sure if/whether",
+];
+
+/// Prices, and what would be.
+const WOULD_BE: &[&str] = &[
+    "how much",
+    "quanto mi/ci? costa/costano/viene/vengono/costerebbe/costerebbero/verrebbe/verrebbero/pago/pagherei/paghiamo/spenderei",
+    "quanti soldi",
+    "what if",
+    "what would/will/happens/happened",
+    "what will/would it cost",
+    "suppose/supposing/imagine/assume/assuming",
+    "let s say/suppose/assume/imagine",
+    "say i/we",
+    "supponiamo/supponi/ipotizziamo/immagina/immaginiamo/poniamo",
+    "mettiamo/metti/ammettiamo che",
+    "cosa/che cosa? succede/succederebbe/accadrebbe/accade",
+    "what is/s/are the price/prices/cost/costs/fee/fees/rate/rates/charge",
+    "qual e il prezzo/costo",
+    "quali sono i prezzi/costi",
+    "the? price/cost/fee of/for",
+    "il? prezzo/costo di/per/del/della",
+    "would it cost",
+    "is it expensive",
+    "e se io? <verb>",
+    "se io? prendessi/prenotassi/cancellassi/annullassi/chiedessi/disdicessi",
+    "if i/we were to",
+    "hypothetically",
+    "in theory",
+    "ipoteticamente",
+    "in teoria",
+    "i/we would/d have <ed>",
+    "avrei/avremmo voluto/dovuto/preferito <inf>",
+];
+
+/// Says that something is not to be done, at the beginning of a clause.
+const NOT: &[&str] = &[
+    "don t you/ever/even/yet?",
+    "dont",
+    "do not ever/yet/even?",
+    "never <verb>",
+    "not to? <verb>",
+    "no need",
+    "there s/is no need",
+    "you/u don/do/dont/needn t/not? need/have? to",
+    "you needn t",
+    "you must/should/shall/can/may not",
+    "you mustn/shouldn t",
+    "avoid/refrain/stop from? <ing>",
+    "hold off",
+    "forget about",
+    "under no circumstances",
+    "in no case",
+    "i/we don/do/dont t/not? really? want/need/wish/intend/plan/like/expect/have",
+    "i/we no longer want/need/wish",
+    "i/we wouldn/would t/not want/like",
+    "i/we m/am/are/re not asking/going/planning/looking/requesting/booking/ordering/cancelling",
+    "i/we would/d rather/prefer/better not",
+    "i/we d/would? prefer/rather you/to? not/don/didn",
+    "i/we won t/not?",
+    "i/we will not",
+    "i/we never asked/wanted/said",
+    "i/we didn/did t/not ask/want/say/mean",
+    "non voglio/vogliamo/vorrei/vorremmo/intendo/intendiamo/desidero/serve/servono/occorre/bisogna/devi/dovete/dobbiamo/devo/deve/va",
+    "non mi/ci/ti/ne serve/servono/serviva/interessa/occorre",
+    "non ho/abbiamo piu? bisogno/intenzione",
+    "non c è bisogno/necessita",
+    "non ce bisogno",
+    "non è necessario/il/richiesto/il",
+    "non sto/stiamo chiedendo/cercando/prenotando",
+    "non ti/vi/le? ho/abbiamo chiesto",
+    "preferirei/preferisco/preferiremmo non/di/che? non/no?",
+    "evita/evitare/evitate/evitiamo/smetti/smettila/lascia di? <inf>",
+    "inutile <inf>",
+    "meglio/guai/attento a? non <inf>",
+    "in nessun caso",
+    "per nessun motivo",
+    "niente/nessun/nessuna/nessuno *",
+    "no <verb>",
+    "better not",
+    "it s/is better not",
+    "keinen/keine/nicht",
+    "ne *",
+];
+
+/// Says so anywhere in a clause.
+const NOT_INSIDE: &[&str] = &[
+    "not to <verb>",
+    "di non <inf>",
+    "non <inf>",
+    "non mi/ti/ci/lo/la/li/le/ne/gli/glielo/melo? lo/la/li/le? <inf>",
+    "do not <verb>",
+    "don t <verb>",
+    "dont <verb>",
+    "must/should not <verb>",
+    "never <verb>",
+    "che non si? prenoti/annulli/disdica/cancelli/chieda/invii",
+];
+
+/// Denials that state how things are.
+const CANNOT: &[&str] = &[
+    "i/we don/do/dont t/not? have/see/find/know/remember/understand/think/mind/get/receive",
+    "i/we can/cannot/cant/couldn t/not?",
+    "i/we haven/hadn t",
+    "non ho/hai/ha/abbiamo/avete/hanno/so/riesco/riusciamo/posso/possiamo/trovo/vedo/ricordo/capisco/è/sono/c/ci/funziona/funzionano",
+    "i/we didn/did t/not",
+];
+
+/// Questions of whether something may be done, or is so.
+const ASKS: &[&str] = &[
+    "do/does/did/is/are/was/were/am/has/have/had/can/could/may/might/should/shall/must/will/would/isn/aren/doesn/don/didn/won/can/couldn/shouldn t/not? i/we/you/he/she/it/they/there/this/that/these/those/the/my/our/your/any/anyone/someone/somebody/everyone/one/people/employees/luca/marco/anna",
+    "posso/possiamo/potrei/potremmo",
+    "si puo/possono/potrebbe",
+    "mi/ci/le/lo/la puo/possono/posso/possiamo/potrei",
+    "me lo/la/li/le posso",
+    "e/sarebbe/era possibile",
+    "è possibile",
+    "ho/abbiamo/avrei diritto/il/titolo/modo/possibilita",
+    "mi e/è permesso/consentito/concesso",
+    "è/e permesso/consentito/concesso/vietato/ammesso",
+    "any/some chance/way to/of/for/i/we",
+    "is there any",
+    "am i/are we",
+    "chance to",
+    "c è modo/possibilita",
+    "ce modo",
+    "avrei/avremmo potuto",
+    "sarebbe fattibile",
+    "sono/siamo autorizzato/autorizzata/autorizzati",
+];
+
+/// What opens a question only where its mark stands at the end.
+const ASKS_MARKED: &[&str] = &[
+    "ho/hai/ha/abbiamo/avete/hanno/sono/sei/siamo/siete/devo/dobbiamo/serve/bisogna/occorre/conviene/esiste/esistono/fate/tenete/vendete/offrite/c/ci/ce/funziona/funzionano/vale/rimane/rimangono/resta/restano",
+    "è",
+];
+
+/// Asks to be reminded of something.
+const REMINDS: &[&str] = &[
+    "remind me/us to/of/about/that/on/at/in/tomorrow/next/when/before/after/again",
+    "remind me/us *",
+    "set/put/add/create/make/leave me? a/an/another? reminder/note/alarm to/for/about/of/that",
+    "ricordami/ricordaci/ricordarmi/ricordarci/rammentami/rammentarmi",
+    "mi/ci ricordi/ricorderesti/ricorderai/rammenti/ricordate/ricordasse/ricordassi",
+    "fammi ricordare",
+    "don t let me forget",
+    "dont let me forget",
+    "note to self",
+    "i/we must/should/need/have/can not/to/t? to? remember/forget to",
+    "i mustn t forget to",
+    "devo/dobbiamo/dovrei ricordarmi/ricordarci/ricordare di",
+    "non devo dimenticare/dimenticarmi di",
+    "promemoria",
+    "reminder to/for/about",
+    "wake me",
+    "make a note",
+    "imposta/crea/metti/mettimi/aggiungi/segna/fissa un/il/una? promemoria/sveglia",
+    "segnati/segnami/annotati/appuntati di/che",
+];
+
+/// Reads of what the speaker has forgotten, which ask and remind of nothing.
+const REMINDS_ME_WHAT: &[&str] = &[
+    "remind me/us what/who/how/which/where/when/why",
+    "remind me/us of? my/the",
+    "ricordami/ricordaci/mi/ci ricordi? quanti/quante/quanto/chi/cosa/che/quale/quali/dove/come/quando/il/la/i/le",
+];
+
+/// Has somebody else told, or asks somebody else.
+const TELLS: &[&str] = &[
+    "tell/inform/notify/warn/advise/assure/remind/message/text/email/whatsapp/ping/call/phone",
+    "write/reply/respond/say/answer/explain/talk/speak/report back? to",
+    "let",
+    "write/send/draft/compose/prepare/forward/drop/shoot me/him/her/them? a/an/the/another/this? short/quick/new/formal/polite? email/e-mail/mail/message/note/letter/text/sms/memo/reply/post/tweet/invitation",
+    "ask",
+    "di/dici/dica/dire/dite/digli/dille/dillo a/ad/al/alla/ai/alle/allo/agli/all",
+    "digli/dille/digli/ditegli/scrivigli/scrivile/avvisalo/avvisala/avvertilo/informalo/chiedigli/chiedile/rispondigli/rispondile/ricordagli/ricordale",
+    "scrivi/scrivere/scriva/rispondi/rispondere/comunica/comunicare/spiega/spiegare/racconta/riferisci/riferire/segnala/annuncia/ricorda/ricordare/chiedi/chiedere/domanda/domandare a/ad/al/alla/ai/alle/allo/agli/all",
+    "avvisa/avvisare/avverti/avvertire/informa/informare/contatta/chiama",
+    "scrivi/scrivere/manda/mandare/invia/inviare/prepara/spedisci un/una/il/la? breve? email/e-mail/mail/messaggio/lettera/sms/nota/biglietto/risposta",
+    "fai/fa/fate/far sapere a/ad/al/alla/ai/che",
+    "telefona/telefonare a/al/alla",
+];
+
+/// Repeats what somebody said.
+const SAID: &[&str] = &[
+    "said/says/say/told/wrote/writes/asked/asks/answered/replied/claims/claimed/suggested/suggests/thinks/thought",
+    "has/have said/told/written/asked",
+    "ha/hanno detto/scritto/chiesto/risposto/suggerito/proposto",
+    "mi/ci ha/hanno detto/scritto/chiesto",
+    "dice/dicono/diceva/chiede/chiedono/scrive/sostiene/disse",
+    "è scritto",
+    "c è scritto",
+];
+
+/// Verbs of somebody else.
+const THIRD: &[&str] = &[
+    "wants/needs/wishes/likes/has/is/was/would/d/will/must/should/can/could/may/might/takes/books/asks/plans/prefers/intends/hopes/gets/goes/requires/requests/orders/borrows/cancels/renews/doesn/isn/d",
+    "want/need/wish/have/are/were/would/must/should",
+    "vuole/vogliono/vorrebbe/vorrebbero/desidera/desiderano/deve/devono/dovrebbe/dovrebbero/ha/hanno/avrebbe/avrebbero/puo/possono/potrebbe/prende/prendono/chiede/chiedono/prenota/prenotano/va/vanno/sta/stanno/intende/pensa/ordina/annulla/disdice/rinnova/preferisce/voleva/volevano/prendera/fara/andra/si/è/sono/serve/servono/serviranno/parte/viene/arriva",
+];
+
+/// What may be, is meant, or will be: said and not asked.
+const MAY_BE: &[&str] = &[
+    "maybe/perhaps/possibly/probably",
+    "forse/magari/chissa/probabilmente/eventualmente",
+    "i/we may/might/could/think/guess/suppose/believe/hope/plan/intend/consider/will/ll/shall/can",
+    "i/we was/were planning/thinking/considering/wondering",
+    "i/we am/m/are/re going/planning/thinking/considering/organizing/organising/travelling/traveling/taking/leaving/flying/visiting/moving/wondering/preparing/working/on/off/away",
+    "i/we have/ve been",
+    "i/we d/would? consider",
+    "how about",
+    "what about <ing>",
+    "che ne dici/dite/pensi",
+    "sto/stiamo/stavo/stavamo pensando/valutando/considerando/organizzando/pianificando/programmando/andando/partendo/preparando/per",
+    "penso/pensiamo/pensavo/pensavamo/spero/speravo/credo/conto/contiamo/intendo/vado/andiamo/parto/partiamo di/che/a/in/per?",
+    "ho/abbiamo intenzione/in/idea",
+    "i/we don/do t/not mind",
+    "i m/am",
+    "non mi/ci? dispiace/dispiacerebbe",
+];
+
+/// Opens what is only told before a request.
+pub(super) const PREAMBLES: &[&str] = &[
+    "i/we have/ve got? a/an/another/one/some/two quick/small/simple/short/urgent? question/questions/request/requests/problem/doubt/favour/favor",
+    "i/we need/want/would/d/could use? like? your/some/a? help/hand/assistance/information/info/advice",
+    "can/could/would/will you please/kindly? help/assist me/us? out/with? this/something/please?",
+    "i/we am/m/are/re just/currently? planning/organizing/organising/preparing/arranging/thinking a/an/my/our/the/about? trip/holiday/travel/party/visit/journey/weekend/vacation/event/evening/meeting/dinner/move",
+    "ho/abbiamo/avrei/avremmo una/un/alcune/qualche/due piccola/piccolo/breve/altra? domanda/domande/richiesta/richieste/dubbio/problema/favore/cosa/cose/curiosita",
+    "puoi/potresti/potete/potreste/mi/ci puoi/potresti/potete? aiutarmi/aiutarci/aiutare/dare/darmi una? mano?",
+    "ho/abbiamo/avrei/avremmo bisogno di un? aiuto/mano/una/informazioni/assistenza",
+    "mi serve/servirebbe un/una/del? aiuto/mano",
+    "sto/stiamo organizzando/pianificando/preparando/programmando un/una/il/la/le? viaggio/vacanza/festa/gita/weekend/trasferta/cena/evento/ferie",
+    "i m/am writing/contacting",
+    "ti/le/vi devo/volevo/vorrei chiedere una cosa",
+    "posso farti/chiederti/farle una? domanda/cosa",
+    "can/may/could i ask you? a/something/one question?",
+    "my name is",
+    "mi chiamo",
+    "scrivo per",
+];
+
+const WH: &[&str] = &[
+    "who", "whom", "whose", "what", "which", "when", "where", "why", "how", "chi", "cosa", "quale", "quali",
+    "qual", "quando", "quanti", "quante", "quanto", "quanta", "dove", "perche", "come", "combien", "quand",
+    "wer", "wann", "wo", "wieviel", "cuando", "cuantos", "quien", "donde", "cos",
+];
+
+const KIN: &[&str] =
+    &["my", "our", "his", "her", "their", "mio", "mia", "miei", "mie", "nostro", "nostra", "suo", "sua"];
+
+const THEY: &[&str] = &[
+    "he",
+    "she",
+    "they",
+    "lui",
+    "lei",
+    "loro",
+    "somebody",
+    "someone",
+    "everybody",
+    "everyone",
+    "nobody",
+    "qualcuno",
+    "nessuno",
+    "tutti",
+];
+
+/// What the words of one clause do; `marked` where a question mark ends them.
+pub(super) fn mood(words: &[&Token], marked: bool) -> Mood {
+    let said = |act| Mood { act, said: true };
+    let words = unfilled(words);
+    if words.is_empty() {
+        return Mood { act: Act::Request, said: false };
+    }
+    if let Some(at) = any(words, 0, MINDS) {
+        return said(behind(&words[at..], marked));
+    }
+    if any(words, 0, REMINDS_ME_WHAT).is_some() {
+        return said(Act::Question);
+    }
+    if any(words, 0, REMINDS).is_some() {
+        return said(Act::Reminder);
+    }
+    if tells(words) || quotes(words) {
+        return said(Act::Quoted);
+    }
+    if find(words, 4, WOULD_BE).is_some() {
+        return said(Act::Hypothetical);
+    }
+    if let Some(at) = any(words, 0, POLITE) {
+        let rest = &words[at..];
+        if rest.first().is_some_and(|t| t.is(&["not", "non"])) {
+            return said(Act::Negated);
+        }
+        return said(behind(rest, marked));
+    }
+    if any(words, 0, TO_KNOW).is_some() {
+        return said(Act::Question);
+    }
+    if wh(words) {
+        return said(Act::Question);
+    }
+    if any(words, 0, &["i/we don/do/dont t/not? mind", "non mi/ci? dispiace/dispiacerebbe"]).is_some() {
+        return said(Act::Statement);
+    }
+    if negated(words, marked) {
+        return said(Act::Negated);
+    }
+    if any(words, 0, CANNOT).is_some() {
+        return said(Act::Statement);
+    }
+    let names = |t: &Token| t.capital() && (!t.first || lexicon::is_first_name(&t.norm));
+    let asks = any(words, 0, ASKS).is_some() || marked && any(words, 0, ASKS_MARKED).is_some();
+    let of_name = marked
+        && words[0].is(&["do", "does", "did", "is", "has", "can", "may", "should"])
+        && words.get(1).is_some_and(|t| names(t));
+    if asks || of_name {
+        return said(Act::Question);
+    }
+    if let Some(at) = any(words, 0, WISHES) {
+        // "I have had …" tells, "I had wanted to" too.
+        if words.get(at - 1).is_some_and(|t| t.is(&["have", "ve"]))
+            && words.get(at).is_some_and(|t| is_past(&t.norm))
+        {
+            return said(Act::Report);
+        }
+        return said(behind(&words[at..], marked));
+    }
+    if any(words, 0, MAY_BE).is_some() || future(words) {
+        return said(Act::Statement);
+    }
+    other(words, marked)
+}
+
+/// Acts that only their verbs tell: reports, third persons, states.
+fn other(words: &[&Token], marked: bool) -> Mood {
+    let said = |act| Mood { act, said: true };
+    let report = reports(words);
+    if let Some(act) = report {
+        return said(if marked { Act::Question } else { act });
+    }
+    if third(words) {
+        return said(if marked { Act::Question } else { Act::ThirdPerson });
+    }
+    let order = orders(words);
+    if marked && asked_to(words) {
+        return said(Act::Request);
+    }
+    if marked && !order {
+        return said(Act::Question);
+    }
+    if marked {
+        return said(Act::Question);
+    }
+    if !order && states(words) {
+        return said(Act::Statement);
+    }
+    Mood { act: Act::Request, said: order }
+}
+
+/// The act of what stands behind words that ask for it.
+fn behind(rest: &[&Token], marked: bool) -> Act {
+    let inner = mood(rest, false);
+    match inner.act {
+        Act::Negated | Act::Reminder | Act::Quoted | Act::Hypothetical => inner.act,
+        Act::Question if any(rest, 0, TO_KNOW).is_some() || wh(rest) => Act::Question,
+        // "I need you", "voglio che Luca": nothing is asked for by itself.
+        _ if rest.is_empty() && marked => Act::Question,
+        _ => Act::Request,
+    }
+}
+
+/// Without what opens a clause and says nothing.
+pub(super) fn unfilled<'a, 'b>(mut words: &'b [&'a Token]) -> &'b [&'a Token] {
+    while let Some(at) =
+        any(words, 0, FILLERS).or_else(|| words.first().filter(|t| t.lower == "sì").map(|_| 1))
+    {
+        let negation = words[0].is(&["only", "just", "solo"]) && at == words.len();
+        if at == 0 || negation || words[0].lower == "è" {
+            break;
+        }
+        words = &words[at..];
+    }
+    words
+}
+
+/// Whether a question begins with a question word, by itself or behind "I'd like to know".
+pub(super) fn asks_what(words: &[&Token]) -> bool {
+    let words = unfilled(words);
+    let known = any(words, 0, TO_KNOW).or_else(|| {
+        let at = any(words, 0, WISHES)?;
+        any(words, at, TO_KNOW)
+    });
+    match known {
+        Some(at) => words.get(at - 1).is_some_and(|t| WH.contains(&t.norm.as_str())),
+        None => !words.is_empty() && wh(words),
+    }
+}
+
+fn wh(words: &[&Token]) -> bool {
+    let prepositions = [
+        "a", "in", "at", "for", "per", "da", "di", "con", "with", "from", "on", "until", "fino", "to", "by",
+        "entro",
+    ];
+    let at = usize::from(words[0].is(&prepositions) && words.len() > 2);
+    let Some(first) = words.get(at) else { return false };
+    if at == 0 && first.is(&["che"]) {
+        return words.get(1).is_some_and(|t| !t.is(&["ne", "io", "lui", "lei"]));
+    }
+    if at == 1 && first.is(&["che"]) {
+        return words.get(2).is_some_and(|t| t.is(&["ora", "ore", "punto", "giorno", "piano", "cosa"]));
+    }
+    let about = any(words, 0, &["how about", "what about", "how/what about <ing>"]).is_some();
+    WH.contains(&first.norm.as_str()) && !about
+}
+
+/// Whether the clause forbids, or says that something is not wanted.
+fn negated(words: &[&Token], marked: bool) -> bool {
+    if any(
+        words,
+        0,
+        &[
+            "not/non only/solo/soltanto/solamente",
+            "no problem/problema/thanks/grazie/worries",
+            "niente male/paura",
+        ],
+    )
+    .is_some()
+    {
+        return false;
+    }
+    let cannot = any(words, 0, CANNOT).is_some()
+        && any(
+            words,
+            0,
+            &[
+                "i/we don/do/dont t/not? have to",
+                "non ho/abbiamo piu? bisogno/intenzione",
+                "non ti/vi/le? ho/abbiamo chiesto",
+                "i/we didn/did t/not ask/want/say/mean",
+                "non c è bisogno/necessita",
+            ],
+        )
+        .is_none();
+    if !cannot && any(words, 0, NOT).is_some() {
+        return !(marked
+            && any(words, 0, &["don/dont t? you/i/we", "don/dont"])
+                .is_some_and(|at| at > 1 && words[at - 1].is(&["you", "i", "we"])));
+    }
+    if words[0].is(&["non"]) && !cannot {
+        let verb = words.iter().skip(1).find(|t| {
+            !t.is(&[
+                "mi", "ti", "ci", "vi", "lo", "la", "li", "le", "ne", "gli", "me", "te", "ce", "si",
+                "glielo", "piu", "ancora",
+            ])
+        });
+        // "Non prenotate", "non prenoti": an order to those who are addressed so.
+        let plural =
+            |t: &Token| ["ate", "ete", "ite"].iter().any(|e| t.norm.ends_with(e)) && t.norm.len() > 5;
+        let polite = |t: &Token| {
+            !marked && lexicon::may_be_action(&t.features().concepts) && t.norm.ends_with(['i', 'a'])
+        };
+        if verb.is_some_and(|t| is_infinitive(&t.norm) || plural(t) || polite(t)) {
+            return true;
+        }
+    }
+    let Some((at, _)) = find(words, words.len(), NOT_INSIDE) else { return false };
+    let before = &words[..at];
+    // "… because the lights do not work", "per non perdere …", "se non …": an account, a purpose, a case.
+    let account =
+        before.iter().any(|t| t.is(&["because", "perche", "che", "that", "who", "which", "since", "saying"]));
+    let purpose = before.last().is_some_and(|t| t.is(&["per", "as", "so", "se", "if", "order"]));
+    let free = before.iter().all(|t| {
+        lexicon::is_stop(&t.norm) || lexicon::is_measure(&t.norm) || dated(t) || lexicon::is_chat(&t.norm)
+    });
+    let asked = words[at].is(&["not", "di", "che"])
+        || before
+            .iter()
+            .any(|t| t.is(&["you", "better", "meglio", "preferisco", "preferirei", "rather", "prefer"]));
+    !account && !purpose && (free || asked)
+}
+
+fn dated(token: &Token) -> bool {
+    const DAYS: &[&str] = &[
+        "monday",
+        "tuesday",
+        "wednesday",
+        "thursday",
+        "friday",
+        "saturday",
+        "sunday",
+        "lunedi",
+        "martedi",
+        "mercoledi",
+        "giovedi",
+        "venerdi",
+        "sabato",
+        "domenica",
+        "tomorrow",
+        "yesterday",
+        "tonight",
+        "ieri",
+        "domani",
+        "last",
+        "next",
+        "ago",
+        "scorso",
+        "scorsa",
+        "prossimo",
+        "prossima",
+        "recently",
+        "recentemente",
+        "earlier",
+        "previously",
+        "already",
+        "gia",
+        "summer",
+        "winter",
+        "estate",
+        "inverno",
+        "ad",
+        "during",
+    ];
+    token.digit() || super::dates::month(&token.norm).is_some() || DAYS.contains(&token.norm.as_str())
+}
+
+/// Whether somebody else is to be told, asked or written to.
+fn tells(words: &[&Token]) -> bool {
+    let Some(at) = any(words, 0, TELLS) else { return false };
+    let verb = words[0];
+    let rest = &words[at..];
+    let writes = at > 1;
+    if verb.is(&["let"]) {
+        return rest.first().is_some_and(|t| !t.is(&["me", "us", "s", "know"]))
+            && rest.iter().take(5).any(|t| t.is(&["know"]));
+    }
+    if writes
+        && !verb.is(&[
+            "write", "send", "draft", "compose", "prepare", "forward", "drop", "shoot", "scrivi", "scrivere",
+            "manda", "mandare", "invia", "inviare", "prepara", "spedisci",
+        ])
+    {
+        // "Chiedi a Marco di …", not "segnala al piano 3 …"; "report to …".
+        let somebody = rest.first().is_some_and(|t| {
+            person(t) || t.is(KIN) || t.is(&["tutti", "capo", "responsabile", "ufficio", "hr", "team", "the"])
+        });
+        return somebody || verb.is(&["say", "reply", "fai", "fa", "fate", "far"]);
+    }
+    if writes || is_told_by_its_end(verb) {
+        return true;
+    }
+    let Some(who) = rest.first() else { return false };
+    if who.is(&["me", "us", "for", "whether", "if", "about"]) {
+        return false;
+    }
+    let complement = rest.iter().skip(1).take(5).any(|t| {
+        t.is(&[
+            "that", "to", "about", "if", "whether", "i", "we", "he", "she", "how", "when", "what", "di",
+            "che", "se", "it", "for", "of",
+        ])
+    });
+    let named = person(who)
+        || who.is(KIN)
+        || who.is(THEY)
+        || who.is(&["him", "them", "il", "la", "i", "gli", "le", "the", "all", "tutti", "everyone", "hr"]);
+    named && (complement || person(who) || who.is(&["him", "her", "them"]))
+}
+
+fn is_told_by_its_end(verb: &Token) -> bool {
+    verb.is(&[
+        "digli",
+        "dille",
+        "ditegli",
+        "scrivigli",
+        "scrivile",
+        "avvisalo",
+        "avvisala",
+        "avvertilo",
+        "informalo",
+        "chiedigli",
+        "chiedile",
+        "rispondigli",
+        "rispondile",
+        "ricordagli",
+        "ricordale",
+    ])
+}
+
+fn person(token: &Token) -> bool {
+    lexicon::is_first_name(&token.norm) && token.capital()
+        || token.capital() && !token.first && !token.digit() && super::dates::month(&token.norm).is_none()
+}
+
+/// Whether the clause repeats what somebody else said.
+fn quotes(words: &[&Token]) -> bool {
+    let Some((at, to)) = find(words, 6, SAID) else { return false };
+    if any(words, 0, &["according to", "secondo *"]).is_some() {
+        return true;
+    }
+    // Somebody who speaks, not the speaker.
+    let before = &words[..at];
+    if before.is_empty() || before.iter().any(|t| t.is(&["i", "we", "you", "ho", "to"])) {
+        // "Mi ha detto di prenotare": nobody is named.
+        return words[at].is(&["mi", "ci", "ha", "hanno", "dice", "dicono"])
+            && before.is_empty()
+            && words[at..to].len() > 1;
+    }
+    let someone = before
+        .iter()
+        .any(|t| person(t) || t.is(KIN) || t.is(THEY) || t.is(&["boss", "capo", "the", "il", "la", "it"]));
+    let wants = words.get(to).is_some_and(|t| t.is(&["for", "about"]));
+    someone && !wants
+}
+
+/// Whether a clause speaks of what somebody else wants or does.
+fn third(words: &[&Token]) -> bool {
+    let Some(at) = somebody(words) else { return false };
+    let adverbs = [
+        "also", "really", "just", "still", "always", "anche", "non", "ci", "mi", "gli", "le", "lo", "la",
+        "ne", "would", "probably", "and", "e",
+    ];
+    let mut i = at;
+    while words.get(i).is_some_and(|t| t.is(&adverbs)) && i < at + 3 && any(words, i, THIRD).is_none() {
+        i += 1;
+    }
+    // "My screen is black": a thing wants nothing.
+    let thing = words.iter().take(3).any(|t| t.is(KIN)) || words[0].is(&["the", "il", "la", "i", "le"]);
+    let person =
+        words[..at].iter().any(|t| t.is(PEOPLE) || lexicon::is_first_name(&t.norm)) || words[0].is(THEY);
+    if thing && !person {
+        return any(words, i, WANT).is_some();
+    }
+    any(words, i, THIRD).is_some() || to_whom(words)
+}
+
+const PEOPLE: &[&str] = &[
+    "brother",
+    "sister",
+    "wife",
+    "husband",
+    "mother",
+    "father",
+    "son",
+    "daughter",
+    "friend",
+    "friends",
+    "colleague",
+    "colleagues",
+    "boss",
+    "manager",
+    "team",
+    "assistant",
+    "client",
+    "customer",
+    "partner",
+    "neighbour",
+    "neighbor",
+    "boy",
+    "girl",
+    "cousin",
+    "uncle",
+    "aunt",
+    "kids",
+    "children",
+    "parents",
+    "mom",
+    "dad",
+    "director",
+    "teacher",
+    "doctor",
+    "tenant",
+    "guest",
+    "fratello",
+    "sorella",
+    "moglie",
+    "marito",
+    "madre",
+    "padre",
+    "figlio",
+    "figlia",
+    "amico",
+    "amica",
+    "amici",
+    "collega",
+    "colleghi",
+    "colleghe",
+    "capo",
+    "responsabile",
+    "assistente",
+    "cliente",
+    "clienti",
+    "vicino",
+    "vicina",
+    "ragazzo",
+    "ragazza",
+    "cugino",
+    "cugina",
+    "zio",
+    "zia",
+    "figli",
+    "genitori",
+    "mamma",
+    "papa",
+    "direttore",
+    "direttrice",
+    "nonna",
+    "nonno",
+    "ospite",
+    "fidanzata",
+    "fidanzato",
+    "compagno",
+    "compagna",
+    "socio",
+    "socia",
+];
+
+const WANT: &[&str] = &[
+    "wants/needs/wishes/wishes/would/prefers/intends/hopes/plans/asks/requests",
+    "want/wish",
+    "has/have asked/to",
+    "vuole/vogliono/vorrebbe/vorrebbero/desidera/desiderano/chiede/chiedono/preferisce/intende/voleva/volevano",
+    "ha/hanno bisogno/chiesto",
+];
+
+/// "A Luca serve …", "gli serve …".
+fn to_whom(words: &[&Token]) -> bool {
+    end(words, 0, "a * serve/servono/servirebbe/servirebbero/piacerebbe/occorre").is_some()
+        || end(words, 0, "a/al/alla mio/mia/nostro/nostra * serve/servono/servirebbe/piacerebbe/occorre")
+            .is_some()
+        || end(words, 0, "gli/le serve/servono/servirebbe/piacerebbe/occorre").is_some()
+}
+
+/// Where the words for somebody else that open a clause end.
+fn somebody(words: &[&Token]) -> Option<usize> {
+    if to_whom(words) {
+        return Some(1);
+    }
+    let first = words.first()?;
+    if first.is(THEY) {
+        return Some(1);
+    }
+    let article = usize::from(first.is(&["il", "la", "i", "le", "a", "un", "una", "uno", "the"]));
+    if words.get(article).is_some_and(|t| t.is(KIN)) {
+        let name = words.get(article + 2).is_some_and(|t| t.capital());
+        return Some(article + 2 + usize::from(name));
+    }
+    if article == 1 && words.get(1).is_some_and(|t| !t.digit()) {
+        let of = end(words, 2, "of/di mine/mio/ours/mine");
+        let kin = end(
+            words,
+            1,
+            "mio/mia/friend/colleague/collega/amico/amica/cliente/customer/client/capo/boss/manager/director/direttore *",
+        );
+        return of.or(kin.map(|_| 2)).or(Some(2).filter(|_| any(words, 2, THIRD).is_some()));
+    }
+    // The first word has a capital anyway: a name is known, or has another behind it.
+    let mut i = 0;
+    while words.get(i).is_some_and(|t| t.capital() && !t.is(&["i", "a", "e"])) && i < 3 {
+        i += 1;
+    }
+    let known = lexicon::is_first_name(&first.norm);
+    let verb = |t: &&&Token| {
+        t.is(&[
+            "wants", "needs", "wishes", "takes", "asks", "books", "would", "has", "is", "will", "vuole",
+            "vorrebbe", "desidera", "ha", "deve", "prende", "avrebbe", "chiede", "dovrebbe", "vogliono",
+            "and", "e",
+        ])
+    };
+    let more =
+        if words.get(1).is_some_and(|t| t.is(&["and", "e"])) && words.get(2).is_some_and(|t| t.capital()) {
+            3
+        } else {
+            i
+        };
+    (i > 0 && (known || i > 1 || words.get(1).as_ref().is_some_and(verb))).then_some(more)
+}
+
+/// Whether a clause tells what was; what went wrong is a state that somebody may want mended.
+fn reports(words: &[&Token]) -> Option<Act> {
+    const TROUBLE: &[&str] = &[
+        "lost",
+        "broke",
+        "broken",
+        "forgot",
+        "forgotten",
+        "stolen",
+        "stole",
+        "damaged",
+        "crashed",
+        "failed",
+        "stopped",
+        "perso",
+        "persa",
+        "rotto",
+        "rotta",
+        "dimenticato",
+        "rubato",
+        "danneggiato",
+        "smarrito",
+        "smarrita",
+        "bloccato",
+        "bloccata",
+        "smesso",
+    ];
+    let act = |t: &Token| if t.is(TROUBLE) { Act::Statement } else { Act::Report };
+    for i in 0..words.len().min(12) {
+        let t = words[i];
+        if i > 0
+            && (is_verb(t) && !is_past(&t.norm) && !is_participle(&t.norm) && !t.is(&["had", "have"]))
+            && words[..i].iter().all(|w| !w.is(&["i", "we", "ho", "abbiamo", "ve"]))
+            && !dated(t)
+        {
+            return None;
+        }
+        if t.is(&["because", "perche", "che", "that", "which", "who"]) {
+            return None;
+        }
+        if t.is(&["i", "we", "you"]) {
+            let mut k = i + 1;
+            while words.get(k).is_some_and(|t| {
+                t.is(&[
+                    "already", "just", "also", "never", "once", "recently", "only", "then", "have", "had",
+                    "ve", "d", "once", "actually", "usually", "always", "even",
+                ])
+            }) && k < i + 4
+            {
+                k += 1;
+            }
+            let verb = words.get(k)?;
+            let polite = verb.is(&["wanted", "hoped", "needed", "wondered", "read", "put", "cut", "used"])
+                && k == i + 1;
+            let perfect = k > i + 1 && words[k - 1].is(&["have", "had", "ve", "d"]) || k > i + 1;
+            return (is_past(&verb.norm) && !polite || perfect && is_past(&verb.norm)).then(|| act(verb));
+        }
+        let aux = t.is(&[
+            "ho", "hai", "abbiamo", "avete", "hanno", "avevo", "avevamo", "aveva", "ha", "sono", "siamo",
+            "ero", "eravamo",
+        ]);
+        if aux {
+            let mut k = i + 1;
+            while words.get(k).is_some_and(|t| {
+                t.is(&["gia", "appena", "mai", "sempre", "anche", "solo", "poi", "non", "pure", "proprio"])
+            }) {
+                k += 1;
+            }
+            let verb = words.get(k).filter(|t| is_participle(&t.norm));
+            let to_be = t.is(&["sono", "siamo"])
+                && verb.is_some_and(|t| {
+                    !t.is(&["stato", "stata", "stati", "andato", "andata", "andati"])
+                        && !words[..i].iter().any(|w| w.is(&["mi", "ci"]))
+                });
+            if let Some(verb) = verb.filter(|_| !to_be) {
+                let others =
+                    t.is(&["ha", "hanno", "aveva"]) && words[..i].iter().any(|w| w.is(&["mi", "ci"]));
+                return Some(if others { Act::Statement } else { act(verb) });
+            }
+        }
+        // "Prendevo", "chiedevamo"; "prenotai".
+        let imperfect = ["avo", "evo", "ivo", "avamo", "evamo", "ivamo"].iter().any(|e| t.norm.ends_with(e))
+            && t.norm.len() > 5
+            && (t.first || !t.capital())
+            && !dated(t)
+            && !t.is(&[
+                "nuovo",
+                "arrivo",
+                "attivo",
+                "motivo",
+                "preventivo",
+                "indicativo",
+                "dispositivo",
+                "bravo",
+            ]);
+        let once =
+            t.norm.len() > 6 && t.norm.ends_with("ai") && lexicon::may_be_action(&t.features().concepts);
+        if (imperfect || once) && (i == 0 || dated(words[i - 1]) || lexicon::is_stop(&words[i - 1].norm)) {
+            return Some(Act::Report);
+        }
+        // "Luca booked …", "my payment failed".
+        if i > 0 && i <= 3 && is_past(&t.norm) && !is_verb(words[0]) {
+            let named = words[..i].iter().any(|w| person(w) || w.is(THEY));
+            let owned = words[0].is(KIN) || words[0].is(&["the", "il", "la"]);
+            if named {
+                return Some(act(t));
+            }
+            if owned {
+                return Some(Act::Statement);
+            }
+        }
+    }
+    None
+}
+
+/// "Prenderò ferie", "andremo a Roma".
+fn future(words: &[&Token]) -> bool {
+    words.iter().take(3).any(|t| {
+        t.lower.ends_with("rò") && t.norm.len() > 3
+            || t.norm.ends_with("remo") && t.norm.len() > 6 && t.norm != "estremo" && t.norm != "supremo"
+    })
+}
+
+/// "Mi prenoti un tavolo?", "prenoti la sala?": who is asked does it.
+pub(super) fn asked_to(words: &[&Token]) -> bool {
+    let clitics = ["mi", "ci", "me", "ce", "lo", "la", "li", "le", "ne", "ti", "te", "gliela", "glielo"];
+    let Some(at) = words.iter().position(|t| !t.is(&clitics)) else { return false };
+    let verb = words[at];
+    let ends = verb.norm.len() > 3 && verb.norm.ends_with('i') && !verb.capital() | verb.first;
+    let known = ["hai", "sei", "sai", "vai", "fai", "stai", "devi", "avrai", "giorni", "ieri", "oggi"];
+    let plural = verb.norm.len() > 5 && ["ate", "ete", "ite"].iter().any(|e| verb.norm.ends_with(e));
+    (ends || plural || verb.is(&["fai", "dai"])) && !verb.is(&known[..4]) && (at > 0 || is_verb(verb))
+}
+
+/// Whether a clause begins with something to be done.
+pub(super) fn orders(words: &[&Token]) -> bool {
+    let words = unfilled(words);
+    let Some(first) = words.first() else { return false };
+    let object = words.get(1).is_some_and(|t| {
+        t.is(&[
+            "me", "us", "a", "an", "the", "my", "our", "some", "all", "every", "un", "uno", "una", "il",
+            "lo", "la", "i", "gli", "le", "mi", "ci", "dei", "delle", "del", "it", "them", "him", "tutti",
+            "tutte", "this", "that", "up", "another",
+        ])
+    });
+    let noun = !first.features().concepts.is_empty() && !lexicon::may_be_action(&first.features().concepts);
+    let closed = lexicon::is_stop(&first.norm)
+        || lexicon::is_asking(&first.norm)
+        || lexicon::is_measure(&first.norm)
+        || dated(first)
+        || first.digit();
+    let clitic = first.norm.len() > 6
+        && ["ami", "imi", "emi", "aci", "ici", "eci", "alo", "ala", "ilo", "ila", "amelo", "imelo"]
+            .iter()
+            .any(|e| first.norm.ends_with(e))
+        && !noun;
+    let plural = first.norm.ends_with('s') && !first.norm.ends_with("ss");
+    let told = first.is(&[
+        "tell", "give", "show", "let", "get", "make", "do", "dimmi", "dammi", "fammi", "dai", "fai", "fate",
+        "fare",
+    ]);
+    told || is_verb(first) && !closed
+        || clitic && !closed
+        || object && !noun && !closed && !plural && (!first.capital() || first.first)
+}
+
+/// Whether a part of a sentence orders something beside what stands before it, and not only how, or to be
+/// told what came of it.
+pub(super) fn orders_more(words: &[&Token]) -> bool {
+    let own = unfilled(words);
+    let closing = any(own, 0, MINDS).is_some()
+        || any(
+            own,
+            0,
+            &[
+                "let me/us know",
+                "fammi/facci/fatemi sapere",
+                "make sure",
+                "tell me/us if/when/once/whether/the",
+                "confirm/conferma",
+                "thank/thanks/grazie",
+                "dimmi/dammi se/quando/conferma",
+            ],
+        )
+        .is_some();
+    let content = own.iter().skip(1).any(|t| !lexicon::is_stop(&t.norm) && !dated(t));
+    !closing && content && orders(own)
+}
+
+/// Whether a clause says how things are.
+fn states(words: &[&Token]) -> bool {
+    let there = any(words, 0, &["there is/are/s", "c è", "ci sono", "ce"]).is_some();
+    let copula = |t: &Token| {
+        t.lower == "è"
+            || t.is(&[
+                "is", "are", "am", "isn", "aren", "doesn", "sono", "siamo", "non", "works", "has", "deve",
+                "hanno", "ha", "was", "were", "won", "cannot",
+            ])
+    };
+    !there && words.len() > 1 && words.iter().take(6).skip(1).any(|t| copula(t))
+        || !there && words[0].is(&["siamo", "sono", "non", "è", "it", "we", "si"])
+}
+
+/// Whether a word is part of a day or says when.
+pub(super) fn is_day(token: &Token) -> bool {
+    dated(token) && !token.digit()
+        || token.digit() && token.norm.trim_end_matches(|c: char| c.is_alphabetic()).len() <= 2
+}
+
+/// Whether a clause only wants to be told something.
+pub(super) fn tells_me(words: &[&Token]) -> bool {
+    let words = unfilled(words);
+    words.first().is_some_and(|t| {
+        t.is(&[
+            "tell",
+            "show",
+            "list",
+            "check",
+            "dimmi",
+            "dirmi",
+            "mostrami",
+            "mostra",
+            "elenca",
+            "elencami",
+            "controlla",
+            "verifica",
+            "fammi",
+            "let",
+            "give",
+            "dammi",
+            "what",
+            "how",
+            "when",
+            "who",
+            "where",
+            "which",
+            "quanti",
+            "quanto",
+            "quante",
+            "chi",
+            "dove",
+            "quando",
+            "quale",
+            "quali",
+            "find",
+            "search",
+            "cerca",
+            "trova",
+        ])
+    })
+}

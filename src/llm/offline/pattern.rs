@@ -1,0 +1,343 @@
+//! Patterns of function words: `i/we do/don not/t want|need` and the like.
+//!
+//! A pattern is a row of words. `a/b` is one of several, `a?` may be absent, `*` is any word, and a word in
+//! angle brackets is a class: `<verb>` something that is done, `<inf>` an Italian infinitive, `<ing>`, `<ed>`
+//! an English past form, `<pp>` an Italian participle, `<num>`.
+
+use super::lexicon;
+use super::text::Token;
+
+/// English verbs of everyday orders that the dictionary does not have as something that is done.
+const VERBS: &[&str] = &[
+    "take",
+    "make",
+    "have",
+    "get",
+    "do",
+    "give",
+    "put",
+    "keep",
+    "hold",
+    "use",
+    "go",
+    "come",
+    "bring",
+    "let",
+    "try",
+    "write",
+    "say",
+    "tell",
+    "reply",
+    "answer",
+    "withdraw",
+    "file",
+    "lodge",
+    "issue",
+    "apply",
+    "arrange",
+    "prolong",
+    "block",
+    "unblock",
+    "freeze",
+    "activate",
+    "deactivate",
+    "confirm",
+    "charge",
+    "refund",
+    "top",
+    "sign",
+    "enter",
+    "post",
+    "notify",
+    "contact",
+    "email",
+    "text",
+    "prescribe",
+    "play",
+    "pause",
+    "unlock",
+    "lock",
+    "raise",
+    "postpone",
+    "save",
+    "store",
+    "publish",
+    "drop",
+    "grant",
+    "redirect",
+    "ship",
+    "wire",
+    "debit",
+    "credit",
+    "reschedule",
+    "claim",
+    "grab",
+    "fix",
+    "bake",
+    "sing",
+    "draw",
+    "help",
+    "look",
+    "mark",
+    "cook",
+    "read",
+    "prendi",
+    "prendere",
+    "prendo",
+    "prenda",
+    "fai",
+    "fare",
+    "faccia",
+    "metti",
+    "mettere",
+    "metta",
+    "tieni",
+    "tenere",
+    "tenga",
+    "dai",
+    "porta",
+    "portami",
+    "scrivi",
+    "scrivere",
+    "blocca",
+    "bloccare",
+    "sblocca",
+    "conferma",
+    "confermare",
+    "attiva",
+    "attivare",
+    "disattiva",
+    "disattivare",
+    "ritira",
+    "posticipa",
+    "anticipa",
+    "usa",
+    "presta",
+    "prestami",
+    "prestare",
+    "riserva",
+    "riservare",
+    "disdici",
+    "disdire",
+    "spedisci",
+    "paga",
+    "pagare",
+    "concedi",
+    "assumi",
+    "versa",
+    "versare",
+    "preleva",
+    "prelevare",
+    "ricarica",
+    "ricaricare",
+    "iscrivi",
+    "tenta",
+];
+
+/// English past forms that do not end in -ed.
+const PAST: &[&str] = &[
+    "took",
+    "taken",
+    "had",
+    "was",
+    "were",
+    "been",
+    "got",
+    "gotten",
+    "made",
+    "went",
+    "gone",
+    "bought",
+    "paid",
+    "sent",
+    "told",
+    "said",
+    "gave",
+    "given",
+    "saw",
+    "seen",
+    "wrote",
+    "written",
+    "spent",
+    "left",
+    "lost",
+    "broke",
+    "broken",
+    "forgot",
+    "forgotten",
+    "did",
+    "done",
+    "came",
+    "found",
+    "kept",
+    "held",
+    "met",
+    "ran",
+    "sold",
+    "spoke",
+    "began",
+    "drove",
+    "flew",
+    "ate",
+    "slept",
+    "stole",
+    "stolen",
+    "lent",
+    "put",
+    "read",
+    "thought",
+    "chose",
+    "chosen",
+    "used",
+    "withdrew",
+    "rode",
+    "woke",
+    "swore",
+    "hurt",
+    "cut",
+];
+
+/// Italian participles that are not made regularly.
+const PARTICIPLES: &[&str] = &[
+    "preso",
+    "presa",
+    "presi",
+    "prese",
+    "fatto",
+    "fatta",
+    "fatti",
+    "chiesto",
+    "chiesta",
+    "richiesto",
+    "richiesta",
+    "messo",
+    "messa",
+    "speso",
+    "spesi",
+    "scritto",
+    "scritta",
+    "detto",
+    "letto",
+    "visto",
+    "vista",
+    "stato",
+    "stata",
+    "stati",
+    "rotto",
+    "rotta",
+    "perso",
+    "persa",
+    "aperto",
+    "aperta",
+    "chiuso",
+    "chiusa",
+    "disdetto",
+    "disdetta",
+    "corretto",
+    "vinto",
+    "scelto",
+    "scelta",
+    "deciso",
+    "iscritto",
+    "iscritta",
+    "rimasto",
+    "rimasta",
+    "successo",
+    "mosso",
+    "spento",
+    "acceso",
+    "offerto",
+    "risposto",
+    "sottoscritto",
+    "smesso",
+    "trascorso",
+    "permesso",
+    "tratto",
+];
+
+/// Words that end in -ed and are no past form.
+const NOT_PAST: &[&str] = &[
+    "need", "feed", "speed", "seed", "bed", "red", "hundred", "indeed", "exceed", "proceed", "shed", "united",
+];
+
+/// Words that end like an infinitive and are none.
+const NOT_INF: &[&str] =
+    &["mare", "cuore", "piacere", "potere", "bere", "settore", "ore", "ancore", "lettere", "camere", "opere"];
+
+/// Whether a word is something that is done, in the form of an order.
+pub(super) fn is_verb(token: &Token) -> bool {
+    VERBS.contains(&token.norm.as_str()) || lexicon::may_be_action(&token.features().concepts)
+}
+
+/// Whether a word is an English past form.
+pub(super) fn is_past(norm: &str) -> bool {
+    PAST.contains(&norm)
+        || norm.len() > 4
+            && norm.ends_with("ed")
+            && !NOT_PAST.contains(&norm)
+            && norm.bytes().all(|b| b.is_ascii_alphabetic())
+}
+
+/// Whether a word is an Italian participle.
+pub(super) fn is_participle(norm: &str) -> bool {
+    const ENDS: &[&str] =
+        &["ato", "ata", "ati", "ate", "uto", "uta", "uti", "ute", "ito", "ita", "iti", "ite"];
+    PARTICIPLES.contains(&norm) || norm.len() > 4 && ENDS.iter().any(|end| norm.ends_with(end))
+}
+
+/// Whether a word is an Italian infinitive, also with pronouns at its end.
+pub(super) fn is_infinitive(norm: &str) -> bool {
+    const CLITICS: &[&str] = &[
+        "", "melo", "mela", "meli", "mele", "glielo", "gliela", "glieli", "gliele", "mi", "ti", "ci", "vi",
+        "si", "lo", "la", "li", "le", "ne", "gli", "mene", "tene",
+    ];
+    if norm.len() < 4 || NOT_INF.contains(&norm) {
+        return false;
+    }
+    let stem =
+        |verb: &str| verb.len() > 2 && ["ar", "er", "ir", "or", "ur"].iter().any(|end| verb.ends_with(end));
+    norm.strip_suffix('e').is_some_and(stem)
+        || CLITICS.iter().skip(1).any(|c| norm.strip_suffix(c).is_some_and(|v| stem(v) && v.len() > 3))
+}
+
+fn fits(token: &Token, part: &str) -> bool {
+    match part {
+        "*" => true,
+        "<verb>" => is_verb(token),
+        "<inf>" => is_infinitive(&token.norm),
+        "<ing>" => token.norm.len() > 4 && token.norm.ends_with("ing"),
+        "<ed>" => is_past(&token.norm),
+        "<pp>" => is_participle(&token.norm),
+        "<num>" => token.digit(),
+        // "È", which no other word may be taken for.
+        "è" => token.lower == "è",
+        _ => part.split('/').any(|word| word == token.norm),
+    }
+}
+
+/// Where a pattern that begins at `at` ends; `None` where it does not fit.
+pub(super) fn end(words: &[&Token], at: usize, pattern: &str) -> Option<usize> {
+    let mut i = at;
+    for part in pattern.split(' ') {
+        match part.strip_suffix('?') {
+            Some(part) => i += usize::from(words.get(i).is_some_and(|t| fits(t, part))),
+            None => {
+                if !fits(words.get(i)?, part) {
+                    return None;
+                }
+                i += 1;
+            }
+        }
+    }
+    Some(i)
+}
+
+/// Where the first of these patterns that fits at `at` ends.
+pub(super) fn any(words: &[&Token], at: usize, patterns: &[&str]) -> Option<usize> {
+    patterns.iter().find_map(|pattern| end(words, at, pattern))
+}
+
+/// Where the first of these patterns begins and ends, at one of the first `most` words.
+pub(super) fn find(words: &[&Token], most: usize, patterns: &[&str]) -> Option<(usize, usize)> {
+    (0..words.len().min(most)).find_map(|at| Some((at, any(words, at, patterns)?)))
+}
