@@ -13,6 +13,7 @@ mod candidates;
 mod changed;
 mod clauses;
 mod dates;
+mod dayexpr;
 mod days;
 mod entities;
 mod followup;

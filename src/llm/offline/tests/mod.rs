@@ -2,6 +2,7 @@
 
 mod changed;
 mod contract;
+mod days;
 mod domains;
 mod flow;
 mod modify;
