@@ -18,6 +18,7 @@ mod countries;
 mod counts;
 mod cued;
 mod dates;
+mod dayexpr;
 mod days;
 mod drafts;
 mod entities;

@@ -3,6 +3,7 @@
 mod changed;
 mod clear;
 mod contract;
+mod days;
 mod domains;
 mod flow;
 mod lists;
