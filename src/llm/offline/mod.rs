@@ -151,3 +151,6 @@ fn input(request: &Request) -> usize {
 fn tokens(characters: usize) -> u64 {
     u64::try_from(characters.div_ceil(4)).unwrap_or(u64::MAX)
 }
+pub fn is_background_task(_r: &str, _i: &str) -> bool {
+    false
+}
