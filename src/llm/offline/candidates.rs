@@ -527,7 +527,9 @@ fn candidate(source: &Source, first: usize, last: usize, quoted: bool) -> Candid
         steps += 1;
         let joins = token.lower == "e" || token.is(&["ed", "and", "or"]);
         // "… for 7 days for X", "2 seats for X": what is counted speaks of its number alone.
-        let counted = source.found.numbers.iter().any(|n| n.last + 1 == i && tokens[n.last].digit());
+        let leads = token.is(PLACE) || token.is(PERSON) || token.is(VENUE);
+        let counted =
+            !leads && source.found.numbers.iter().any(|n| n.last + 1 == i && tokens[n.last].digit());
         if steps > 5
             || source.found.taken[i]
             || joins
@@ -536,8 +538,7 @@ fn candidate(source: &Source, first: usize, last: usize, quoted: bool) -> Candid
         {
             break;
         }
-        let preposition = token.is(PLACE) || token.is(PERSON) || token.is(VENUE);
-        if preposition && lead.is_empty() && cues.is_empty() && (!token.is(ARTICLES) || token.is(&["a"])) {
+        if leads && lead.is_empty() && cues.is_empty() && (!token.is(ARTICLES) || token.is(&["a"])) {
             lead = token.norm.clone();
         } else if token.is(&["il", "la"]) && lead.is_empty() {
             // An article leads only where nothing else does.

@@ -2,10 +2,11 @@
 
 use jiff::ToSpan;
 use jiff::civil::{Date, Time};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::cued;
 use super::dates::Role;
+use super::dayexpr::{self, DayExpr, Run};
 use super::schema::{Field, Kind};
 use super::slots::Filled;
 use super::source::Source;
@@ -38,17 +39,33 @@ pub(super) fn moments(fields: &[Field], source: &mut Source, out: &mut Filled) {
             && inner.kind == Kind::Date
             && !source.found.days.is_empty()
         {
-            let all: Vec<String> = source.found.days.iter().map(|d| d.date.to_string()).collect();
+            let all: Vec<String> =
+                dayexpr::dates(&dayexpr::runs(&source.found.said)).iter().map(Date::to_string).collect();
+            if all.is_empty() {
+                continue;
+            }
             out.values.insert(field.name.clone(), json!(all));
         }
     }
 }
 
 fn place_days(fields: &[&Field], source: &Source, out: &mut Filled, nights: bool) {
+    if runs_of(fields, source, out) {
+        return;
+    }
     let said: Vec<(Role, Date)> = source.found.days.iter().map(|d| (d.role, d.date)).collect();
     let span = nights_said(source);
     let grow = span.map(|days| move |date: Date| date.saturating_add(days.days()));
-    for (field, date) in ends(fields, &said, !nights, grow) {
+    let one_is_both = !nights && !source.found.unclear_days() && !lasts_days(source);
+    let placed = ends(fields, &said, one_is_both, grow);
+    let end = |role: Role| placed.iter().find(|(field, _)| field.role == role).map(|(_, date)| *date);
+    if let (Some(from), Some(to)) = (end(Role::From), end(Role::To))
+        && to < from
+    {
+        // What ends before it begins was not meant.
+        return;
+    }
+    for (field, date) in placed {
         out.values.insert(field.name.clone(), json!(date.to_string()));
     }
     // One day asked for, several said, none of them a range: one call each.
@@ -67,6 +84,64 @@ fn place_days(fields: &[&Field], source: &Source, out: &mut Filled, nights: bool
             out.say_several(&field.name, all);
         }
     }
+}
+
+/// A list of days, or a range without some: one call for each run of days, or for each day where the tool
+/// takes one. Whether there was such a list.
+fn runs_of(fields: &[&Field], source: &Source, out: &mut Filled) -> bool {
+    let said = &source.found.said;
+    let listed = said.iter().any(|e| e.listed);
+    let without = said.iter().any(|e| matches!(e.said, DayExpr::Excluded(..)));
+    let plain = said
+        .iter()
+        .all(|e| matches!(e.said, DayExpr::Single(_) | DayExpr::Range(..) | DayExpr::Excluded(..)));
+    // "On 12 July, and back on 19 July" is no list: only what is joined throughout is one.
+    let whole = said.iter().filter(|e| !e.days.is_empty()).skip(1).all(|e| e.listed);
+    if !(plain && whole && (listed || without)) {
+        return false;
+    }
+    let runs = dayexpr::runs(said);
+    let text = |date: Date| json!(date.to_string());
+    match fields {
+        [field] => {
+            let all: Vec<Value> = dayexpr::dates(&runs).into_iter().map(text).collect();
+            if let Some(first) = all.first() {
+                out.values.insert(field.name.clone(), first.clone());
+            }
+            if all.len() > 1 {
+                out.say_several(&field.name, all);
+            }
+            true
+        }
+        [a, b] => {
+            let (from, to) = if a.role == Role::To || b.role == Role::From { (b, a) } else { (a, b) };
+            let call = |run: &Run| {
+                Map::from_iter([(from.name.clone(), text(run.from)), (to.name.clone(), text(run.to))])
+            };
+            let all: Vec<Map<String, Value>> = runs.iter().map(call).collect();
+            if let Some(first) = all.first() {
+                out.values.extend(first.clone());
+            }
+            if all.len() > 1 && out.several.is_empty() {
+                out.several = all;
+            }
+            true
+        }
+        _ => false,
+    }
+}
+
+/// "3 days", "a few days": longer than the one day that was said beside it.
+fn lasts_days(source: &Source) -> bool {
+    let unit = |i: usize| {
+        source.is(i, &["days", "giorni", "weeks", "settimane", "week", "settimana", "nights", "notti"])
+    };
+    let counted = source.found.numbers.iter().any(|n| n.value > 1.0 && unit(n.last + 1));
+    let vague = (0..source.tokens.len()).any(|i| {
+        source.is(i, &["few", "some", "several", "qualche", "alcuni", "couple", "paio"])
+            && (i + 1..i + 3).any(|k| unit(k) || source.is(k, &["giorno"]))
+    });
+    counted || vague
 }
 
 fn place_moments(fields: &[&Field], source: &Source, out: &mut Filled) {

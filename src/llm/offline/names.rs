@@ -85,6 +85,8 @@ fn give(
     }
     out.values.insert(field.name.clone(), json!(candidate.text));
     if texts.len() > 1 && !matches!(field.kind, Kind::Text) {
+        // "A room for Carla and Ugo" may be one.
+        out.doubtful |= field.kind == Kind::Person;
         out.say_several(&field.name, texts);
     }
 }
