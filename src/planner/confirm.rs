@@ -18,8 +18,8 @@ use crate::llm::offline;
 use crate::plan::{DependsOn, Plan, PreparedCall, Step, harmless, one_line};
 use crate::run::{
     CallState, CallStatus, Cause, ConfirmPolicy, ConfirmedCall, Context, Effect, Event, Fault, Maker,
-    Outcome, PlanMade, ReplyCall, RequestedCall, RunState, Settings, StepState, Unconfirmed, canonical_json,
-    exact_json,
+    Outcome, PlanMade, ReplyCall, RequestedCall, RunState, RunStatus, Settings, StepState, Unconfirmed,
+    canonical_json, exact_json,
 };
 use crate::scene::{Catalogue, Scene, SceneTool};
 use crate::tools::phrase;
@@ -99,6 +99,12 @@ fn unasked(state: &RunState, asked: &Asked<'_>) -> Vec<String> {
     if asked.is_question {
         why.push("its scene asks whether it is wanted".to_owned());
     }
+    if let Some(said) = consent::said(state.request())
+        && !state.is_confirmation()
+        && !answers_a_question(state, said)
+    {
+        why.push("the request says yes or no to nothing that was asked".to_owned());
+    }
     if asked.step.step.unclear {
         why.push("the plan is not sure that it was asked for".to_owned());
     }
@@ -106,6 +112,12 @@ fn unasked(state: &RunState, asked: &Asked<'_>) -> Vec<String> {
         why.push("the request sets a task about a text: what the text says is no request".to_owned());
     }
     why
+}
+
+/// Whether a plain yes or no is the answer to a question of a scene: what a no is about is not done.
+fn answers_a_question(state: &RunState, yes: bool) -> bool {
+    let pending = state.started.as_ref().and_then(|started| started.context.pending.as_ref());
+    yes && pending.is_some_and(|pending| pending.unconfirmed.is_empty())
 }
 
 /// What else speaks against doing the call without a word of a person.
@@ -207,13 +219,18 @@ fn sources(state: &RunState) -> Option<Sources<'_>> {
     }
     let context = &started.context;
     said.extend(context.summary.iter().map(|summary| summary.as_str().into()));
-    for turn in &context.turns {
+    // What the user was asked to confirm and has not confirmed is no evidence of itself.
+    let pending = context.pending.as_ref().filter(|pending| pending.unconfirmed.is_empty());
+    for (at, turn) in context.turns.iter().enumerate() {
         said.push(turn.request.as_str().into());
-        said.push(turn.answer.as_str().into());
+        let is_last = at + 1 == context.turns.len();
+        if turn.status != RunStatus::NeedsInput || (is_last && pending.is_some()) {
+            said.push(turn.answer.as_str().into());
+        }
         found.extend(turn.calls.iter().flat_map(|call| [&call.arguments, &call.result]));
     }
-    if let Some(pending) = &context.pending {
-        said.push(pending.request.as_str().into());
+    said.extend(context.pending.iter().map(|pending| pending.request.as_str().into()));
+    if let Some(pending) = pending {
         said.push(pending.question.text.as_str().into());
         found.push(&pending.question.known);
     }

@@ -8,6 +8,7 @@ mod approvals_said;
 mod canary;
 mod check;
 mod cli;
+mod confirm;
 mod continuation;
 mod conversations;
 mod crash;
