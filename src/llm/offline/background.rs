@@ -414,7 +414,7 @@ fn of_sentence(sentence: &[Token]) -> Option<Task> {
     );
     let own = polite.map_or(all, |at| unfilled(&all[at..]));
     if let Some(verb) = is_wording(own) {
-        return (own.len() > 1).then_some(Task { verb: Some(verb) });
+        return (own.len() > 1).then_some(Task { verb: Some(verb), program: false });
     }
     if is_text_task(own, sentence) {
         let sums =

@@ -302,10 +302,11 @@ impl<'a> Step<'a> {
     /// Whether the calls may be made at once: they only read, a person has approved them, or the words are a
     /// plain request for just this.
     fn is_clear(&self, filled: &Filled) -> bool {
-        if !self.approved.is_empty() || !memory::may_write(self.tool) {
+        // The planner knows which tools write; here it is guessed.
+        let unclear = self.prompt.get("unclear").trim() == "true";
+        if !self.approved.is_empty() || (!unclear && !memory::may_write(self.tool)) {
             return true;
         }
-        let unclear = self.prompt.get("unclear").trim() == "true";
         if unclear || filled.doubtful || self.rivalled {
             return false;
         }

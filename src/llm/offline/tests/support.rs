@@ -180,6 +180,9 @@ impl World {
         }
         sections::push(&mut text, "user", "keysersoze");
         sections::push(&mut text, "purpose", step["purpose"].as_str().unwrap());
+        if step["unclear"] == true {
+            sections::push(&mut text, "unclear", "true");
+        }
         sections::push(&mut text, "expected_tools", &expected.join("\n"));
         sections::push(&mut text, "request", request);
         sections::push(
@@ -427,7 +430,8 @@ fn step_schema(scene: &Value, ordered: bool) -> Value {
             "scene_name": {"type": "string", "enum": [scene["scene"]]},
             "purpose": {"type": "string"},
             "expected_tools": {"type": "array", "items": {"type": "string", "enum": names}},
-            "depends_on_step": {}
+            "depends_on_step": {},
+            "unclear": {"type": "boolean"}
         }
     });
     match calls.as_slice() {
