@@ -2,6 +2,7 @@
 //! "and" or comma only where both sides are requests by themselves.
 
 use super::entities::Entities;
+use super::lexicon;
 use super::mood;
 use super::pronouns;
 use super::speech::{self, Act, Run, Speech};
@@ -135,9 +136,9 @@ const OPENERS: &[&[&str]] = &[
 /// The clauses of a request, in the order in which they are to be done, each with its speech act.
 pub(super) fn split(request: &str, judge: &dyn Judge) -> Vec<Clause> {
     let tokens = text::tokens(request);
-    let quoted = Entities::of(&tokens, jiff::civil::Date::constant(2026, 1, 1)).quoted;
+    let Entities { quoted, taken, .. } = Entities::of(&tokens, jiff::civil::Date::constant(2026, 1, 1));
     let speech = speech::of(&tokens, &quoted);
-    let part = Part { text: request, tokens: &tokens, quoted: &quoted, speech: &speech };
+    let part = Part { text: request, tokens: &tokens, quoted: &quoted, taken: &taken, speech: &speech };
     let mut out: Vec<Clause> = Vec::new();
     for run in &speech.runs {
         if run.plain {
@@ -155,9 +156,9 @@ pub(super) fn split(request: &str, judge: &dyn Judge) -> Vec<Clause> {
 /// The clauses of words all of which are orders, whatever else they may be.
 pub(super) fn split_orders(request: &str, judge: &dyn Judge) -> Vec<Clause> {
     let tokens = text::tokens(request);
-    let quoted = Entities::of(&tokens, jiff::civil::Date::constant(2026, 1, 1)).quoted;
+    let Entities { quoted, taken, .. } = Entities::of(&tokens, jiff::civil::Date::constant(2026, 1, 1));
     let speech = Speech::default();
-    let part = Part { text: request, tokens: &tokens, quoted: &quoted, speech: &speech };
+    let part = Part { text: request, tokens: &tokens, quoted: &quoted, taken: &taken, speech: &speech };
     let mut out: Vec<Clause> = Vec::new();
     let all = Run::plain(0, tokens.len().saturating_sub(1));
     part.plain(&all, judge, &mut out);
@@ -308,6 +309,7 @@ struct Part<'a> {
     text: &'a str,
     tokens: &'a [Token],
     quoted: &'a [bool],
+    taken: &'a [bool],
     speech: &'a Speech,
 }
 
@@ -503,11 +505,26 @@ impl Part<'_> {
         self.tokens[first..].iter().find(|t| t.word).is_some_and(|t| t.is(&words))
     }
 
+    /// Whether a part has a verb and a day or a time, and nothing that it would be done to: "…, pick up
+    /// tomorrow at 2pm".
+    fn only_when(&self, first: usize, last: usize) -> bool {
+        let content = |i: &usize| {
+            let token = &self.tokens[*i];
+            token.word
+                && !self.taken[*i]
+                && (lexicon::is_asking(&token.norm) || !lexicon::is_stop(&token.norm))
+        };
+        let rest: Vec<usize> = (first..=last).filter(content).collect();
+        let timed = self.taken[first..=last].contains(&true);
+        let verb = rest.first().is_some_and(|i| lexicon::is_action(&self.tokens[*i].features().concepts));
+        timed && rest.len() == 1 && verb
+    }
+
     /// Whether a part orders something of its own.
     fn asks_more(&self, first: usize, last: usize) -> bool {
         let part = &self.tokens[first..=last];
         let words: Vec<&Token> = part.iter().filter(|t| t.word).collect();
-        mood::orders_more(&words) && !pronouns::hands_back(part)
+        mood::orders_more(&words) && !pronouns::hands_back(part) && !self.only_when(first, last)
     }
 
     /// Whether what follows may be part of an account: "… because …", "segnala che …".
@@ -590,7 +607,7 @@ impl Part<'_> {
                 }
                 _ => false,
             };
-            if apart && !self.continues(*current, (a, b), left, right, judge) {
+            if apart && !self.only_when(a, b) && !self.continues(*current, (a, b), left, right, judge) {
                 out.push((a, b));
             } else {
                 current.1 = b;

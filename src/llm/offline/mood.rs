@@ -19,6 +19,8 @@ pub(super) struct Mood {
 const FILLERS: &[&str] = &[
     "per favore/cortesia/piacere",
     "by the way",
+    "good morning/afternoon/evening/day",
+    "buon giorno/pomeriggio",
     "a proposito",
     "of course",
     "ah",
@@ -302,7 +304,9 @@ const ASKS: &[&str] = &[
 
 /// What opens a question only where its mark stands at the end.
 const ASKS_MARKED: &[&str] = &[
-    "ho/hai/ha/abbiamo/avete/hanno/sono/sei/siamo/siete/devo/dobbiamo/serve/bisogna/occorre/conviene/esiste/esistono/fate/tenete/vendete/offrite/c/ci/ce/funziona/funzionano/vale/rimane/rimangono/resta/restano",
+    "ho/hai/ha/abbiamo/avete/hanno/sono/sei/siamo/siete/devo/dobbiamo/serve/bisogna/occorre/conviene/esiste/esistono/fate/tenete/vendete/offrite/funziona/funzionano/vale/rimane/rimangono/resta/restano",
+    "c/ce è/e",
+    "ci sono/sarebbe/sarebbero",
     "è",
 ];
 

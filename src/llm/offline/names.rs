@@ -199,6 +199,8 @@ fn suits(field: &Field, kind: &Kind, candidate: &Candidate, all: &[Field], rival
     let foreign = foreign && !(*kind == Kind::Person && matches!(lead, "for" | "per"));
     // A preposition of its own outweighs the noun before it: "tickets for the movie in Berkeley".
     let foreign = foreign && !(*kind == Kind::Place && leads_to_place(field, lead, rivals) >= 0.5);
+    let foreign =
+        foreign && !(*kind == Kind::Thing && field.is_name() && (lead == "with" || VENUES.contains(&lead)));
     if foreign {
         score -= 0.5;
     }

@@ -307,6 +307,7 @@ impl Index {
             let name = token.capital() && !token.first;
             let mut weight = if matches.is_empty() {
                 let led = i > 0
+                    && !is_article(&tokens, i - 1)
                     && tokens[i - 1]
                         .is(&["a", "ad", "in", "at", "to", "da", "di", "for", "per", "from", "of"]);
                 match (name, led) {
@@ -401,6 +402,17 @@ impl Index {
         }
         asked.iter().map(|t| self.like(&t.features()).to_vec()).collect()
     }
+}
+
+/// Whether an "a" is the English article, behind a verb that no Italian one looks like: "call a taxi".
+fn is_article(tokens: &[Token], at: usize) -> bool {
+    let verb = at.checked_sub(1).and_then(|before| tokens.get(before));
+    tokens[at].is(&["a"])
+        && verb.is_some_and(|verb| {
+            let english = !verb.norm.ends_with(['a', 'e', 'i', 'o', 'u'])
+                || verb.norm.ends_with('e') && !verb.norm.ends_with("re");
+            english && super::pattern::is_verb(verb)
+        })
 }
 
 /// Whether the words ask for what there is ("c'è …", "ci sono …", "avete …", "is there …", "have you got

@@ -121,6 +121,7 @@ enum Opener {
     IfSo,
     Without,
     Anzi,
+    Preamble,
 }
 
 #[derive(Debug, Clone)]
@@ -363,7 +364,12 @@ pub(super) fn asks_what(clause: &str) -> bool {
 pub(super) fn is_preamble(clause: &str) -> bool {
     let tokens = text::tokens(clause);
     let words: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
-    let words = unfilled(&words);
+    leads(&words)
+}
+
+/// Whether words only lead to what is asked behind them.
+fn leads(words: &[&Token]) -> bool {
+    let words = unfilled(words);
     let Some(at) = any(words, 0, mood::PREAMBLES) else { return false };
     let rest = &words[at..];
     let plans = words[..at].iter().any(|t| {
@@ -419,7 +425,10 @@ pub(super) fn of(tokens: &[Token], quoted: &[bool]) -> Speech {
         speech.acts[unit.first..=unit.last].fill(Some(unit.mood));
     }
     for unit in units {
-        let plain = unit.mood.act.is_plain() && unit.part == Part::Whole && unit.verb.is_none();
+        let plain = unit.mood.act.is_plain()
+            && unit.part == Part::Whole
+            && unit.verb.is_none()
+            && unit.opener != Opener::Preamble;
         match speech.runs.last_mut() {
             Some(run) if run.plain && plain => run.last = unit.last,
             Some(run)
@@ -574,18 +583,14 @@ impl<'a> Reader<'a> {
                 .and_then(|t| (*first..=last).find(|i| self.tokens[*i].start == t.start));
             let first = &begin.unwrap_or(*first);
             let mut mood = if quotes { self.quotation(*first, last) } else { mood(own, marked && is_last) };
-            if *opener == Opener::Without {
+            let mut opener = *opener;
+            if opener == Opener::Without {
                 mood = Mood { act: Act::Negated, said: true };
+            } else if opener == Opener::None && cuts.len() > 1 && leads(own) {
+                opener = Opener::Preamble;
+                mood = Mood { act: Act::Statement, said: true };
             }
-            out.push(Unit {
-                first: *first,
-                last,
-                join: *join,
-                opener: *opener,
-                mood,
-                part: Part::Whole,
-                verb: None,
-            });
+            out.push(Unit { first: *first, last, join: *join, opener, mood, part: Part::Whole, verb: None });
         }
         out
     }
@@ -788,7 +793,7 @@ fn govern(units: &mut Vec<Unit>, tokens: &[Token]) {
             Opener::If => condition(units, n, tokens),
             Opener::IfSo => conditional(&mut units[n]),
             Opener::Anzi => corrected(units, n),
-            Opener::None | Opener::Without => {}
+            Opener::None | Opener::Without | Opener::Preamble => {}
         }
         let Some(last) = n.checked_sub(1) else { continue };
         let (head, tail) = units.split_at_mut(n);

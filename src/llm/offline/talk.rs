@@ -54,7 +54,8 @@ pub(super) fn of(request: &str) -> Talk {
         || (starts(&["dett", "rispost"]) && has(&["hai", "mi"]) && has(&["cosa", "che"]))
         || phrase(&["did", "you", "say"])
         || phrase(&["did", "you", "tell"]);
-    if (sums && (shared || words.len() <= 3)) || spoke || asked_before {
+    let own = has(&["my", "our", "mio", "mia", "miei", "mie", "nostri", "nostre"]);
+    if (sums && (shared || words.len() <= 3 && !own)) || spoke || asked_before {
         return Talk::Recap;
     }
     let can = (has(&["puoi", "sai", "potete"])

@@ -1,5 +1,7 @@
 //! The embedded model against a catalogue of strangers' scenes, through prompts as they are built.
 
+mod acts;
+mod background;
 mod changed;
 mod clear;
 mod contract;
@@ -19,4 +21,5 @@ mod shipped;
 mod speech;
 mod stranger;
 mod support;
+mod unserved;
 mod values;

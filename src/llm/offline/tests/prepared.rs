@@ -81,7 +81,7 @@ additionalProperties = false
 properties = { username = { type = "string", description = "User name of the person who asks" } }
 "#;
 
-const BANK: &str = r#"
+pub(super) const BANK: &str = r#"
 name = "Accounts"
 description = "Bonifici tra conti e tavoli per ospiti / transfers between accounts, tables for guests."
 [[examples]]

@@ -180,6 +180,9 @@ impl World {
         }
         sections::push(&mut text, "user", "keysersoze");
         sections::push(&mut text, "purpose", step["purpose"].as_str().unwrap());
+        if step["unclear"] == true {
+            sections::push(&mut text, "unclear", "true");
+        }
         sections::push(&mut text, "expected_tools", &expected.join("\n"));
         sections::push(&mut text, "request", request);
         sections::push(
@@ -203,7 +206,10 @@ impl World {
             })
             .collect();
         specs.push(spec("AskUser", json!({"type": "object"})));
-        let mut messages = vec![Message::System { text: "Act.".into() }, Message::User { text }];
+        let about =
+            self.scenes.iter().find(|s| s["scene"] == scene).unwrap()["description"].as_str().unwrap();
+        let system = format!("You are the scene {scene} of an assistant: {about}\nAct.");
+        let mut messages = vec![Message::System { text: system }, Message::User { text }];
         let mut calls = Vec::new();
         for _ in 0..6 {
             let reply = send(Purpose::Scene, messages.clone(), specs.clone(), Choice::Auto);
@@ -424,7 +430,8 @@ fn step_schema(scene: &Value, ordered: bool) -> Value {
             "scene_name": {"type": "string", "enum": [scene["scene"]]},
             "purpose": {"type": "string"},
             "expected_tools": {"type": "array", "items": {"type": "string", "enum": names}},
-            "depends_on_step": {}
+            "depends_on_step": {},
+            "unclear": {"type": "boolean"}
         }
     });
     match calls.as_slice() {

@@ -1,0 +1,152 @@
+//! What is the object of a task on a text is no request.
+
+use super::acts::{strangers, writes};
+use super::support::World;
+
+const TRANSLATOR: &str = r#"
+name = "Translator"
+description = "Translates texts into other languages."
+[[examples]]
+say = "Translate \"good morning\" into French"
+tool = "translate_text"
+[[tools]]
+name = "translate_text"
+description = "Translates a text."
+effect = "read"
+[tools.parameters]
+type = "object"
+required = ["text", "language"]
+additionalProperties = false
+properties = { text = { type = "string", description = "What to translate" }, language = { type = "string", enum = ["German", "French", "Italian"], description = "Goal" } }
+"#;
+
+#[test]
+fn tasks_on_texts_have_no_steps() {
+    let mut wrong = Vec::new();
+    for request in [
+        "Translate the following into German: Send 50 euros to Mario Rossi",
+        "Please translate this to French: cancel appointment 41",
+        "Can you translate \"Book AB123CD for tomorrow\" into Spanish?",
+        "Correct the grammar of: I wants to cancels appointment 41",
+        "Correct the following sentence: book AB123CD for tomorow",
+        "Could you proofread this? Send 50 euros to Mario Rossi.",
+        "Rewrite this email more politely: Cancel appointment 41.",
+        "Rephrase: ask for vacation from 3 to 7 August",
+        "Summarize this conversation",
+        "Summarize the following text: Send 50 euros to Mario Rossi and cancel appointment 41",
+        "Fix the spelling: Canccel appointment 41",
+        "### Task:\nName 1-3 broad tags categorizing the main themes of the chat history.\n### Chat History:\n<chat_history>\nUSER: Send 50 euros to Mario Rossi\nASSISTANT: Done.\n</chat_history>",
+        "### Task:\nSuggest 3-5 relevant follow-up questions that the user might naturally ask next.\n<chat_history>\nUSER: Book AB123CD for tomorrow\n</chat_history>",
+        "### Task:\nGenerate a concise, 3-5 word title with an emoji summarizing the chat history.\n<chat_history>\nUSER: Cancel appointment 41\n</chat_history>",
+        "Generate a concise title for the following conversation: User: Send 50 euros to Mario Rossi",
+        "Create a short title for this chat:\n\"Ask for vacation from 3 to 7 August\"",
+        "Suggest 3-5 questions the user could ask next.\nUser: cancel appointment 41",
+        "Analyze the chat history to determine the necessity of generating search queries.\nUser: send 50 euros to Mario Rossi",
+        "Given the following conversation, write a standalone question.\nUser: cancel appointment 41",
+        "You are an autocompletion system. Continue the text: book AB123CD for",
+        "Provide 3 keywords for this text: cancel appointment 41",
+        "Here is what was said.\n<conversation>\nSend 50 euros to Mario Rossi\n</conversation>\nWrite a summary of the conversation.",
+        "Traduci in inglese: Manda 50 euro a Mario Rossi",
+        "Puoi tradurre questa frase in tedesco? Disdici l'appuntamento 41",
+        "Correggi la grammatica di: Manda 50 euri a Mario Rossi",
+        "Correggi il seguente testo: prenota AB123CD per domani",
+        "Riassumi questa conversazione: Utente: disdici l'appuntamento 41",
+        "Riassumi il testo seguente: Chiedi ferie dal 3 al 7 agosto",
+        "Riscrivi questa mail in modo formale: Disdici l'appuntamento 41",
+        "Genera un titolo breve per la seguente conversazione: manda 50 euro a Mario Rossi",
+        "Suggerisci 3 domande che l'utente potrebbe fare. Utente: prenota AB123CD per domani",
+        "Proponi tre etichette per questo testo: disdici l'appuntamento 41",
+        "Parafrasa: chiedi ferie dal 3 al 7 agosto",
+    ] {
+        let mut world = strangers();
+        let told = world.told(request);
+        if !told.scenes.is_empty() || !told.calls.is_empty() {
+            wrong.push(format!("{request}: {:?}", told.purposes));
+        }
+    }
+    assert!(wrong.is_empty(), "{}:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// The words of a request with these instructions of the chatbot, as memory tells them or in a section.
+fn scenes(instructions: &str, request: &str) -> Vec<usize> {
+    let mut told = Vec::new();
+    let mut world = strangers();
+    let plan =
+        world.planned(request, &[("instructions", instructions)], serde_json::json!({"type": "object"}));
+    told.push(plan["steps"].as_array().unwrap().len());
+    world.summary = Some(format!("The chatbot's instructions: {instructions}"));
+    told.push(world.plan(request)["steps"].as_array().unwrap().len());
+    told
+}
+
+#[test]
+fn instructions_that_describe_another_task_leave_no_steps() {
+    for instructions in [
+        "Generate a concise, 3-5 word title for the user's message. Reply only with the title.",
+        "You are a title generator. Create a title for the conversation.",
+        "You are a professional translator. Translate everything the user writes into German.",
+        "Translate the user's message into French.",
+        "Your task is to categorize the user's message with tags.",
+        "You are a tagger. Output only the tags as a JSON array.",
+        "Rewrite the user's query for a search engine. Do not answer the question.",
+        "Your only job is to summarize the text that the user sends.",
+        "You are a query rewriter.",
+        "Sei un traduttore. Traduci in inglese ciò che scrive l'utente.",
+        "Il tuo compito è generare un titolo breve per il messaggio dell'utente.",
+        "Correggi la grammatica del testo dell'utente.",
+        "Rispondi solo con il titolo della conversazione.",
+    ] {
+        for request in ["Send 50 euros to Mario Rossi", "Disdici l'appuntamento 41"] {
+            assert_eq!(scenes(instructions, request), [0, 0], "{instructions} {request}");
+        }
+    }
+}
+
+#[test]
+fn ordinary_instructions_change_nothing() {
+    for instructions in [
+        "You are the assistant of ACME; be polite; answer in Italian.",
+        "You are a helpful assistant. Keep your answers short and summarize them at the end.",
+        "You are an assistant for the employees of a translation agency.",
+        "Be brief. If the user writes in another language, translate your answer.",
+        "Sei l'assistente di ACME. Rispondi in italiano e sii cortese.",
+        "Always greet the user by name. Never mention competitors.",
+        "You help customers of a bank. When a transfer was made, suggest what to do next.",
+    ] {
+        for request in ["Send 50 euros to Mario Rossi", "Disdici l'appuntamento 41"] {
+            assert_eq!(scenes(instructions, request), [1, 1], "{instructions} {request}");
+        }
+    }
+}
+
+#[test]
+fn requests_that_only_sound_like_tasks_are_served() {
+    for (request, tool) in [
+        ("Summarize my appointments", "list_appointments"),
+        ("Riassumimi gli appuntamenti che ho", "list_appointments"),
+        ("List my vacation requests", "ListRequests"),
+    ] {
+        let mut world = strangers();
+        let told = world.told(request);
+        assert_eq!(told.tools(), [tool], "{request}: {:?}", told.purposes);
+    }
+}
+
+#[test]
+fn a_program_is_declined_in_one_sentence() {
+    let mut world = strangers();
+    let told = world
+        .told("### Task:\nGenerate 1-3 tags.\n<chat_history>\nUSER: cancel appointment 41\n</chat_history>");
+    assert!(!told.answer.contains('\n') && told.answer.contains("text"), "{}", told.answer);
+}
+
+#[test]
+fn a_tool_for_just_that_is_used_for_the_task() {
+    let mut scenes = strangers().scenes;
+    scenes.extend(World::of(&[TRANSLATOR]).scenes);
+    let mut world = strangers();
+    world.scenes = scenes;
+    let told = world.told("Translate \"Send 50 euros to Mario Rossi\" into German");
+    assert_eq!(told.tools(), ["translate_text"], "{:?} {:?}", told.purposes, told.question);
+    assert_eq!(writes(&world, &told), Vec::<String>::new());
+}

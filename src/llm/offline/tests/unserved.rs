@@ -1,0 +1,97 @@
+//! What no scene can do is named, and what leads to a request is not.
+
+use serde_json::{Value, json};
+
+use super::acts::strangers;
+
+#[test]
+fn a_half_that_no_scene_serves_is_named() {
+    let mut wrong = Vec::new();
+    for (request, tools, unserved) in [
+        ("Book AB123CD for tomorrow and order a pizza", &["book_car"] as &[&str], "order a pizza"),
+        ("Cancel appointment 41, and call a taxi", &["cancel_appointment"], "call a taxi"),
+        ("What is the weather in Milan? Then bake a cake", &["WeatherForecast_Get"], "bake a cake"),
+        ("Cancel appointment 41. Also water the plants.", &["cancel_appointment"], "water the plants"),
+        ("Tell me the weather in Rome and sing me a song", &["WeatherForecast_Get"], "sing me a song"),
+        ("Ask for vacation on 9 July and play some music", &["MakeRequest"], "play some music"),
+        ("Order a pizza and cancel appointment 41", &["cancel_appointment"], "Order a pizza"),
+        ("Prenota AB123CD per domani e ordina una pizza", &["book_car"], "ordina una pizza"),
+        ("Disdici l'appuntamento 41 e chiama un taxi", &["cancel_appointment"], "chiama un taxi"),
+        (
+            "Che tempo fa a Milano? Poi raccontami una barzelletta",
+            &["WeatherForecast_Get"],
+            "raccontami una barzelletta",
+        ),
+        ("Chiedi ferie il 9 luglio e portami un caffè", &["MakeRequest"], "portami un caffè"),
+        ("Dimmi il meteo a Roma, e annaffia le piante", &["WeatherForecast_Get"], "annaffia le piante"),
+        ("Cancel appointment 41 and remind me to buy milk", &["cancel_appointment"], "remind me to buy milk"),
+        (
+            "Disdici l'appuntamento 41 e di' a Marco che arrivo",
+            &["cancel_appointment"],
+            "di' a Marco che arrivo",
+        ),
+    ] {
+        let mut world = strangers();
+        let told = world.told(request);
+        let named = told.plan["unserved"].as_array().cloned().unwrap_or_default();
+        let fits = named.len() == 1 && named[0].as_str().is_some_and(|said| said.contains(unserved));
+        if told.tools() != tools || !fits || !told.answer.contains(unserved) {
+            wrong.push(format!(
+                "{request}: {:?} {named:?} {:?}\n  {}",
+                told.tools(),
+                told.purposes,
+                told.answer
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "{}:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn greetings_thanks_and_preambles_are_neither_steps_nor_unserved() {
+    let mut wrong = Vec::new();
+    for (request, tools) in [
+        ("Hello! Can you help me? Cancel appointment 41", &["cancel_appointment"] as &[&str]),
+        ("I have a question. What is the weather in Rome?", &["WeatherForecast_Get"]),
+        ("I'm planning a trip. What is the weather in Rome?", &["WeatherForecast_Get"]),
+        ("I need your help. Please cancel appointment 41. Thanks a lot!", &["cancel_appointment"]),
+        ("Good morning, I have a request: cancel appointment 12", &["cancel_appointment"]),
+        ("Ciao! Mi puoi aiutare? Disdici l'appuntamento 41", &["cancel_appointment"]),
+        ("Ho una domanda. Che tempo fa a Roma?", &["WeatherForecast_Get"]),
+        ("Sto organizzando un viaggio. Che tempo fa a Roma?", &["WeatherForecast_Get"]),
+        ("Ho bisogno di una mano. Disdici l'appuntamento 12. Grazie mille!", &["cancel_appointment"]),
+        ("Book AB123CD for tomorrow, please, and let me know", &["book_car"]),
+    ] {
+        let mut world = strangers();
+        let told = world.told(request);
+        if told.tools() != tools || told.plan["unserved"] != Value::Null {
+            wrong.push(format!(
+                "{request}: {:?} {} {:?}",
+                told.tools(),
+                told.plan["unserved"],
+                told.question
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "{}:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn a_preamble_alone_has_no_steps() {
+    for request in ["Can you help me?", "I'm planning a trip to Rome", "Ho una domanda", "Mi puoi aiutare?"] {
+        let told = strangers().told(request);
+        assert!(told.scenes.is_empty(), "{request}: {:?}", told.purposes);
+    }
+}
+
+#[test]
+fn nothing_is_unserved_where_all_is_asked_of_scenes() {
+    for request in [
+        "Voglio sapere il meteo a Milano e poi richiedere 3 giorni di ferie dal 15 al 17 giugno",
+        "Book AB123CD for tomorrow and tell me its fuel",
+        "Report damage on AB123CD: the door is scratched and the window does not close",
+    ] {
+        let plan = strangers().plan(request);
+        assert_eq!(plan.get("unserved"), None, "{request}: {}", json!(plan));
+    }
+}
