@@ -202,11 +202,23 @@ fn is_plain(source: &Source, i: usize, own: &Own) -> bool {
 }
 
 /// By token: whether it belongs to a reason that asks for nothing.
-fn reasons(source: &Source) -> Vec<bool> {
+fn reasons(source: &Source, filled: &Filled) -> Vec<bool> {
     let tokens = &source.tokens;
     let mut out = vec![false; tokens.len()];
-    let opens =
-        |i: usize| tokens[i].among(WHY) && i > 0 && !source.found.taken.get(i + 1).copied().unwrap_or(false);
+    let dated = |i: usize| source.found.taken.get(i).copied().unwrap_or(false);
+    let used = |i: usize| filled.used.get(i).copied().unwrap_or(false);
+    // "… to visit my parents", "… per andare al mare": what for, behind what was said of it.
+    let aims = |i: usize| {
+        let infinitive =
+            |norm: &str| ["are", "ere", "ire"].iter().any(|end| norm.len() > 4 && norm.ends_with(end));
+        let verb = tokens.get(i + 1).is_some_and(|t| match tokens[i].norm.as_str() {
+            "to" => super::candidates::is_verb(&t.norm),
+            "per" => infinitive(&t.norm),
+            _ => false,
+        });
+        verb && (0..i).any(used) && !(i..tokens.len()).any(used)
+    };
+    let opens = |i: usize| i > 0 && !dated(i + 1) && (tokens[i].among(WHY) || aims(i));
     let Some(first) = (0..tokens.len()).find(|i| opens(*i)) else { return out };
     let ends = |t: &Token| matches!(t.raw.as_str(), "." | "!" | "?" | ";");
     let last = (first..tokens.len()).find(|i| ends(&tokens[*i])).unwrap_or(tokens.len());
