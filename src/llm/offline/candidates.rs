@@ -148,6 +148,7 @@ pub(super) fn find(source: &Source, fields: &[Field], verbs: &[String]) -> Vec<C
         let opens = token.first && token.capital();
         let common = opens
             && (verb
+                || orders(&token.norm)
                 || lexicon::is_asking(&token.norm)
                 || lexicon::is_chat(&token.norm)
                 || !token.features().concepts.is_empty()
@@ -158,7 +159,7 @@ pub(super) fn find(source: &Source, fields: &[Field], verbs: &[String]) -> Vec<C
         if code || capital {
             let mut last = i;
             if capital {
-                last = with_country(source, run(source, i));
+                last = with_country(source, with_sons(source, run(source, i)));
             }
             let mut made = candidate(source, i, last, false);
             made.intro = intro;
@@ -235,6 +236,12 @@ fn is_english(tokens: &[Token]) -> bool {
     count(ENGLISH) > count(ITALIAN)
 }
 
+/// Whether a word is an order with the pronoun of who wants it: "prestami", "trovaci".
+fn orders(norm: &str) -> bool {
+    let verb = norm.strip_suffix("mi").or_else(|| norm.strip_suffix("ci"));
+    verb.filter(|v| v.len() > 3).is_some_and(|v| lexicon::may_be_action(&super::text::features(v).concepts))
+}
+
 /// Whether a word is an end of "from X to Y".
 fn is_end(tokens: &[Token], i: usize) -> bool {
     const FROM: &[&str] = &["from", "da", "dal", "dalla", "von"];
@@ -265,6 +272,30 @@ fn hash(tokens: &[Token], i: usize) -> bool {
     i > 0
         && (tokens[i - 1].raw == "#"
             || tokens[i - 1].is(&["numero", "number", "n", "no", "nr", "codice", "code", "id"]))
+}
+
+/// The end of the name of a family's house: "Gino e figli", "Smith and sons".
+fn with_sons(source: &Source, last: usize) -> usize {
+    let and =
+        source.tokens.get(last + 1).is_some_and(|t| t.raw == "&" || t.lower == "e" || t.is(&["and", "und"]));
+    let kin = source.is(
+        last + 2,
+        &[
+            "figli",
+            "figlio",
+            "figlie",
+            "sons",
+            "son",
+            "daughters",
+            "fratelli",
+            "brothers",
+            "soci",
+            "co",
+            "company",
+            "partners",
+        ],
+    );
+    if and && kin { last + 2 } else { last }
 }
 
 /// The end of a place's name with its country or state: "Paris, France", "Portland, OR".

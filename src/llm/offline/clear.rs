@@ -126,13 +126,15 @@ pub(super) fn left_over(source: &Source, filled: &Filled, own: &Own) -> Vec<Stri
     let mut out = Vec::new();
     let mut acted: Option<&str> = None;
     let reason = reasons(source, filled);
+    let preamble = preambles(source, filled);
+    let mut object = None;
     for (i, token) in source.tokens.iter().enumerate() {
         let used = filled.used.get(i).copied().unwrap_or(false) || said.contains(&token.norm);
-        if !token.word || used || reason[i] || is_number_of(source, filled, i) || is_label(source, filled, i)
-        {
+        let known = used || reason[i] || preamble[i] || is_number_of(source, filled, i);
+        if !token.word || known || is_label(source, filled, i) || is_maker(source, filled, i) {
             continue;
         }
-        let name = token.digit() || (token.capital() && !token.first && token.norm != "i");
+        let name = token.digit() || (token.capital() && !token.first && !lexicon::is_stop(&token.norm));
         let dated = source.found.taken[i];
         let urged = (i + 1..i + 4).any(|k| source.tokens.get(k).is_some_and(|t| t.among(FORGET)))
             || token.among(FORGET);
@@ -158,6 +160,17 @@ pub(super) fn left_over(source: &Source, filled: &Filled, own: &Own) -> Vec<Stri
         let verb = lexicon::may_be_action(&token.features().concepts) || token.first;
         if !name && (acted == Some(&token.norm) || acted.is_none() && verb) {
             acted = Some(&token.norm);
+            object = Some(i + 1);
+            continue;
+        }
+        // "Prenota un posto per …": what the verb is about, alone, is what led to the tool.
+        let article = |k: usize| source.tokens[k].word && lexicon::is_stop(&source.tokens[k].norm);
+        let alone = source.tokens.get(i + 1).is_none_or(|t| !t.word || lexicon::is_stop(&t.norm));
+        if !name
+            && alone
+            && !super::candidates::is_amount(&token.norm)
+            && object.take().is_some_and(|from| (from..i).all(article))
+        {
             continue;
         }
         out.push(token.raw.clone());
@@ -255,8 +268,40 @@ fn is_label(source: &Source, filled: &Filled, i: usize) -> bool {
     let next = (i + 1..i + 4).find(|k| !link(k)).unwrap_or(i + 1);
     let value =
         source.tokens.get(next).is_some_and(|t| t.digit() || t.capital() || source.found.quoted[next]);
+    // ", livello avanzato".
+    let comma = i > 0 && (source.tokens[i - 1].raw == "," || source.is(i - 1, &["con", "with"]));
+    let value = value || (comma && next == i + 1 && used(next));
     let noun = !token.capital() && !token.digit() && !lexicon::is_action(&token.features().concepts);
     noun && value && used(next) && !source.found.taken[next]
+}
+
+/// "Dubliners by James Joyce": who made the thing that was named.
+fn is_maker(source: &Source, filled: &Filled, i: usize) -> bool {
+    let used = |k: usize| filled.used.get(k).copied().unwrap_or(false);
+    let mut at = i;
+    while at > 0 && source.tokens[at].capital() && i - at < 4 {
+        at -= 1;
+    }
+    let before = (0..at).rev().find(|k| !matches!(source.tokens[*k].raw.as_str(), "\"" | "»" | "”"));
+    at < i
+        && source.is(at, &["by", "di", "of", "von", "de"])
+        && before.is_some_and(|k| used(k) && !source.found.taken[k] && !source.tokens[k].digit())
+}
+
+/// By token: whether it belongs to a sentence that only opens the talk.
+fn preambles(source: &Source, filled: &Filled) -> Vec<bool> {
+    let tokens = &source.tokens;
+    let mut out = vec![false; tokens.len()];
+    let mut first = 0;
+    let ends = |t: &Token| matches!(t.raw.as_str(), "." | "!" | "?" | "\n");
+    for end in (0..tokens.len()).filter(|i| ends(&tokens[*i])) {
+        let used = (first..end).any(|i| filled.used.get(i).copied().unwrap_or(false));
+        if end > first && !used && super::speech::is_preamble(source.span(first, end - 1)) {
+            out[first..end].fill(true);
+        }
+        first = end + 1;
+    }
+    out
 }
 
 /// "3 giorni" beside the days that it counts.

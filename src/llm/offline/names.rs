@@ -282,10 +282,11 @@ fn as_person(field: &Field, candidate: &Candidate) -> f64 {
     score -= if number { 0.6 } else { 0.0 };
     // "Paris, France" is nobody.
     score -= if candidate.text.contains(',') { 0.8 } else { 0.0 };
-    // "To Paris" need not be for somebody called so.
-    let told = is_known(candidate) || is_full(candidate) || candidate.intro || candidate.asked;
-    if !field.required && !told && !matches!(lead, "for" | "per" | "with" | "con" | "di" | "of" | "by") {
-        score -= 0.3;
+    // "To Paris", "from Las Vegas" need not be somebody called so.
+    let for_whom = matches!(lead, "for" | "per" | "with" | "con" | "di" | "of" | "by");
+    let told = is_known(candidate) || candidate.intro || candidate.asked || candidate.called;
+    if !field.required && !told && !for_whom && !(lead.is_empty() && is_full(candidate)) {
+        score -= 0.5;
     }
     score
 }

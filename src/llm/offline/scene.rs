@@ -310,12 +310,15 @@ impl<'a> Step<'a> {
         if unclear || filled.doubtful || self.rivalled {
             return false;
         }
+        // A paraphrase, or a step that a person wrote, has its words from whoever judged what is meant.
+        if !self.purpose_is_own_words() {
+            return true;
+        }
         let beside: Vec<&ToolSpec> =
             self.tools.iter().copied().filter(|tool| tool.name != self.tool.name).collect();
         let own = Own::of(self.tool, &self.fields, &beside, &self.prompt.get("scene"), &self.about);
-        // A paraphrase says the act in a planner's words.
-        let asked = !self.purpose_is_own_words() || self.is_asked_for(filled, &own);
-        asked && clear::left_over(&Source::new(&self.purpose, &self.now), filled, &own).is_empty()
+        self.is_asked_for(filled, &own)
+            && clear::left_over(&Source::new(&self.purpose, &self.now), filled, &own).is_empty()
     }
 
     /// Whether the words are a request, or what a tool is for: to report what is said, to remind of it.
