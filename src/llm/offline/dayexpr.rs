@@ -25,7 +25,9 @@ pub(super) enum DayExpr {
     Excluded(Date, Date),
     /// A beginning or an end alone: "from 15 June", "until Friday".
     Bound(Role, Date),
-    /// Days that nobody can tell for certain: "before 15 June", "the week after", "from 17 to 15 June".
+    /// Some time before (an end) or after (a beginning) that day: "before 15 June".
+    Beside(Role, Date),
+    /// Days that nobody can tell for certain: "the week after 15 June", "from 17 to 15 June".
     Unclear,
 }
 
@@ -61,7 +63,7 @@ pub(super) fn runs(all: &[Expr]) -> Vec<Run> {
         let run = match expr.said {
             DayExpr::Single(date) => Run { from: date, to: date },
             DayExpr::Range(from, to) => Run { from, to },
-            DayExpr::Excluded(..) | DayExpr::Bound(..) | DayExpr::Unclear => continue,
+            _ => continue,
         };
         match out.last_mut() {
             Some(last) if expr.listed && last.to.tomorrow().ok() == Some(run.from) => last.to = run.to,
@@ -124,8 +126,18 @@ pub(super) fn find(tokens: &[Token], today: Date, taken: &[bool]) -> Vec<Expr> {
             exclude(&mut exprs, after - 1);
             next = after;
         }
-        if let (Some(before), Some(first)) = (out.last(), exprs.first_mut()) {
-            first.listed |= reader.links(before.last + 1, first.first) && !first.days.is_empty();
+        if reader.in_either_order(i, next) {
+            exprs = vec![nothing_clear(i, next - 1)];
+        }
+        if let (Some(before), Some(first)) = (out.last_mut(), exprs.first_mut())
+            && !(before.days.is_empty() || first.days.is_empty())
+        {
+            first.listed |= reader.links(before.last + 1, first.first, AND);
+            // One of the two, and nobody knows which.
+            if reader.links(before.last + 1, first.first, OR) {
+                *before = nothing_clear(before.first, before.last);
+                *first = nothing_clear(first.first, first.last);
+            }
         }
         out.extend(exprs);
         i = next.max(i + 1);
@@ -165,7 +177,8 @@ fn exclude(exprs: &mut Vec<Expr>, last: usize) {
     }
 }
 
-const AND: &[&str] = &["e", "ed", "and", "et", "und", "y", "o", "or", "oppure", "&", "+"];
+const AND: &[&str] = &["e", "ed", "and", "et", "und", "y", "&", "+"];
+const OR: &[&str] = &["o", "od", "or", "oppure", "ou", "oder"];
 const LEADS: &[&str] = &[
     "il", "l", "lo", "the", "on", "for", "per", "del", "el", "le", "den", "am", "giorno", "anche", "also",
     "dell",
@@ -218,14 +231,28 @@ type Found = Option<(Vec<Expr>, usize)>;
 
 impl Reader<'_> {
     /// Whether only what joins a list stands between two tokens.
-    fn links(&self, from: usize, to: usize) -> bool {
+    fn links(&self, from: usize, to: usize, words: &[&str]) -> bool {
         let mut joined = false;
         (from..to).all(|i| {
-            let link = self.is(i, AND) || self.at(i).is_some_and(|t| t.raw == ",");
+            let link = self.is(i, words) || self.at(i).is_some_and(|t| t.raw == ",");
             joined |= link;
             link || self.is(i, LEADS)
         }) && joined
             && to - from <= 4
+    }
+
+    /// Whether English words have a date in figures that is read one way in Europe and another in America.
+    fn in_either_order(&self, from: usize, to: usize) -> bool {
+        let both = |token: &Token| {
+            let mut parts = token.norm.split('/').map(|p| p.parse::<i16>().ok());
+            let (a, b) = (parts.next().flatten(), parts.next().flatten());
+            a.zip(b).is_some_and(|(a, b)| a != b && (1..=12).contains(&a) && (1..=12).contains(&b))
+        };
+        if !(from..to).filter_map(|i| self.at(i)).any(both) {
+            return false;
+        }
+        let words: Vec<&str> = self.tokens.iter().map(|t| t.raw.as_str()).collect();
+        crate::llm::language::detect(&words.join(" ")) == Some("en")
     }
 
     fn leads(&self, mut i: usize) -> usize {
@@ -257,7 +284,7 @@ impl Reader<'_> {
                 listed: false,
             });
             let comma = self.at(next).is_some_and(|t| t.raw == ",");
-            if exprs.len() >= MAX_LIST || !(comma || self.is(next, AND)) {
+            if exprs.len() >= MAX_LIST || !(comma || self.is(next, AND) || self.is(next, OR)) {
                 break;
             }
             at = self.leads(next + 1);
@@ -369,7 +396,18 @@ impl Reader<'_> {
         let next = date(of)?;
         // "the day after tomorrow" is a day of its own.
         let own = self.is(i, &["after", "dopo", "nach"]) && self.is(of, &["tomorrow", "domani"]);
-        (!own).then(|| (vec![nothing_clear(i, next - 1)], next))
+        let side = match () {
+            () if self.is(i, &["before", "prima", "vor", "avant", "antes"]) => Some(Role::To),
+            () if self.is(i, &["after", "dopo", "nach", "apres", "despues"]) => Some(Role::From),
+            () => None,
+        };
+        let day =
+            self.date_at(self.leads(of), true).and_then(|(said, _)| self.resolve(said, self.today, false));
+        let said = match (side, day) {
+            (Some(role), Some(day)) => DayExpr::Beside(role, day),
+            _ => DayExpr::Unclear,
+        };
+        (!own).then(|| (vec![Expr { said, ..nothing_clear(i, next - 1) }], next))
     }
 
     /// Days that are reckoned from others: "the first Monday of March", "the Monday after 15 June", "two days
@@ -470,7 +508,7 @@ impl Reader<'_> {
         let ahead = self.at(start).and_then(|t| month(&t.norm));
         let mut parts: Vec<Part> = Vec::new();
         let mut at = if ahead.is_some() { start + 1 } else { start };
-        let mut and = false;
+        let (mut and, mut or) = (false, false);
         while parts.len() < MAX_LIST {
             let Some(part) = self.part(self.leads(at)) else { break };
             if part.month.is_none() && (self.counts(part.next - 1) || self.is_clock(part.next)) {
@@ -479,11 +517,13 @@ impl Reader<'_> {
             let next = part.next;
             parts.push(part);
             let comma = self.at(next).is_some_and(|t| t.raw == ",");
-            let joins = self.is(next + usize::from(comma), AND);
+            let either = self.is(next + usize::from(comma), OR);
+            let joins = self.is(next + usize::from(comma), AND) || either;
             if !(comma || joins) {
                 break;
             }
             and |= joins;
+            or |= either;
             at = next + usize::from(comma) + usize::from(joins);
         }
         let all_own = parts.iter().all(|p| p.month.is_some());
@@ -499,7 +539,8 @@ impl Reader<'_> {
                 None => (part.month, part.year) = (Some(shared.0), part.year.or(shared.1)),
             }
         }
-        self.listed(&parts, i)
+        let next = parts.last()?.next;
+        if or { Some((vec![nothing_clear(i, next - 1)], next)) } else { self.listed(&parts, i) }
     }
 
     fn listed(&self, parts: &[Part], i: usize) -> Found {

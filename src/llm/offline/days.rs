@@ -34,6 +34,7 @@ pub(super) fn moments(fields: &[Field], source: &mut Source, out: &mut Filled) {
     if !both.is_empty() {
         place_moments(&both, source, out);
     }
+    place_sides(fields, source, out);
     for field in fields {
         if let Kind::List(inner) = &field.kind
             && inner.kind == Kind::Date
@@ -86,9 +87,8 @@ fn place_days(fields: &[&Field], source: &Source, out: &mut Filled, nights: bool
     }
 }
 
-/// A list of days, or a range without some: one call for each run of days, or for each day where the tool
-/// takes one. Whether there was such a list.
-fn runs_of(fields: &[&Field], source: &Source, out: &mut Filled) -> bool {
+/// The runs of a list of days, or of a range without some; `None` where the days are no such list.
+fn listed(source: &Source) -> Option<Vec<Run>> {
     let said = &source.found.said;
     let listed = said.iter().any(|e| e.listed);
     let without = said.iter().any(|e| matches!(e.said, DayExpr::Excluded(..)));
@@ -97,10 +97,12 @@ fn runs_of(fields: &[&Field], source: &Source, out: &mut Filled) -> bool {
         .all(|e| matches!(e.said, DayExpr::Single(_) | DayExpr::Range(..) | DayExpr::Excluded(..)));
     // "On 12 July, and back on 19 July" is no list: only what is joined throughout is one.
     let whole = said.iter().filter(|e| !e.days.is_empty()).skip(1).all(|e| e.listed);
-    if !(plain && whole && (listed || without)) {
-        return false;
-    }
-    let runs = dayexpr::runs(said);
+    (plain && whole && (listed || without)).then(|| dayexpr::runs(said))
+}
+
+/// One call for each run of listed days, or for each day where the tool takes one. Whether there was a list.
+fn runs_of(fields: &[&Field], source: &Source, out: &mut Filled) -> bool {
+    let Some(runs) = listed(source) else { return false };
     let text = |date: Date| json!(date.to_string());
     match fields {
         [field] => {
@@ -147,21 +149,49 @@ fn lasts_days(source: &Source) -> bool {
 fn place_moments(fields: &[&Field], source: &Source, out: &mut Filled) {
     let Some(first) = source.found.days.first() else { return };
     let last = source.found.days.iter().rev().find(|d| d.role == Role::To).unwrap_or(first);
-    let zone = source.now.time_zone();
     let hours: Vec<(Role, Time)> = source.found.hours.iter().map(|h| (h.role, h.time)).collect();
     let span = duration(source);
-    for (field, time) in ends(fields, &hours, false, span.map(|s| move |t: Time| t.saturating_add(s))) {
+    let placed = ends(fields, &hours, false, span.map(|s| move |t: Time| t.saturating_add(s)));
+    for (field, time) in &placed {
         let date = if field.role == Role::To { last.date } else { first.date };
-        let moment = date.to_datetime(time);
-        let plain = {
-            let upper = field.description.to_uppercase();
-            upper.contains("YYYY-MM-DDTHH:MM") && !upper.contains("MM:SS") && !upper.contains('Z')
+        out.values.insert(field.name.clone(), stamp(field, date, *time, source));
+    }
+    let dates = listed(source).map(|runs| dayexpr::dates(&runs)).unwrap_or_default();
+    if dates.len() > 1 && !placed.is_empty() && out.several.is_empty() {
+        let call = |date: &Date| {
+            placed
+                .iter()
+                .map(|(field, time)| (field.name.clone(), stamp(field, *date, *time, source)))
+                .collect()
         };
-        let text = match moment.to_zoned(zone.clone()) {
-            Ok(zoned) if !plain => zoned.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string(),
-            _ => moment.strftime("%Y-%m-%dT%H:%M").to_string(),
+        out.several = dates.iter().map(call).collect();
+    }
+}
+
+/// A day and a time as the argument wants them.
+fn stamp(field: &Field, date: Date, time: Time, source: &Source) -> Value {
+    let moment = date.to_datetime(time);
+    let upper = field.description.to_uppercase();
+    let plain = upper.contains("YYYY-MM-DDTHH:MM") && !upper.contains("MM:SS") && !upper.contains('Z');
+    let text = match moment.to_zoned(source.now.time_zone().clone()) {
+        Ok(zoned) if !plain => zoned.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string(),
+        _ => moment.strftime("%Y-%m-%dT%H:%M").to_string(),
+    };
+    json!(text)
+}
+
+/// "Before 15 June" for an argument that is called so.
+fn place_sides(fields: &[Field], source: &Source, out: &mut Filled) {
+    for expr in &source.found.said {
+        let DayExpr::Beside(role, date) = expr.said else { continue };
+        let names: &[&str] = match role {
+            Role::To => &["before", "prima", "until", "deadline", "due", "scadenza", "entro"],
+            _ => &["after", "since", "dopo"],
         };
-        out.values.insert(field.name.clone(), json!(text));
+        let field = fields.iter().find(|f| f.kind == Kind::Date && f.named(names));
+        if let Some(field) = field.filter(|f| !out.values.contains_key(&f.name)) {
+            out.values.insert(field.name.clone(), json!(date.to_string()));
+        }
     }
 }
 

@@ -161,7 +161,12 @@ impl Planner {
                 self.place(drafts, clause, Some((read, purpose)), false);
                 return;
             }
-            if speech::asks_what(&clause.text) {
+            let past = speech::asks_past(&clause.text);
+            if past && let Some(read) = self.read(&purpose, near) {
+                self.place(drafts, clause, Some((read, purpose)), false);
+                return;
+            }
+            if past || speech::asks_what(&clause.text) {
                 drafts.unserved.push(clause.text.clone());
                 return;
             }

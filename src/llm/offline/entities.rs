@@ -30,7 +30,7 @@ pub(super) struct Entities {
 impl Entities {
     /// Whether days were spoken of that nobody can tell for certain.
     pub fn unclear_days(&self) -> bool {
-        self.said.iter().any(|expr| expr.said == DayExpr::Unclear)
+        self.said.iter().any(|expr| matches!(expr.said, DayExpr::Unclear | DayExpr::Beside(..)))
     }
 
     /// Everything found in these tokens.

@@ -19,6 +19,7 @@ pub(super) struct Mood {
 const FILLERS: &[&str] = &[
     "per favore/cortesia/piacere",
     "by the way",
+    "guarda/senti/ascolta/sai/look/listen che?",
     "good morning/afternoon/evening/day",
     "buon giorno/pomeriggio",
     "a proposito",
@@ -143,6 +144,7 @@ const WISHES: &[&str] = &[
     "mi/ci piacerebbe/serve/servono/servirebbe/servirebbero/occorre/occorrono/interessa",
     "ho/abbiamo/avrei/avremmo bisogno di?",
     "devo/dobbiamo/dovrei/dovremmo",
+    "sto/stiamo/stavo cercando di?",
     "let s/me/us",
     "facciamo",
 ];
@@ -155,6 +157,10 @@ const TO_KNOW: &[&str] = &[
     "sapere/capire quando/quanto/come/dove/chi/quale/quali/cosa/perche",
     "to? know/understand/see when/how/where/who/which/what/why",
     "tell/show me/us if/whether",
+    "explain/show/tell/teach/advise me/us? how/why/when/what/who/which/where",
+    "help me/us? to? understand",
+    "spiegami/spiegaci/spiega/spiegare/mostrami/dimmi/insegnami/indicami come/perche/quando/cosa/chi/quale/quali/dove",
+    "mi/ci spieghi/dici/mostri/insegni/puoi? spiegare/dire? come/perche/quando/cosa/se",
     "let me/us know if/whether",
     "dimmi/dicci/dica/dirmi se",
     "fammi/facci/farmi sapere se",
@@ -172,6 +178,23 @@ const TO_KNOW: &[&str] = &[
     "non so se/quando/come/quale/chi/cosa",
     "i m not sure if/whether",
     "i am not sure if/whether",
+];
+
+/// Thanks and excuses for what was done.
+const THANKS: &[&str] = &[
+    "thanks/thank/thx you? so? much? for <ing>",
+    "sorry/apologies for/that/if/about",
+    "grazie per/di/che aver/avere/ha/hai/avete",
+    "scusa/scusami/scusate/scusi se/per/che",
+];
+
+/// What opens a reason.
+const REASONS: &[&str] = &[
+    "since/because/as/given/seeing that? i/we/my",
+    "siccome",
+    "poiche",
+    "dato/visto/considerato che",
+    "perche ho/sono/abbiamo/mi",
 ];
 
 /// Prices, and what would be.
@@ -198,6 +221,14 @@ const WOULD_BE: &[&str] = &[
     "e se io? <verb>",
     "se io? prendessi/prenotassi/cancellassi/annullassi/chiedessi/disdicessi",
     "if i/we were to",
+    "i/we should/could/would/might/d have <ed>",
+    "pretend/simulate/imagine",
+    "fai/facciamo/fate finta",
+    "fingi/simula/simulare",
+    "for/per/ad example/esempio",
+    "give/show me? an example",
+    "un/an esempio/example",
+    "fammi/dammi un esempio",
     "hypothetically",
     "in theory",
     "ipoteticamente",
@@ -241,7 +272,7 @@ const NOT: &[&str] = &[
     "non ce bisogno",
     "non è necessario/il/richiesto/il",
     "non sto/stiamo chiedendo/cercando/prenotando",
-    "non ti/vi/le? ho/abbiamo chiesto",
+    "non ti/vi/le? ho/abbiamo chiesto/detto/voluto",
     "preferirei/preferisco/preferiremmo non/di/che? non/no?",
     "evita/evitare/evitate/evitiamo/smetti/smettila/lascia di? <inf>",
     "inutile <inf>",
@@ -386,6 +417,7 @@ const MAY_BE: &[&str] = &[
     "how about",
     "what about <ing>",
     "che ne dici/dite/pensi",
+    "sto/stai/sta/stiamo/stavo/stavamo <ger>",
     "sto/stiamo/stavo/stavamo pensando/valutando/considerando/organizzando/pianificando/programmando/andando/partendo/preparando/per",
     "penso/pensiamo/pensavo/pensavamo/spero/speravo/credo/conto/contiamo/intendo/vado/andiamo/parto/partiamo di/che/a/in/per?",
     "ho/abbiamo intenzione/in/idea",
@@ -443,9 +475,20 @@ const THEY: &[&str] = &[
 /// What the words of one clause do; `marked` where a question mark ends them.
 pub(super) fn mood(words: &[&Token], marked: bool) -> Mood {
     let said = |act| Mood { act, said: true };
+    if find(words, 3, THANKS).is_some() {
+        return said(Act::Report);
+    }
     let words = unfilled(words);
     if words.is_empty() {
         return Mood { act: Act::Request, said: false };
+    }
+    if let Some(at) = any(words, 0, REASONS) {
+        let inner = mood(&words[at..], false);
+        let told = matches!(inner.act, Act::Request | Act::Question);
+        return if told { said(Act::Statement) } else { inner };
+    }
+    if causes(words) {
+        return said(Act::ThirdPerson);
     }
     if let Some(at) = any(words, 0, MINDS) {
         return said(behind(&words[at..], marked));
@@ -527,7 +570,7 @@ fn other(words: &[&Token], marked: bool) -> Mood {
     if marked {
         return said(Act::Question);
     }
-    if !order && states(words) {
+    if !order && (states(words) || says(words)) {
         return said(Act::Statement);
     }
     Mood { act: Act::Request, said: order }
@@ -535,6 +578,10 @@ fn other(words: &[&Token], marked: bool) -> Mood {
 
 /// The act of what stands behind words that ask for it.
 fn behind(rest: &[&Token], marked: bool) -> Act {
+    if rest.first().is_some_and(|t| t.is(&["i", "we", "he", "she", "they"])) {
+        // "I wish I could …".
+        return Act::Statement;
+    }
     let inner = mood(rest, false);
     match inner.act {
         Act::Negated | Act::Reminder | Act::Quoted | Act::Hypothetical => inner.act,
@@ -557,6 +604,28 @@ pub(super) fn unfilled<'a, 'b>(mut words: &'b [&'a Token]) -> &'b [&'a Token] {
         words = &words[at..];
     }
     words
+}
+
+/// Whether a question is of what was done: "did I book …?", "hai disdetto …?".
+pub(super) fn asks_past(words: &[&Token]) -> bool {
+    let words = unfilled(words);
+    let aux = any(
+        words,
+        0,
+        &[
+            "did/have/has/was/were/had",
+            "ho/hai/ha/abbiamo/avete/hanno gia? <pp>",
+            "qualcuno/nessuno/chi ha gia? <pp>",
+        ],
+    );
+    let known = any(words, 0, TO_KNOW);
+    let told = |at: usize| {
+        reports(&words[at..]).is_some()
+            || find(&words[at..], 4, &["ho/hai/ha/abbiamo/avete/hanno gia? <pp>"]).is_some()
+    };
+    aux.is_some_and(|_| !any(words, 0, &["have you/i got"]).is_some())
+        && words.iter().skip(1).any(|t| is_past(&t.norm) || is_participle(&t.norm) || words[0].is(&["did"]))
+        || known.is_some_and(told)
 }
 
 /// Whether a question begins with a question word, by itself or behind "I'd like to know".
@@ -768,10 +837,13 @@ fn person(token: &Token) -> bool {
 
 /// Whether the clause repeats what somebody else said.
 fn quotes(words: &[&Token]) -> bool {
-    let Some((at, to)) = find(words, 6, SAID) else { return false };
-    if any(words, 0, &["according to", "secondo *"]).is_some() {
+    let by = any(words, 0, &["according to", "secondo"]);
+    if by
+        .is_some_and(|at| words.get(at).is_some_and(|t| person(t) || t.is(KIN) || t.is(&["the", "il", "la"])))
+    {
         return true;
     }
+    let Some((at, to)) = find(words, 6, SAID) else { return false };
     // Somebody who speaks, not the speaker.
     let before = &words[..at];
     if before.is_empty() || before.iter().any(|t| t.is(&["i", "we", "you", "ho", "to"])) {
@@ -1002,8 +1074,8 @@ fn reports(words: &[&Token]) -> Option<Act> {
                 k += 1;
             }
             let verb = words.get(k)?;
-            let polite = verb.is(&["wanted", "hoped", "needed", "wondered", "read", "put", "cut", "used"])
-                && k == i + 1;
+            let polite =
+                verb.is(&["wanted", "hoped", "needed", "wondered", "read", "put", "cut"]) && k == i + 1;
             let perfect = k > i + 1 && words[k - 1].is(&["have", "had", "ve", "d"]) || k > i + 1;
             return (is_past(&verb.norm) && !polite || perfect && is_past(&verb.norm)).then(|| act(verb));
         }
@@ -1065,6 +1137,25 @@ fn reports(words: &[&Token]) -> Option<Act> {
     None
 }
 
+/// Whether some word is a verb, so that the clause is no ellipsis of a request.
+fn says(words: &[&Token]) -> bool {
+    words.iter().enumerate().any(|(n, t)| {
+        let subject = t.is(&["i", "we", "you", "he", "she", "they"]) && t.norm.len() + n > 1 || t.raw == "I";
+        let doing = t.norm.len() > 5 && t.norm.ends_with("ing") && is_verb(t) && n > 0;
+        subject && words.get(n + 1).is_some_and(|next| !dated(next)) || doing && !t.capital()
+    })
+}
+
+/// "Let Marco book …", "have Anna cancel …": somebody else is to do it.
+fn causes(words: &[&Token]) -> bool {
+    let verb = words[0].is(&["let", "have", "get", "make", "lascia", "fai", "fa"]);
+    let who = words
+        .get(1)
+        .is_some_and(|t| person(t) || t.is(&["him", "her", "them"]) || lexicon::is_first_name(&t.norm));
+    let then = words.iter().skip(2).take(2).any(|t| is_verb(t) || t.is(&["to"]));
+    verb && who && then
+}
+
 /// "Prenderò ferie", "andremo a Roma".
 fn future(words: &[&Token]) -> bool {
     words.iter().take(3).any(|t| {
@@ -1107,6 +1198,13 @@ pub(super) fn orders(words: &[&Token]) -> bool {
             .any(|e| first.norm.ends_with(e))
         && !noun;
     let plural = first.norm.ends_with('s') && !first.norm.ends_with("ss");
+    // "Cancelling it was a mistake", "disdire è stato un errore".
+    let named = !told_form(first)
+        || words.iter().skip(1).any(|t| t.lower == "è" || t.is(&["was", "were", "is", "era", "sarebbe"]))
+            && is_infinitive(&first.norm);
+    if named {
+        return false;
+    }
     let told = first.is(&[
         "tell", "give", "show", "let", "get", "make", "do", "dimmi", "dammi", "fammi", "dai", "fai", "fate",
         "fare",
@@ -1114,6 +1212,12 @@ pub(super) fn orders(words: &[&Token]) -> bool {
     told || is_verb(first) && !closed
         || clitic && !closed
         || object && !noun && !closed && !plural && (!first.capital() || first.first)
+}
+
+/// Whether a word has no form of a verb that only names what is done: "cancelling", "disdicendo".
+fn told_form(token: &Token) -> bool {
+    let ends = |end: &str| token.norm.len() > end.len() + 3 && token.norm.ends_with(end);
+    !(ends("ing") || ends("ando") && token.norm != "comando" || ends("endo"))
 }
 
 /// Whether a part of a sentence orders something beside what stands before it, and not only how, or to be

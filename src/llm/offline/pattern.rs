@@ -2,7 +2,8 @@
 //!
 //! A pattern is a row of words. `a/b` is one of several, `a?` may be absent, `*` is any word, and a word in
 //! angle brackets is a class: `<verb>` something that is done, `<inf>` an Italian infinitive, `<ing>`, `<ed>`
-//! an English past form, `<pp>` an Italian participle, `<num>`.
+//! an English past form, `<pp>` an Italian participle, `<ger>` an
+//! Italian gerund, `<num>`.
 
 use super::lexicon;
 use super::text::Token;
@@ -307,6 +308,7 @@ fn fits(token: &Token, part: &str) -> bool {
         "<inf>" => is_infinitive(&token.norm),
         "<ing>" => token.norm.len() > 4 && token.norm.ends_with("ing"),
         "<ed>" => is_past(&token.norm),
+        "<ger>" => token.norm.len() > 5 && (token.norm.ends_with("ando") || token.norm.ends_with("endo")),
         "<pp>" => is_participle(&token.norm),
         "<num>" => token.digit(),
         // "È", which no other word may be taken for.

@@ -302,17 +302,36 @@ impl<'a> Step<'a> {
     /// Whether the calls may be made at once: they only read, a person has approved them, or the words are a
     /// plain request for just this.
     fn is_clear(&self, filled: &Filled) -> bool {
-        if !self.approved.is_empty() || !memory::may_write(self.tool) {
+        // The planner knows which tools write; here it is guessed.
+        let unclear = self.prompt.get("unclear").trim() == "true";
+        if !self.approved.is_empty() || (!unclear && !memory::may_write(self.tool)) {
             return true;
         }
-        let unclear = self.prompt.get("unclear").trim() == "true";
-        if unclear || filled.doubtful || self.rivalled || speech::act_of(&self.purpose) != Act::Request {
+        if unclear || filled.doubtful || self.rivalled {
             return false;
+        }
+        // A paraphrase, or a step that a person wrote, has its words from whoever judged what is meant.
+        if !self.purpose_is_own_words() {
+            return true;
         }
         let beside: Vec<&ToolSpec> =
             self.tools.iter().copied().filter(|tool| tool.name != self.tool.name).collect();
         let own = Own::of(self.tool, &self.fields, &beside, &self.prompt.get("scene"), &self.about);
-        clear::left_over(&Source::new(&self.purpose, &self.now), filled, &own).is_empty()
+        self.is_asked_for(filled, &own)
+            && clear::left_over(&Source::new(&self.purpose, &self.now), filled, &own).is_empty()
+    }
+
+    /// Whether the words are a request, or what a tool is for: to report what is said, to remind of it.
+    fn is_asked_for(&self, filled: &Filled, own: &Own) -> bool {
+        let texts =
+            || self.fields.iter().any(|f| f.kind == Kind::Text && filled.values.contains_key(&f.name));
+        match speech::act_of(&self.purpose) {
+            Act::Request => true,
+            Act::Statement => texts(),
+            Act::Reminder => own.says_any(&["remind", "reminder", "promemoria"]),
+            Act::Quoted => texts() && own.says_any(&["message", "send", "messaggio", "mail", "post"]),
+            _ => false,
+        }
     }
 
     /// What is said of the values for which there was no room in one reply.

@@ -172,6 +172,12 @@ const IF: &[&str] = &[
     "assuming that?",
     "should it/there/the/he/she/they",
     "as soon as",
+    "once it/he/she/they/my/the/there/our",
+    "after it/he/she/they",
+    "after/once my/our/the * agrees/confirms/approves/says/comes/leaves/arrives/answers/replies/signs/pays",
+    "dopo/una volta? che",
+    "depending on/whether/if",
+    "a seconda di/del/della/dei/delle/che",
     "solo se",
     "se",
     "qualora",
@@ -358,6 +364,13 @@ pub(super) fn asks_what(clause: &str) -> bool {
     let tokens = text::tokens(clause);
     let words: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
     mood::asks_what(&words)
+}
+
+/// Whether a question is of what was done.
+pub(super) fn asks_past(clause: &str) -> bool {
+    let tokens = text::tokens(clause);
+    let words: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
+    mood::asks_past(&words)
 }
 
 /// Whether a clause only leads to what is asked behind it: "I'm planning a trip", "can you help me?".

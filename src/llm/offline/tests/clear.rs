@@ -39,11 +39,17 @@ const PLAIN: &[(&str, &str)] = &[
     (ROOMS, "Prenota la sala Verdi domani dalle 10 alle 12 per 8 persone, per favore"),
     (ROOMS, "Please book room Blue on Monday from 2pm to 3pm for my team"),
     (ROOMS, "Could you book room Blue on Monday from 2pm to 3pm with a projector?"),
-    (PARCELS, "Consegna il pacco TRK00123 in via Roma 5 il 12 maggio"),
+    (PARCELS, "Consegna il pacco TRK00123 al vicino di casa il 12 maggio"),
     (PARCELS, "Please deliver parcel TRK00456 to the neighbour on 13 May, thanks"),
     (BUSES, "Please buy a bus ticket from Fresno to Sacramento tomorrow at 9am for 2 people"),
-    (BUSES, "I need to book 3 bus tickets from Anaheim to Long Beach on May 8 at 14:15 for my family"),
-    (BUSES, "Hey, can you get me two bus tickets from Phoenix to San Diego tomorrow at 14:15 please"),
+    (
+        BUSES,
+        "I need to book bus tickets from Anaheim to Long Beach on May 8 at 14:15 for 3 people, for my family",
+    ),
+    (
+        BUSES,
+        "Hey, can you get bus tickets from Phoenix to San Diego tomorrow at 14:15 for two travelers please",
+    ),
     (MUSIC, "Play Bohemian Rhapsody please"),
     (MUSIC, "Could you play the song Halo on the TV?"),
     (MUSIC, "I want to listen to Let It Be right now"),
@@ -79,6 +85,7 @@ const DOUBTFUL: &[(&str, &str)] = &[
     (BANK, "Send $40 from checking to Amy Wong once the invoice is approved"),
     (HOTELS, "Reserve 2 rooms at the Hilton Garden Inn from May 10 to May 12 with a jacuzzi"),
     (MUSIC, "Play Halo backwards"),
+    (PARCELS, "Consegna il pacco TRK00123 in via Roma 5 il 12 maggio"),
 ];
 
 fn told(scene: &str, words: &str) -> Told {

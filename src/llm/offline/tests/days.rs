@@ -123,6 +123,10 @@ fn what_nobody_can_tell_fills_nothing() {
         "a metà giugno",
         "early June",
         "a few days in June",
+        "on 15 or 16 June",
+        "il 15 giugno o il 18 giugno",
+        "either on Monday or on Tuesday",
+        "please book it for me on 05/06/2027",
         "qualche giorno a giugno",
     ] {
         assert_eq!(span(words), [""; 0], "{words}");
@@ -138,6 +142,33 @@ fn one_day_is_no_range_where_more_days_were_said() {
         assert_eq!(span(words), ["06-15"], "{words}: the end is asked");
     }
     assert_eq!(span("one day of vacation on 15 June"), ["06-15..06-15"]);
+}
+
+#[test]
+fn figures_in_one_order_only_are_clear() {
+    for (words, want) in [
+        ("please book it for me on 15/06/2027", vec!["06-15"]),
+        ("per favore prenota il 05/06/2027", vec!["06-05"]),
+        ("please book it for me on 06/06/2027", vec!["06-06"]),
+        ("please book it for me on 2027-06-05", vec!["06-05"]),
+    ] {
+        assert_eq!(one(words), want, "{words}");
+    }
+}
+
+#[test]
+fn an_argument_called_so_takes_what_is_before_or_after_a_day() {
+    let day = json!({"type": "string", "format": "date"});
+    let parameters = json!({"type": "object", "properties": {"before": day, "since": day}});
+    assert_eq!(fill(&parameters, "the invoices before 15 June"), ["06-15"]);
+    assert_eq!(fill(&parameters, "le fatture dopo il 15 giugno"), ["06-15"]);
+}
+
+#[test]
+fn each_listed_day_gets_its_time() {
+    let parameters = json!({"type": "object", "required": ["start"], "properties": {"start": {"type": "string", "description": "YYYY-MM-DDTHH:MM"}}});
+    assert_eq!(fill(&parameters, "a visit on 15 and 18 June at 10"), ["06-15T10:00", "06-18T10:00"]);
+    assert_eq!(fill(&parameters, "a visit before 15 June at 10"), [""; 0]);
 }
 
 #[test]

@@ -30,10 +30,10 @@ tool = "RenewLoan"
 say = "Rinnova il prestito 3"
 tool = "RenewLoan"
 [[examples]]
-say = "Lend me Dracula"
+say = "Lend me the book Dracula"
 tool = "LendBook"
 [[examples]]
-say = "Prestami Dracula"
+say = "Prestami il libro Dracula"
 tool = "LendBook"
 [[examples]]
 say = "Where is parcel PK-1001?"

@@ -169,6 +169,12 @@ fn numbers_are_read_in_digits_and_words() {
         ("two hundred copies", vec![200.0]),
         ("sei libero?", vec![6.0]),
         ("chi sei?", vec![]),
+        ("cancel the one with the dentist", vec![]),
+        ("another one please", vec![]),
+        ("one for me", vec![]),
+        ("uno con il dentista", vec![]),
+        ("loan number one", vec![1.0]),
+        ("one ticket", vec![1.0]),
     ] {
         let found: Vec<f64> = numbers::find(&text::tokens(words)).iter().map(|n| n.value).collect();
         assert_eq!(found, want, "{words}");
