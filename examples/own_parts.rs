@@ -32,7 +32,7 @@ impl Planner for Rules {
         if question.state.request().to_lowercase().contains("cancel") {
             steps.push(step(first + 1, "CancelOrder", Some(first)));
         }
-        Ok(Plan { needs_execution: true, reasoning: "the shop's rules".to_owned(), steps })
+        Ok(Plan { needs_execution: true, reasoning: "the shop's rules".to_owned(), steps, ..Plan::default() })
     }
 
     async fn check(&self, _: Question) -> Result<Verdict, Fault> {

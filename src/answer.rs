@@ -35,6 +35,9 @@ pub struct Answer {
     pub plan: Option<Plan>,
     /// The steps and what became of them, in the order of their numbers.
     pub steps: Vec<AnswerStep>,
+    /// The writes that were begun, in order, each with what became of it; absent where there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub writes: Vec<AnswerWrite>,
     /// What a person has to decide; absent where nothing is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub approvals: Vec<AnswerApproval>,
@@ -84,6 +87,22 @@ pub struct AnswerCall {
     /// Why it gave no result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Fault>,
+}
+
+/// One write of the answer document.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct AnswerWrite {
+    /// The step.
+    pub step_number: u32,
+    /// The scene.
+    pub scene_name: String,
+    /// The tool.
+    pub tool: String,
+    /// Its arguments.
+    #[schema(value_type = Object)]
+    pub arguments: Value,
+    /// What became of it.
+    pub outcome: CallOutcome,
 }
 
 /// What a person has to decide, in the answer document.
@@ -200,12 +219,14 @@ impl Answer {
                 needs_execution: state.plans.iter().any(|made| made.plan.needs_execution),
                 reasoning: last.map_or_else(|| first.plan.reasoning.clone(), |plan| plan.reasoning.clone()),
                 steps: state.steps.values().map(|s| s.step.clone()).collect(),
+                unserved: state.unserved().map(str::to_owned).collect(),
             }),
             metadata: Metadata {
                 planned_execution_path: state.steps.values().map(|s| s.step.scene_name.clone()).collect(),
                 current_path_index: ended.count(),
             },
             steps,
+            writes: state.calls.keys().filter_map(|call| write_of(state, *call)).collect(),
             approvals: open(state).map(|(id, approval)| approval_of(state, id, approval)).collect(),
             usage: AnswerUsage::new(state.usage, session_cost_nano_usd),
             timings: Timings { total_ms: millis(total), overhead_ms: millis(overhead) },
@@ -287,6 +308,16 @@ fn call_of(state: &RunState, number: u32) -> Option<AnswerCall> {
         result,
         error,
     })
+}
+
+/// `None` for what is no write, or was never begun.
+fn write_of(state: &RunState, number: u32) -> Option<AnswerWrite> {
+    let call = state.calls.get(&number)?;
+    if call.requested.effect != Effect::Write || call.attempts == 0 {
+        return None;
+    }
+    let AnswerCall { tool, arguments, outcome, .. } = call_of(state, number)?;
+    Some(AnswerWrite { step_number: call.step, scene_name: call.scene.clone(), tool, arguments, outcome })
 }
 
 /// To the microsecond: what lies below is noise.

@@ -7,6 +7,7 @@ mod builder;
 mod carry;
 mod cast;
 mod command;
+mod confirm;
 mod expiry;
 mod once;
 mod past;
@@ -85,10 +86,12 @@ impl Engine {
             return Err(Fault::new("request.too_long", message));
         }
         let is_first = request.session.is_none();
-        let session = match request.session {
+        let session = match request.session.clone() {
             Some(session) => session,
             None => new_session()?,
         };
+        // Held until the request is in the journal: a question is answered once.
+        let found = confirm::question(intake, &request).await?;
         let (reply, accepted) = oneshot::channel();
         let submit = Submit {
             is_first,
@@ -104,6 +107,7 @@ impl Engine {
             require_approval: request.require_approval,
             dry_run: request.dry_run,
             plan: request.plan,
+            pending: found.as_ref().map(|found| found.pending.clone()),
             received,
             reply,
             waiting: None,
@@ -113,6 +117,7 @@ impl Engine {
         let accepted = accepted.await.map_err(|_| {
             Fault::new("engine.stopped", "the engine stopped before the request was accepted")
         })??;
+        drop(found);
         let run = accepted.watch.run;
         Ok(Ticket {
             run,
@@ -204,6 +209,7 @@ impl Engine {
             registry: self.system.registry.clone(),
             journal: self.system.journal.clone(),
             store: self.parts.store.clone(),
+            locks: self.once.clone(),
         }
     }
 

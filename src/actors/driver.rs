@@ -57,6 +57,8 @@ pub(crate) struct Shared {
     pub(crate) settings: Settings,
     /// What is different by tenant.
     pub(crate) approval: Arc<config::Approval>,
+    /// The same, beside approvals.
+    pub(crate) tenants: Arc<BTreeMap<String, config::Tenant>>,
     pub(crate) live: Live,
     /// What a library user has put in the place of ours.
     pub(crate) replaced: Replaced,

@@ -48,11 +48,17 @@ pub fn step(number: u32, scene: &str, purpose: &str, tools: &[&str], after: &[u3
         expected_tools: tools.iter().map(|t| (*t).to_owned()).collect(),
         depends_on_step: DependsOn::from_iter(after.iter().copied()),
         prepared_calls: Vec::new(),
+        unclear: false,
     }
 }
 
 pub fn made(version: u32, maker: Maker, reasoning: &str, steps: Vec<Step>) -> PlanMade {
-    let plan = Plan { needs_execution: !steps.is_empty(), reasoning: reasoning.to_owned(), steps };
+    let plan = Plan {
+        needs_execution: !steps.is_empty(),
+        reasoning: reasoning.to_owned(),
+        steps,
+        ..Plan::default()
+    };
     let cause = if version == 1 { Cause::Request } else { Cause::Continuation };
     PlanMade::new(version, cause, maker, plan)
 }
@@ -70,6 +76,7 @@ fn queued_with(request: &str, settings: Settings) -> Vec<Event> {
             settings,
             catalogue: String::new(),
             context: Context::default(),
+            confirmed: Vec::new(),
         }),
         Event::Planning { version: 1, cause: Cause::Request },
     ]
@@ -115,6 +122,9 @@ pub fn calls(ask: u32, step: u32, call: u32, tool: &str, arguments: Value, effec
         problem: None,
         approval: None,
         undo: None,
+        confirm: None,
+        occurrence: 0,
+        volatile: false,
     };
     let said = Event::SceneReplied {
         step,
@@ -477,6 +487,9 @@ pub fn undone() -> Vec<Envelope<Event>> {
         problem: None,
         approval: None,
         undo: None,
+        confirm: None,
+        occurrence: 0,
+        volatile: false,
     };
     events.extend([
         Event::ToolStarted { call: 1, attempt: 1 },
@@ -500,6 +513,7 @@ pub fn answer(status: RunStatus, words: &str) -> Answer {
         answer: words.to_owned(),
         plan: None,
         steps: Vec::new(),
+        writes: Vec::new(),
         approvals: Vec::new(),
         metadata: Metadata::default(),
         usage: AnswerUsage::new(

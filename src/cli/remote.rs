@@ -304,7 +304,8 @@ mod tests {
     #[test]
     fn each_order_has_its_address_and_says_only_what_was_said() {
         let of = Target { run: recorded::run_id(), task: recorded::task_id() };
-        let plan = Plan { needs_execution: false, reasoning: String::new(), steps: Vec::new() };
+        let plan =
+            Plan { needs_execution: false, reasoning: String::new(), steps: Vec::new(), ..Plan::default() };
         let told = |wish: Wish, note: Option<&str>| {
             said(of, &Order { wish, note: note.map(str::to_owned) }).unwrap()
         };

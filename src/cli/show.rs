@@ -60,6 +60,7 @@ fn mermaid(out: &mut impl Write, state: &RunState) -> io::Result<()> {
         needs_execution: true,
         reasoning: String::new(),
         steps: state.steps.values().map(|s| s.step.clone()).collect(),
+        ..plan::Plan::default()
     };
     write!(out, "{}", clean(&plan::mermaid(&all)))
 }

@@ -23,11 +23,11 @@ use serde::{Deserialize, Serialize};
 pub use approval::{Approval, TenantApproval, Webhook};
 pub use fault::{Fault, Faults, Origin};
 pub use layers::Flags;
-pub use sections::{Auth, Execution, LogFormat, Planning, Telemetry};
+pub use sections::{Auth, Execution, LogFormat, Planning, Telemetry, Tenant};
 pub use server::{Progress, Server};
 
-use crate::run::Settings;
-use crate::setting::Wrong;
+use crate::run::{RULES, Settings, TenantId};
+use crate::setting::{Review, Wrong};
 
 /// The defaults as a commented file, every key named.
 pub const DEFAULT_TOML: &str = include_str!("../../config/default.toml");
@@ -56,6 +56,8 @@ pub struct Config {
     pub execution: Execution,
     /// What a person has to say yes to.
     pub approval: Approval,
+    /// What is different for a tenant, by its name.
+    pub tenants: BTreeMap<String, Tenant>,
     /// How much of a conversation is remembered.
     pub memory: crate::memory::Options,
     /// Where scenes come from.
@@ -138,6 +140,12 @@ impl Config {
         problems.extend(self.planning.problems());
         problems.extend(self.execution.problems());
         problems.extend(self.approval.problems());
+        let mut review = Review::default();
+        for tenant in self.tenants.keys().filter(|tenant| TenantId::new(tenant).is_err()) {
+            let message = format!("`{tenant}` is no name of a tenant");
+            review.add(format!("tenants.{tenant}"), message, "use A-Z a-z 0-9 . _ : -");
+        }
+        problems.extend(review.end());
         problems.extend(self.memory.problems());
         problems.extend(self.telemetry.problems());
         problems
@@ -161,6 +169,10 @@ impl Config {
             run_timeout_ms: self.execution.run_timeout_ms,
             compensate: self.execution.compensate,
             approval: self.approval.policy(),
+            rules: RULES,
+            confirm: self.execution.confirm,
+            confirm_at_least: None,
+            max_writes: self.execution.max_writes,
         }
     }
 }

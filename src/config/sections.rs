@@ -6,7 +6,7 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::ParseError;
 
 use crate::nearest::nearest;
-use crate::run::{Duplicates, OutOfScope, Reader, Settings, TenantId};
+use crate::run::{ConfirmPolicy, Duplicates, MAX_WRITES, OutOfScope, Reader, Settings, TenantId};
 use crate::setting::{DAY_MS, Review, Wrong};
 
 /// `[auth]`: who asks where nobody has to say it, on a terminal and on loopback, and whether a server
@@ -113,6 +113,10 @@ pub struct Execution {
     pub run_timeout_ms: u64,
     /// Whether a run that fails or is cancelled undoes its finished writes, where their tools say how.
     pub compensate: bool,
+    /// Which writes the user is asked to confirm.
+    pub confirm: ConfirmPolicy,
+    /// Most write calls that a run may begin unasked; any further one has to be confirmed.
+    pub max_writes: u32,
     /// Most requests of one conversation that wait for their turn; more are refused.
     pub max_queued_requests: u32,
     /// The time zone of dates and answers: an IANA name, or `system`.
@@ -131,6 +135,8 @@ impl Default for Execution {
             max_calls: settings.max_calls,
             run_timeout_ms: settings.run_timeout_ms,
             compensate: settings.compensate,
+            confirm: settings.confirm,
+            max_writes: MAX_WRITES,
             max_queued_requests: 32,
             time_zone: "system".to_owned(),
             fixed_now: None,
@@ -154,6 +160,7 @@ impl Execution {
         review.range("execution.max_parallel_steps", self.max_parallel_steps, 1..=64);
         review.range("execution.max_rounds", self.max_rounds, 1..=64);
         review.range("execution.max_calls", self.max_calls, 1..=256);
+        review.range("execution.max_writes", self.max_writes, 1..=10_000);
         review.range("execution.run_timeout_ms", self.run_timeout_ms, 1..=DAY_MS);
         review.range("execution.max_queued_requests", self.max_queued_requests, 1..=10_000);
         if let Err(error) = self.zone() {
@@ -171,6 +178,14 @@ fn zone_remedy(zone: &str) -> String {
         Some(near) => format!("did you mean `{near}`?"),
         None => "write an IANA name such as `Europe/Rome`, or `system`".to_owned(),
     }
+}
+
+/// `[tenants.NAME]`: what is different for one tenant.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Tenant {
+    /// As `execution.confirm`. A scene may be stricter, and never less strict.
+    pub confirm: Option<ConfirmPolicy>,
 }
 
 /// `[telemetry]`: what the program says about itself: on standard error, and in figures.

@@ -152,6 +152,7 @@ pub(super) fn shared(
         clock: parts.clock.clone(),
         settings: current.config.run_settings(),
         approval: Arc::new(current.config.approval.clone()),
+        tenants: Arc::new(current.config.tenants.clone()),
         live: parts.live.clone(),
         replaced: parts.sources.replaced.clone(),
     }

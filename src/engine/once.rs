@@ -146,7 +146,23 @@ struct Place {
     lock: Arc<tokio::sync::Mutex<()>>,
 }
 
+/// Holds a key's lock.
+pub(super) struct Guard {
+    _guard: tokio::sync::OwnedMutexGuard<()>,
+    _place: Place,
+}
+
 impl Locks {
+    /// Waits for the lock of a key.
+    ///
+    /// # Errors
+    /// `engine.busy` where too many wait.
+    pub(super) async fn lock(&self, tenant: &TenantId, key: &str) -> Result<Guard, Fault> {
+        let place = self.place(tenant, key)?;
+        let guard = place.lock.clone().lock_owned().await;
+        Ok(Guard { _guard: guard, _place: place })
+    }
+
     fn place(&self, tenant: &TenantId, key: &str) -> Result<Place, Fault> {
         let mut held = self.held();
         if held.under_way >= MAX_UNDER_WAY {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
+use super::once::Locks;
 use crate::actors::journal;
 use crate::actors::live::Watch;
 use crate::actors::session_registry;
@@ -145,6 +146,7 @@ pub(super) struct Intake {
     pub(super) registry: session_registry::Address,
     pub(super) journal: journal::Handle,
     pub(super) store: Store,
+    pub(super) locks: Locks,
 }
 
 impl Intake {

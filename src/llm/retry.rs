@@ -32,7 +32,8 @@ pub(super) fn wait(
     }
     let doubled = 2_u32.saturating_pow(attempt.saturating_sub(1));
     let bound = Duration::from_millis(options.backoff_ms).saturating_mul(doubled).min(MAX_BACKOFF);
-    Some(asked + bound.mul_f64(jitter.clamp(0.0, 1.0)))
+    // Half of it is certain: with none, many that failed together would come back together at once.
+    Some(asked + bound.mul_f64(0.5 + jitter.clamp(0.0, 1.0) / 2.0))
 }
 
 #[cfg(test)]
@@ -60,13 +61,14 @@ mod tests {
         assert_eq!(at(3), Some(Duration::from_millis(1_000)));
         assert_eq!(at(39), Some(MAX_BACKOFF));
         assert_eq!(at(40), None);
-        assert_eq!(wait(&failed(Kind::CutStream), 1, false, &options, 0.0), Some(Duration::ZERO));
+        let least = wait(&failed(Kind::CutStream), 1, false, &options, 0.0);
+        assert_eq!(least, Some(Duration::from_millis(125)));
     }
 
     #[test]
     fn what_the_server_asks_is_waited_up_to_a_bound() {
         let options = Options::default();
-        assert_eq!(wait(&limited(7), 1, false, &options, 0.0), Some(Duration::from_secs(7)));
+        assert_eq!(wait(&limited(7), 1, false, &options, 0.0), Some(Duration::from_millis(7125)));
         assert_eq!(wait(&limited(21), 1, false, &options, 0.0), None);
     }
 

@@ -112,11 +112,16 @@ fn values(turn: &mut Turn, max: usize) {
 
 /// `pending` in at most `max`. Names and known values are kept whole or left out: a shortened one
 /// would be taken for the real one. `None` where not even the names fit.
+///
+/// Calls to be confirmed are in no prompt, take no room and stay whole.
 pub(super) fn pending(pending: &Pending, max: usize) -> Option<Pending> {
-    if json(pending) <= max {
-        return Some(pending.clone());
-    }
     let mut out = pending.clone();
+    let unconfirmed = std::mem::take(&mut out.unconfirmed);
+    let out = if json(&out) <= max { Some(out) } else { shortened(out, pending, max) };
+    out.map(|out| Pending { unconfirmed, ..out })
+}
+
+fn shortened(mut out: Pending, pending: &Pending, max: usize) -> Option<Pending> {
     out.request.clear();
     out.purpose.clear();
     out.question.text.clear();

@@ -18,7 +18,7 @@ use crate::run::{Context, Pending, RunId, SessionEvent, Turn, Usage};
 
 pub use estimate::tokens;
 pub use options::Options;
-pub use turn::turn_ended;
+pub use turn::{pending, turn_ended};
 
 /// The least budget that [`Memory::context`] works with, in tokens; a smaller one counts as this.
 pub const MIN_CONTEXT_TOKENS: usize = 256;

@@ -35,6 +35,9 @@ fn question() -> Pending {
             missing: vec!["from".to_owned(), "to".to_owned()],
             known: Value::Null,
         },
+        unconfirmed: Vec::new(),
+        user: String::new(),
+        run: None,
     }
 }
 
@@ -275,6 +278,9 @@ fn any_pending() -> impl Strategy<Value = Pending> {
             scene,
             purpose,
             question: Question { text, tool: Some(tool), missing: vec!["from".to_owned()], known },
+            unconfirmed: Vec::new(),
+            user: String::new(),
+            run: None,
         },
     )
 }

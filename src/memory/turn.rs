@@ -1,7 +1,9 @@
 //! From a run that ended to the turn that its conversation remembers.
 
 use crate::plan::StepStatus;
-use crate::run::{CallStatus, Outcome, Pending, RunState, SessionEvent, Turn, TurnCall};
+use crate::run::{
+    CallStatus, ConfirmedCall, Outcome, Pending, Question, RunState, SessionEvent, Turn, TurnCall,
+};
 
 /// The session event that tells of the run's end; `None` where there is nothing to remember: it has
 /// not ended, or only a plan was wanted.
@@ -41,14 +43,42 @@ pub fn turn_ended(state: &RunState) -> Option<SessionEvent> {
     Some(SessionEvent::TurnEnded { turn, pending: pending(state), usage: state.usage.since(before) })
 }
 
-/// The question that the run ended with, if a scene asked one.
-fn pending(state: &RunState) -> Option<Pending> {
-    state.steps.values().rev().find(|s| s.status == StepStatus::NeedsInput).and_then(|step| {
-        Some(Pending {
-            request: state.request().to_owned(),
-            scene: step.step.scene_name.clone(),
-            purpose: step.step.purpose.clone(),
-            question: step.question.clone()?,
-        })
+/// The question that the run ended with, if a scene asked one, or a write is to be confirmed.
+pub fn pending(state: &RunState) -> Option<Pending> {
+    let asks = || state.steps.values().filter(|step| step.status == StepStatus::NeedsInput);
+    let mut unconfirmed: Vec<ConfirmedCall> = Vec::new();
+    for call in asks().flat_map(|step| state.unconfirmed(step)) {
+        let Some(confirm) = &call.requested.confirm else { continue };
+        let call = ConfirmedCall {
+            scene: call.scene.clone(),
+            tool: call.requested.tool.clone(),
+            arguments: call.requested.arguments.clone(),
+            definition: confirm.tool.clone(),
+            question: confirm.question.clone(),
+        };
+        if !unconfirmed.contains(&call) {
+            unconfirmed.push(call);
+        }
+    }
+    let asked = asks().next_back()?;
+    let question = match (&asked.question, unconfirmed.last()) {
+        (Some(question), _) => question.clone(),
+        (None, Some(call)) => Question {
+            text: call.question.clone(),
+            tool: Some(call.tool.clone()),
+            missing: Vec::new(),
+            known: call.arguments.clone(),
+        },
+        (None, None) => return None,
+    };
+    let is_asked = !unconfirmed.is_empty();
+    Some(Pending {
+        request: state.request().to_owned(),
+        scene: asked.step.scene_name.clone(),
+        purpose: asked.step.purpose.clone(),
+        question,
+        user: state.queued.as_ref().filter(|_| is_asked).map_or_else(String::new, |q| q.user.clone()),
+        run: is_asked.then_some(state.run),
+        unconfirmed,
     })
 }

@@ -37,7 +37,7 @@ impl std::fmt::Display for TaskId {
 }
 
 /// A plan as a maker writes it: the arguments of the forced tool `CreateExecutionPlan`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Plan {
     /// Whether any scene has to act. `false` goes with an empty list of steps.
     pub needs_execution: bool,
@@ -47,6 +47,9 @@ pub struct Plan {
     /// The steps, in the order they were written. Their order of running comes from `depends_on_step`.
     #[serde(default)]
     pub steps: Vec<Step>,
+    /// Parts of the request that no scene serves, in the user's words: the answer names them as not done.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unserved: Vec<String>,
 }
 
 /// One unit of a plan: a scene, what it is to do, and what must be done before.
@@ -71,6 +74,9 @@ pub struct Step {
     /// covers a write with exactly these arguments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub prepared_calls: Vec<PreparedCall>,
+    /// The maker is not sure that its writes were asked for: each has to be confirmed by the user.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unclear: bool,
 }
 
 /// A call of one of a step's expected tools, as far as it is known before the step begins.

@@ -29,11 +29,12 @@ fn step(number: u32, depends: &[u32]) -> Step {
         expected_tools: vec!["WeatherForecast_Get".to_owned()],
         depends_on_step: depends.iter().copied().collect(),
         prepared_calls: Vec::new(),
+        unclear: false,
     }
 }
 
 fn plan(steps: Vec<Step>) -> Plan {
-    Plan { needs_execution: true, reasoning: String::new(), steps }
+    Plan { needs_execution: true, reasoning: String::new(), steps, ..Plan::default() }
 }
 
 fn codes(plan: &Plan, last: u32, finished: &[u32]) -> Vec<String> {
@@ -163,6 +164,7 @@ fn any_plan() -> impl Strategy<Value = Plan> {
     (any::<bool>(), vec(step, 0..6)).prop_map(|(needs_execution, steps)| Plan {
         needs_execution,
         reasoning: String::new(),
+        unserved: Vec::new(),
         steps: steps
             .into_iter()
             .map(|(step_number, scene, purpose, tools, depends)| Step {
@@ -172,6 +174,7 @@ fn any_plan() -> impl Strategy<Value = Plan> {
                 expected_tools: tools.into_iter().map(str::to_owned).collect(),
                 depends_on_step: depends.into_iter().collect(),
                 prepared_calls: Vec::new(),
+                unclear: false,
             })
             .collect(),
     })

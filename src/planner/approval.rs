@@ -64,6 +64,7 @@ pub(crate) fn call_needs(
     step: &Step,
     tool: &SceneTool,
     arguments: &Value,
+    occurrence: u32,
     by_rules: bool,
 ) -> Option<Needed> {
     if tool.effect != Effect::Write {
@@ -74,7 +75,7 @@ pub(crate) fn call_needs(
     let approved = state.approval_of_step(step.step_number);
     let before = approved.and_then(|put| put.needed.tools.get(&format!("{scene}.{}", tool.name)));
     let another = before.is_some_and(|before| *before != definition(tool));
-    let unshown = before.is_some() && !shows_call(step, &tool.name, arguments);
+    let unshown = before.is_some() && !shows_call(step, &tool.name, arguments, occurrence);
     let policy = state.settings().approval.calls;
     let asked = match policy {
         AskFor::Never => false,
@@ -256,7 +257,7 @@ fn definition_of(catalogue: &Catalogue, scene: &str, tool: &str) -> String {
 }
 
 /// A tool's definition: everything that models and people are told of it, and what it calls.
-fn definition(tool: &SceneTool) -> String {
+pub(super) fn definition(tool: &SceneTool) -> String {
     hash(&serde_json::to_value(tool).unwrap_or_default())
 }
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::wanted::writes_not_called;
 use crate::plan::StepStatus;
-use crate::run::{CallStatus, Outcome, RunState, StepState};
+use crate::run::{CallState, CallStatus, Effect, Outcome, RunState, StepState};
 use crate::scene::Catalogue;
 
 /// The longest result, in bytes of JSON, that is told beside its phrase once its step is over.
@@ -57,6 +57,10 @@ pub(super) fn executed(state: &RunState, catalogue: &Catalogue) -> String {
             if step.status == StepStatus::Completed && !undone.is_empty() {
                 line["not_called"] = json!(undone);
             }
+            let cut: Vec<Value> = state.cut_calls(step).map(named).collect();
+            if !cut.is_empty() {
+                line["cut"] = json!(cut);
+            }
             match (step.status, &step.result, &step.question, &step.error) {
                 (StepStatus::Completed, Some(result), _, _) => line["result"] = result.as_str().into(),
                 (StepStatus::NeedsInput, _, Some(question), _) => {
@@ -71,13 +75,21 @@ pub(super) fn executed(state: &RunState, catalogue: &Catalogue) -> String {
     lines.join("\n")
 }
 
+fn named(call: &CallState) -> Value {
+    json!({"tool": call.requested.tool, "arguments": call.requested.arguments})
+}
+
 fn executed_call(state: &RunState, call: u32) -> Option<Value> {
     let of = state.calls.get(&call)?;
-    // What shares another call's outcome is told where that call is.
-    if matches!(of.status, CallStatus::Skipped { .. }) {
-        return None;
+    let mut value = named(of);
+    if let CallStatus::Skipped { first } = of.status {
+        // What shares another call's outcome is told where that call is; of a write it has to be known that
+        // it was not done twice.
+        let told = state.settings().has_rules(1) && of.requested.effect == Effect::Write;
+        value["outcome"] = "skipped".into();
+        value["reason"] = format!("the same as call {first} of this request, and done once").into();
+        return told.then_some(value);
     }
-    let mut value = json!({"tool": of.requested.tool, "arguments": of.requested.arguments});
     match state.outcome(call)? {
         Outcome::Ok { result, say } => {
             value["outcome"] = "ok".into();

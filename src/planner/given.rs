@@ -2,12 +2,16 @@
 
 use super::approval::with_approval;
 use super::command::person_made;
+use super::confirm::confirmed_plan;
 use crate::plan::Problem;
 use crate::run::{Cause, Event, Fault, PlanMade, RunState};
 use crate::scene::Catalogue;
 
 /// The event that says whether the plan that came with the request is in force as `version`.
 pub fn given(state: &RunState, catalogue: &Catalogue, version: u32) -> Event {
+    if state.is_confirmation() {
+        return confirmed_plan(state, catalogue, version);
+    }
     let queued = state.queued.as_ref();
     let Some((plan, user)) = queued.and_then(|queued| Some((queued.plan.as_ref()?, &queued.user))) else {
         let error = Fault::new("plan.none", "no plan came with the request");

@@ -6,6 +6,7 @@
 
 mod approval;
 mod command;
+mod confirm;
 pub mod consent;
 mod executed;
 mod founded;
@@ -23,6 +24,7 @@ mod wanted;
 pub(crate) use approval::{call_needs, with_approval};
 pub use approval::{expects_writes, lapsed, plan_needs, preflight};
 pub use command::{Choice, Command, Lapse, Refused, Wish, command};
+pub use confirm::{confirmed, prepared};
 pub use given::given;
 pub use prompt::{offered, prompt_hash, request};
 pub use read::read;

@@ -5,6 +5,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::approval::{call_needs, unfit_calls, with_approval};
+use super::confirm::{Asked, occurrence, unconfirmed};
 use super::founded::{days_said, found_by, unfounded};
 use super::prompt::{grounds, offered, said_by_people};
 use super::tools::{ASK_USER, CHECK_CONTINUATION, CREATE_PLAN, NEXT_CALL, NOTHING};
@@ -12,8 +13,8 @@ use super::wanted::{Wanted, sent_back, wanted, write_is_open, writes_not_called}
 use crate::llm::{offline, reader};
 use crate::plan::{self, Plan, Problem};
 use crate::run::{
-    AskStatus, Cause, Effect, Event, Fault, Maker, Outcome, PlanMade, Question, Reader, Repeat, Reply,
-    ReplyCall, RequestedCall, RunState, StepState, Subject, Verdict, call_key,
+    AskStatus, Cause, ConfirmPolicy, Effect, Event, Fault, Maker, Outcome, PlanMade, Question, Reader,
+    Repeat, Reply, ReplyCall, RequestedCall, RunState, StepState, Subject, Verdict, call_key,
 };
 use crate::scene::{Catalogue, Scene, SceneTool, arguments};
 
@@ -75,7 +76,7 @@ fn read_answer(
             return sent_back("reply.unfounded", what);
         }
     }
-    Ok(Event::Answered { text: text.to_owned(), degraded: fallback })
+    Ok(Event::Answered { text: state.with_omissions(text), degraded: fallback })
 }
 
 fn forced<T: DeserializeOwned>(state: &RunState, reply: &Reply, tool: &str) -> Result<T, Vec<Problem>> {
@@ -217,7 +218,7 @@ fn read_scene(
             format!("{} calls in one reply; at most {MAX_CALLS_IN_REPLY} are read", written.len()),
         )]);
     }
-    if last_round {
+    if last_round && !state.settings().has_rules(1) {
         // No tools were offered; calls that come all the same are not made.
         written.clear();
     }
@@ -236,8 +237,17 @@ fn read_scene(
     let mut question = None;
     let mut calls: Vec<RequestedCall> = Vec::new();
     for one in &written {
+        let ordinal = state.next_call() + calls.len() as u32;
         if one.name.eq_ignore_ascii_case(ASK_USER) {
-            question = Some(read_question(one)?);
+            let asked = read_question(one)?;
+            match confirmable(state, scene, step, &asked) {
+                Some(meant) => {
+                    let meant =
+                        Written { call: &meant, ordinal, before: &calls, fallback, is_question: true };
+                    calls.push(read_call(state, catalogue, scene, step, &meant));
+                }
+                None => question = Some(asked),
+            }
             continue;
         }
         let unsaid = match &wanted {
@@ -251,8 +261,8 @@ fn read_scene(
             question = unsaid;
             continue;
         }
-        let ordinal = state.next_call() + calls.len() as u32;
-        calls.push(read_call(state, scene, step, one, ordinal, fallback));
+        let one = Written { call: one, ordinal, before: &calls, fallback, is_question: false };
+        calls.push(read_call(state, catalogue, scene, step, &one));
     }
     if calls.is_empty() && question.is_none() {
         let found = step.calls.iter().any(|c| matches!(state.outcome(*c), Some(Outcome::Ok { .. })));
@@ -342,8 +352,9 @@ fn read_unsaid(
         return Ok(None);
     };
     said.retain(|_, value| !value.is_null() && value.as_str().is_none_or(|text| !text.trim().is_empty()));
-    let wrong =
-        if tool.effect == Effect::Write { days_made_up(state, step, tool, &said) } else { Vec::new() };
+    // From revision 1 on such a write is confirmed.
+    let guarded = tool.effect == Effect::Write && !state.settings().has_rules(1);
+    let wrong = if guarded { days_made_up(state, step, tool, &said) } else { Vec::new() };
     let days = days_said(state);
     if !wrong.is_empty() && !days.is_empty() && !was_rejected(state, step, UNSAID) {
         let days: Vec<String> = days.iter().map(Date::to_string).collect();
@@ -436,6 +447,20 @@ fn was_rejected(state: &RunState, step: &StepState, code: &str) -> bool {
     })
 }
 
+/// The write that a question only asks the user to confirm: nothing of its arguments is missing.
+fn confirmable(state: &RunState, scene: &Scene, step: &StepState, asked: &Question) -> Option<ReplyCall> {
+    let settings = state.settings();
+    let never = settings.confirm_for(scene.confirm) == ConfirmPolicy::Never;
+    if !settings.has_rules(1) || never || !asked.missing.is_empty() || !asked.known.is_object() {
+        return None;
+    }
+    let tool = asked.tool.as_deref()?;
+    let tool = offered(scene, step).find(|t| t.name == tool && t.effect == Effect::Write)?;
+    let arguments = asked.known.to_string();
+    arguments::check(tool, &arguments).ok()?;
+    Some(ReplyCall { id: String::new(), name: tool.name.clone(), arguments })
+}
+
 fn read_question(call: &ReplyCall) -> Result<Question, Vec<Problem>> {
     let value: Value = reader::object(&call.arguments).unwrap_or(Value::Null);
     let text = |name: &str| {
@@ -456,63 +481,124 @@ fn read_question(call: &ReplyCall) -> Result<Question, Vec<Problem>> {
     Ok(Question { text: question, tool: text("tool"), missing, known })
 }
 
-fn read_call(
+/// A call that cannot be made, with why.
+pub(super) fn unusable(written: &ReplyCall, call: u32, tool: &str, problem: Fault) -> RequestedCall {
+    RequestedCall {
+        call,
+        provider_id: written.id.clone(),
+        tool: tool.to_owned(),
+        arguments: Value::String(written.arguments.clone()),
+        key: String::new(),
+        effect: Effect::Read,
+        repeat: Repeat::Never,
+        problem: Some(problem),
+        approval: None,
+        undo: None,
+        confirm: None,
+        occurrence: 0,
+        volatile: false,
+    }
+}
+
+/// A call as a step's scene asks for it.
+pub(super) struct Written<'a> {
+    pub(super) call: &'a ReplyCall,
+    /// Its ordinal in the run.
+    pub(super) ordinal: u32,
+    /// The calls of the same reply that come before it.
+    pub(super) before: &'a [RequestedCall],
+    /// The embedded rules asked for it in place of failed models.
+    pub(super) fallback: bool,
+    /// The scene only asks whether it is wanted.
+    pub(super) is_question: bool,
+}
+
+pub(super) fn read_call(
     state: &RunState,
+    catalogue: &Catalogue,
     scene: &Scene,
     step: &StepState,
-    written: &ReplyCall,
-    call: u32,
-    fallback: bool,
+    written: &Written<'_>,
 ) -> RequestedCall {
+    let Written { call: reply, ordinal, before, fallback, is_question } = *written;
     // Some models write names in another case or with an argument list behind them.
-    let bare = written.name.split('(').next().unwrap_or("").trim();
+    let bare = reply.name.split('(').next().unwrap_or("").trim();
     let tool = scene.tool(bare).or_else(|| scene.tools.iter().find(|t| t.name.eq_ignore_ascii_case(bare)));
     let Some(tool) = tool else {
         let all: Vec<&str> = offered(scene, step).map(|t| t.name.as_str()).collect();
         let message = format!("there is no tool {bare:?}; the tools are {}", all.join(", "));
-        return RequestedCall {
-            call,
-            provider_id: written.id.clone(),
-            tool: bare.to_owned(),
-            arguments: Value::String(written.arguments.clone()),
-            key: String::new(),
-            effect: Effect::Read,
-            repeat: Repeat::Never,
-            problem: Some(Fault::new("tool.unknown", message)),
-            approval: None,
-            undo: None,
-        };
+        return unusable(reply, ordinal, bare, Fault::new("tool.unknown", message));
     };
-    let is_offered = offered(scene, step).any(|t| t.name == tool.name);
-    let (arguments, problem) = match arguments::check(tool, &written.arguments) {
-        Ok(arguments) if is_offered => {
-            let problem = on_other_days(state, step, tool, &arguments);
-            (arguments, problem)
-        }
-        Ok(arguments) => {
-            let message = format!(
-                "{} changes something and the plan does not expect it in this step: it was not called",
-                tool.name
-            );
-            (arguments, Some(Fault::new("tool.not_offered", message)))
-        }
-        Err(fault) => (Value::String(written.arguments.clone()), Some(fault)),
-    };
-    let by_rules = fallback || state.is_planned_by_rules(step.step.step_number);
+    let (arguments, problem) = read_arguments(state, scene, step, tool, reply);
+    let number = step.step.step_number;
+    let key = call_key(&scene.name, &tool.name, &arguments, &tool.identity);
+    let occurrence = occurrence(state, number, tool, &key, before);
+    let by_rules = fallback || state.is_planned_by_rules(number);
     let approval = match problem {
-        None => call_needs(state, &step.step, tool, &arguments, by_rules),
+        None => call_needs(state, &step.step, tool, &arguments, occurrence, by_rules),
         Some(_) => None,
     };
+    let asked = Asked {
+        scene,
+        step,
+        tool,
+        arguments: &arguments,
+        key: &key,
+        occurrence,
+        is_approved_by_itself: approval.is_some(),
+        before,
+        is_question,
+    };
+    let confirm = if problem.is_none() { unconfirmed(state, catalogue, &asked) } else { None };
     RequestedCall {
-        call,
-        provider_id: written.id.clone(),
+        call: ordinal,
+        provider_id: reply.id.clone(),
         tool: tool.name.clone(),
-        key: call_key(&scene.name, &tool.name, &arguments, &tool.identity),
+        key,
         arguments,
         effect: tool.effect,
         repeat: tool.repeat,
         problem,
         approval,
         undo: tool.undo.clone(),
+        confirm,
+        occurrence,
+        volatile: tool.volatile && state.settings().has_rules(1),
     }
+}
+
+/// The arguments of a call, and why it is not even tried.
+fn read_arguments(
+    state: &RunState,
+    scene: &Scene,
+    step: &StepState,
+    tool: &SceneTool,
+    written: &ReplyCall,
+) -> (Value, Option<Fault>) {
+    let settings = state.settings();
+    let is_offered = offered(scene, step).any(|t| t.name == tool.name);
+    let arguments = match arguments::check(tool, &written.arguments) {
+        Ok(arguments) => arguments,
+        Err(fault) => return (Value::String(written.arguments.clone()), Some(fault)),
+    };
+    if !is_offered {
+        let message = format!(
+            "{} changes something and the plan does not expect it in this step: it was not called",
+            tool.name
+        );
+        return (arguments, Some(Fault::new("tool.not_offered", message)));
+    }
+    if settings.has_rules(1) {
+        let last = state.is_last_round(step.step.step_number) && !state.is_confirmation();
+        let message = || {
+            format!(
+                "{} was not called: this was the last of {} replies in this step",
+                tool.name, settings.max_rounds
+            )
+        };
+        return (arguments, last.then(|| Fault::new("bound.rounds", message())));
+    }
+    // What days a write may have is another rule from revision 1 on: see `confirm`.
+    let problem = on_other_days(state, step, tool, &arguments);
+    (arguments, problem)
 }

@@ -55,6 +55,7 @@ fn planning(words: &str) -> RunState {
         settings: Settings::default(),
         catalogue: String::new(),
         context: Context::default(),
+        confirmed: Vec::new(),
     };
     apply(&mut state, Event::RunStarted(started));
     apply(&mut state, Event::Planning { version: 1, cause: Cause::Request });

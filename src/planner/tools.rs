@@ -27,21 +27,21 @@ pub const NOTHING: &str = "nothing";
 ///
 /// With `prepares` its steps have `prepared_calls` for the writes of their scene. Their arguments are the
 /// tools' own and none of them is required, which servers that hold a model strictly to a schema do not take.
-pub fn create_plan(catalogue: &Catalogue, prepares: bool) -> ToolSpec {
+pub fn create_plan(catalogue: &Catalogue, prepares: bool, max_steps: u32) -> ToolSpec {
     ToolSpec {
         name: CREATE_PLAN.to_owned(),
         description: "Says which scenes take part in answering the request, for what, and in which order."
             .to_owned(),
         parameters: if prepares {
-            catalogue.prepared(|catalogue| plan_schema(catalogue, true)).clone()
+            catalogue.prepared(max_steps, |catalogue| plan_schema(catalogue, true, max_steps))
         } else {
-            catalogue.planned(|catalogue| plan_schema(catalogue, false)).clone()
+            catalogue.planned(max_steps, |catalogue| plan_schema(catalogue, false, max_steps))
         },
         strict: !prepares,
     }
 }
 
-fn plan_schema(catalogue: &Catalogue, prepares: bool) -> Schema {
+fn plan_schema(catalogue: &Catalogue, prepares: bool, max_steps: u32) -> Schema {
     let mut steps: Vec<Value> = catalogue
         .iter()
         .map(|scene| {
@@ -63,7 +63,7 @@ fn plan_schema(catalogue: &Catalogue, prepares: bool) -> Schema {
     Schema::from(json!({
         "type": "object",
         "additionalProperties": false,
-        "required": ["needs_execution", "reasoning", "steps"],
+        "required": ["needs_execution", "reasoning", "steps", "unserved"],
         "properties": {
             "needs_execution": {
                 "type": "boolean",
@@ -75,7 +75,13 @@ fn plan_schema(catalogue: &Catalogue, prepares: bool) -> Schema {
                 "description": "Numbered 1, 2, 3, …; purpose: what the scene is to do, with every fact it needs; \
                                 expected_tools: the scene's tools that will be called; depends_on_step: steps \
                                 that must be done before: null, a number or a list of numbers",
+                "maxItems": max_steps,
                 "items": step
+            },
+            "unserved": {
+                "type": "array",
+                "description": "Parts of the request that no scene serves, in the user's words; mostly empty",
+                "items": {"type": "string"}
             }
         }
     }))
@@ -104,12 +110,16 @@ fn step_of(scene: &Value, tools: &[&str]) -> Value {
     json!({
         "type": "object",
         "additionalProperties": false,
-        "required": ["step_number", "scene_name", "purpose", "expected_tools", "depends_on_step"],
+        "required": ["step_number", "scene_name", "purpose", "expected_tools", "depends_on_step", "unclear"],
         "properties": {
             "step_number": {"type": "integer"},
             "scene_name": scene,
             "purpose": {"type": "string"},
             "expected_tools": {"type": "array", "items": names(tools)},
+            "unclear": {
+                "type": "boolean",
+                "description": "true if the user may not want what the step changes; it is then asked first"
+            },
             "depends_on_step": {
                 "anyOf": [
                     {"type": "null"},

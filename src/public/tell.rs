@@ -78,7 +78,7 @@ impl Teller {
                 let said = steps.iter().map(|s| (s.step_number, (s.scene_name.clone(), s.purpose.clone())));
                 self.steps.extend(said);
             }
-            Event::SceneReplied { step, calls, .. } => {
+            Event::SceneReplied { step, calls, .. } | Event::Prepared { step, calls } => {
                 self.calls.extend(calls.iter().map(|call| (call.call, (*step, call.clone()))));
             }
             Event::Compensating { undoes, requested } => {
@@ -195,6 +195,7 @@ impl Teller {
             | Event::PlanningFailed { .. }
             | Event::ReplyRejected { .. }
             | Event::SceneReplied { .. }
+            | Event::Prepared { .. }
             | Event::Decided { .. }
             | Event::ModificationAsked { .. }
             | Event::ApprovalLapsed { .. }

@@ -35,6 +35,9 @@ fn call(call: u32, tool: &str) -> RequestedCall {
         problem: None,
         approval: None,
         undo: None,
+        confirm: None,
+        occurrence: 0,
+        volatile: false,
     }
 }
 
@@ -47,8 +50,10 @@ fn events() -> Vec<Event> {
         expected_tools: vec!["Get".to_owned()],
         depends_on_step: plan::DependsOn::none(),
         prepared_calls: Vec::new(),
+        unclear: false,
     };
-    let plan = Plan { needs_execution: true, reasoning: "asked".to_owned(), steps: vec![step] };
+    let plan =
+        Plan { needs_execution: true, reasoning: "asked".to_owned(), steps: vec![step], ..Plan::default() };
     let made = |cause| PlanMade::new(1, cause, Maker::Deterministic, plan.clone());
     let error = Fault::new("tool.timeout", "too slow");
     let verdict = Verdict {
@@ -65,6 +70,7 @@ fn events() -> Vec<Event> {
             settings: Settings::default(),
             catalogue: "secret-hash".to_owned(),
             context: Context::default(),
+            confirmed: Vec::new(),
         }),
         Event::Planning { version: 1, cause: Cause::Request },
         Event::ModelAsked {

@@ -217,6 +217,17 @@ impl<'a> Walk<'a> {
             }
             return;
         }
+        if let Event::Prepared { step, .. } = event
+            && due.contains(&Action::Prepare { step: *step })
+        {
+            self.held.replies += 1;
+            let today = stored(planner::prepared(&self.state, self.catalogue, *step));
+            if today != *event {
+                let why = format!("the calls of step {step} are prepared otherwise");
+                self.differ(seq, event, Kind::Meaning, why, &[Action::Record { event: today }]);
+            }
+            return;
+        }
         let Some((call, subject)) = reply.filter(|_| !due.iter().any(recorded)) else {
             self.held.decisions += 1;
             self.offered(seq, event, due, recorded);
@@ -377,6 +388,7 @@ fn in_words(action: &Action) -> String {
         }
         Action::Read { call, .. } => format!("reading the reply to question {call}"),
         Action::Take { version } => format!("taking the given plan {version}"),
+        Action::Prepare { step } => format!("preparing the calls of step {step}"),
         Action::Call { call, attempt } => format!("attempt {attempt} of tool call {call}"),
     }
 }

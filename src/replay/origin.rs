@@ -71,6 +71,7 @@ pub(super) fn origin<'a>(event: &'a Event, state: &RunState) -> Origin<'a> {
         | Event::Compensating { .. }
         | Event::StepStarted { .. }
         | Event::SceneReplied { .. }
+        | Event::Prepared { .. }
         | Event::ToolSkipped { .. }
         | Event::StepCompleted { .. }
         | Event::StepFailed { .. }

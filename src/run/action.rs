@@ -34,6 +34,11 @@ pub enum Action {
         /// Its version.
         version: u32,
     },
+    /// Prepare the calls of a step that are known without its scene's model: append `prepared`.
+    Prepare {
+        /// The step.
+        step: u32,
+    },
     /// Read a reply that came: append the one event that says what it means.
     Read {
         /// The question's ordinal.
@@ -58,6 +63,7 @@ impl Action {
             Action::Record { event } => format!("record/{}", event.key()),
             Action::Ask { call, .. } => format!("ask/{call}"),
             Action::Take { version } => format!("take/{version}"),
+            Action::Prepare { step } => format!("prepare/{step}"),
             Action::Read { call, .. } => format!("read/{call}"),
             Action::Call { call, attempt } => format!("call/{call}/{attempt}"),
         }

@@ -101,6 +101,13 @@ impl RunState {
                 require(calls.is_empty() && question.is_none(), "a decision comes alone")?;
                 require(self.steps.get(step).is_some_and(|s| !s.decided), "the scene has decided before")
             }
+            Event::Prepared { step, calls } => {
+                let due = Action::Prepare { step: *step };
+                require(self.asks_for(|a| *a == due), "the step's calls are not prepared now")?;
+                let first = self.next_call();
+                let counted = calls.iter().enumerate().all(|(i, c)| c.call == first + i as u32);
+                require(counted, "calls count up by one")
+            }
             Event::ReplyRejected { call, .. } => require(
                 self.asks_for(|a| matches!(a, Action::Read { call: c, .. } if c == call)),
                 "there is no reply to read",
@@ -271,7 +278,7 @@ impl RunState {
                 _ => false,
             },
             Action::Take { version } => subject == Subject::Plan { version: *version },
-            Action::Start | Action::Call { .. } => false,
+            Action::Start | Action::Prepare { .. } | Action::Call { .. } => false,
         });
         require(here, "the run does not stand there")
     }

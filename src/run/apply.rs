@@ -5,7 +5,9 @@ mod decided;
 
 use super::admit::Illegal;
 use super::approval::{Approval, Matter};
-use super::event::{Cause, Effect, Event, Fault, Outcome, PlanMade, Repeat, Reply, RunStatus, Subject};
+use super::event::{
+    Cause, Effect, Event, Fault, Outcome, PlanMade, Repeat, Reply, RequestedCall, RunStatus, Subject,
+};
 use super::guard::clear_reads;
 use super::ids::RunId;
 use super::state::{
@@ -165,31 +167,18 @@ impl RunState {
             Event::SceneReplied { step, call, text, calls, question, next: None } => {
                 let fallback = self.asks.get(call).is_some_and(|a| a.fallback);
                 self.used(*call);
-                let scene = self.steps.get(step).map(|s| s.step.scene_name.clone()).unwrap_or_default();
-                for requested in calls {
-                    let state = CallState {
-                        step: *step,
-                        scene: scene.clone(),
-                        requested: requested.clone(),
-                        fallback,
-                        status: CallStatus::Requested,
-                        stale: false,
-                        attempts: 0,
-                        undoes: None,
-                        undone_by: None,
-                    };
-                    self.calls.insert(requested.call, state);
-                }
+                self.request_calls(*step, calls, fallback, text);
                 self.step(*step, |s| {
                     s.rounds += 1;
                     s.tries.clear();
-                    s.round_calls = calls.iter().map(|c| c.call).collect();
-                    s.calls.extend(&s.round_calls);
                     s.text.clone_from(text);
-                    s.history.push(Round { text: text.clone(), calls: s.round_calls.clone() });
                     s.question.clone_from(question);
                     s.next = None;
                 });
+            }
+            Event::Prepared { step, calls } => {
+                self.request_calls(*step, calls, false, "");
+                self.step(*step, |s| s.prepared = true);
             }
             Event::ToolStarted { call, attempt } => {
                 if let Some(call) = self.calls.get_mut(call) {
@@ -198,7 +187,12 @@ impl RunState {
                     call.stale = false;
                 }
             }
-            Event::ToolCompleted { call, outcome, .. } => self.completed(*call, outcome),
+            Event::ToolCompleted { call, outcome, .. } => {
+                if self.calls.get(call).is_some_and(|c| c.attempts > 0) {
+                    self.plans_before_results.get_or_insert(self.plans.len() as u32);
+                }
+                self.completed(*call, outcome);
+            }
             Event::ToolSkipped { call, first } => {
                 if let Some(call) = self.calls.get_mut(call) {
                     call.status = CallStatus::Skipped { first: *first };
@@ -240,6 +234,30 @@ impl RunState {
             }
             Event::RunCancelled { .. } => self.end(RunStatus::Cancelled),
         }
+    }
+
+    /// The calls of a step that were asked for together.
+    fn request_calls(&mut self, step: u32, calls: &[RequestedCall], fallback: bool, text: &str) {
+        let scene = self.steps.get(&step).map(|s| s.step.scene_name.clone()).unwrap_or_default();
+        for requested in calls {
+            let state = CallState {
+                step,
+                scene: scene.clone(),
+                requested: requested.clone(),
+                fallback,
+                status: CallStatus::Requested,
+                stale: false,
+                attempts: 0,
+                undoes: None,
+                undone_by: None,
+            };
+            self.calls.insert(requested.call, state);
+        }
+        self.step(step, |s| {
+            s.round_calls = calls.iter().map(|c| c.call).collect();
+            s.calls.extend(&s.round_calls);
+            s.history.push(Round { text: text.to_owned(), calls: s.round_calls.clone() });
+        });
     }
 
     /// Where the plan stands after `event`, see [`PlanStatus::after`].
@@ -313,6 +331,7 @@ impl RunState {
                 decided: false,
                 result: None,
                 error: None,
+                prepared: false,
             };
             self.steps.insert(step.step_number, state);
         }

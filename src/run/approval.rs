@@ -165,8 +165,11 @@ impl RunState {
     /// Whether a yes to its plan covers a call, since the plan showed it with just these arguments.
     pub fn is_shown(&self, call: &CallState) -> bool {
         let step = self.steps.get(&call.step).map(|step| &step.step);
+        let requested = &call.requested;
         self.approval_of_step(call.step).is_some()
-            && step.is_some_and(|step| shows_call(step, &call.requested.tool, &call.requested.arguments))
+            && step.is_some_and(|step| {
+                shows_call(step, &requested.tool, &requested.arguments, requested.occurrence)
+            })
     }
 
     /// The approval of the plan in force that is open or was decided last.
@@ -237,6 +240,8 @@ impl RunState {
             match &approval.decided {
                 Some((Decision::No, by)) if same => return Permit::Refused { by: by.clone() },
                 Some((Decision::Yes { .. } | Decision::Edited { .. }, _)) => {
+                    // A yes is one to a single act, also of a tool that may be repeated.
+                    let same = same && other.requested.occurrence == call.requested.occurrence;
                     granted |= same && approval.needed.tools == needed.tools && shows(other, call);
                 }
                 _ => {}
@@ -325,9 +330,10 @@ fn shows(shown: &CallState, call: &CallState) -> bool {
     exact_json(&shown.requested.arguments) == exact_json(&call.requested.arguments)
 }
 
-/// Whether a step shows a call of `tool` with just these arguments.
-pub fn shows_call(step: &Step, tool: &str, arguments: &Value) -> bool {
+/// Whether a step shows a call of `tool` with just these arguments, and more than `occurrence` of them.
+pub fn shows_call(step: &Step, tool: &str, arguments: &Value, occurrence: u32) -> bool {
     let known = exact_json(arguments);
-    let mut prepared = step.prepared_calls.iter().filter(|prepared| prepared.tool == tool);
-    prepared.any(|prepared| exact_json(&Value::Object(prepared.arguments.clone())) == known)
+    let prepared = step.prepared_calls.iter().filter(|prepared| prepared.tool == tool);
+    let same = prepared.filter(|prepared| exact_json(&Value::Object(prepared.arguments.clone())) == known);
+    same.count() > occurrence as usize
 }

@@ -109,6 +109,9 @@ impl RunState {
             problem: None,
             approval: None,
             undo: None,
+            confirm: None,
+            occurrence: 0,
+            volatile: false,
         }
     }
 }

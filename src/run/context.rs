@@ -60,4 +60,28 @@ pub struct Pending {
     pub purpose: String,
     /// What it asks.
     pub question: Question,
+    /// The calls that a plain yes of the same user carries out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unconfirmed: Vec<ConfirmedCall>,
+    /// Who was asked; empty where nothing is to be confirmed.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub user: String,
+    /// The run that asked, where something is to be confirmed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunId>,
+}
+
+/// A call that the user was asked to confirm.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ConfirmedCall {
+    /// The scene.
+    pub scene: String,
+    /// The tool.
+    pub tool: String,
+    /// Its arguments, all of them.
+    pub arguments: Value,
+    /// SHA-256 in hex of the tool's definition when it was asked about.
+    pub definition: String,
+    /// The question that was asked.
+    pub question: String,
 }

@@ -17,7 +17,9 @@ use crate::plan::Problem;
 
 pub use about::RunStatus;
 pub use request::{Cause, Idempotency, Maker, PlanMade, RunQueued, RunStarted, Subject, Word};
-pub use said::{Effect, Fault, Outcome, Question, Repeat, Reply, ReplyCall, RequestedCall, Usage, Verdict};
+pub use said::{
+    Effect, Fault, Outcome, Question, Repeat, Reply, ReplyCall, RequestedCall, Unconfirmed, Usage, Verdict,
+};
 
 /// The ordinal, in [`Event::ApprovalLapsed`], of what nobody was asked about by itself.
 pub const NOT_PUT: u32 = 0;
@@ -223,6 +225,13 @@ pub enum Event {
         /// by name. There are then no calls and no question.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         next: Option<String>,
+    },
+    /// A step's calls are known without a question to its scene's model: they were confirmed by the user.
+    Prepared {
+        /// The step.
+        step: u32,
+        /// The calls, each with its ordinal in the run.
+        calls: Vec<RequestedCall>,
     },
     /// A tool is about to be called. For a write this is the intent: on disk before the call.
     ToolStarted {

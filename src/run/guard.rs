@@ -30,6 +30,10 @@ pub fn decide(state: &RunState, call: u32) -> Decision {
     let Some(this) = state.calls.get(&call) else {
         return Decision::Run;
     };
+    // What it finds may change at any moment.
+    if this.requested.volatile {
+        return Decision::Run;
+    }
     let mut held = None;
     for (&other, earlier) in &state.calls {
         // What was undone may be done again.
@@ -42,6 +46,8 @@ pub fn decide(state: &RunState, call: u32) -> Decision {
                 CallStatus::Requested if other < call && earlier.requested.problem.is_none() => {
                     return Decision::Wait;
                 }
+                // A person is asked whether it is to be done once more.
+                CallStatus::Done { outcome: Outcome::Ok { .. } } if state.is_repeat(this, earlier) => {}
                 CallStatus::Done { outcome: Outcome::Ok { .. } } if !earlier.stale => {
                     return Decision::Skip { first: other };
                 }
@@ -66,17 +72,20 @@ pub fn decide(state: &RunState, call: u32) -> Decision {
 
 fn same(state: &RunState, a: &CallState, b: &CallState) -> bool {
     match state.settings().duplicates {
-        Duplicates::Arguments => a.requested.key == b.requested.key,
+        Duplicates::Arguments => {
+            a.requested.key == b.requested.key && a.requested.occurrence == b.requested.occurrence
+        }
         Duplicates::SceneTool => a.scene == b.scene && a.requested.tool == b.requested.tool,
     }
 }
 
-/// A finished write changes what reads of its scene would find: their outcomes are no longer shared.
-/// Also after an unknown write: it may have been done.
+/// A finished write changes what reads would find: their outcomes are no longer shared. Before
+/// revision 1 of the rules, only those of its own scene. Also after an unknown write: it may have been done.
 pub(super) fn clear_reads(state: &mut RunState, scene: &str) {
+    let everywhere = state.settings().has_rules(1);
     for call in state.calls.values_mut() {
         let seen = !matches!(call.status, CallStatus::Requested);
-        if seen && call.scene == scene && call.requested.effect == Effect::Read {
+        if seen && (everywhere || call.scene == scene) && call.requested.effect == Effect::Read {
             call.stale = true;
         }
     }

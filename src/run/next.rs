@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::action::Action;
 use super::approval::{Matter, Permit};
+use super::confirm::UNCONFIRMED;
 use super::event::{Cause, Effect, Event, Fault, Outcome, RunStatus, Subject, Verdict};
 use super::guard::{Decision, decide};
 use super::state::{CallStatus, Due, RunState, StepState};
@@ -44,7 +45,8 @@ impl RunState {
         }
         if let Some(planning) = &self.planning {
             let subject = Subject::Plan { version: planning.version };
-            if planning.version == 1 && self.queued.as_ref().is_some_and(|q| q.plan.is_some()) {
+            let given = self.queued.as_ref().is_some_and(|q| q.plan.is_some());
+            if planning.version == 1 && (given || self.is_confirmation()) {
                 return vec![Action::Take { version: 1 }];
             }
             return match self.due(&planning.tries, self.settings().max_retries) {
@@ -116,7 +118,7 @@ impl RunState {
         } else if self.answer.is_some() {
             self.ending()
         } else if self.something_done() {
-            Event::Answered { text: self.plain_answer(), degraded: true }
+            Event::Answered { text: self.with_omissions(&self.plain_answer()), degraded: true }
         } else {
             Event::RunFailed {
                 error: Fault::new(
@@ -207,6 +209,19 @@ impl RunState {
         let (actions, open) = self.in_round(step);
         if open {
             return actions;
+        }
+        if let Some(question) = self.question_to_confirm(step) {
+            return vec![record(Event::StepFailed {
+                step: number,
+                status: StepStatus::NeedsInput,
+                error: Fault::new(UNCONFIRMED, question),
+            })];
+        }
+        if self.is_confirmation() {
+            return match step.prepared {
+                true => vec![record(self.end_of_prepared(number, step))],
+                false => vec![Action::Prepare { step: number }],
+            };
         }
         if let Some(question) = &step.question {
             return vec![record(Event::StepFailed {
@@ -353,6 +368,10 @@ impl RunState {
             }
             Decision::Run if started + waiting >= most => None,
             Decision::Run if writes && self.is_dry_run() => Some(record(self.told_only(number))),
+            Decision::Run if call.requested.confirm.is_some() => {
+                let question = call.requested.confirm.as_ref().map(|c| c.question.as_str());
+                refuse(Fault::new(UNCONFIRMED, question.unwrap_or_default()))
+            }
             Decision::Run => match self.call_permit(number) {
                 Permit::Granted => Some(Action::Call { call: number, attempt: 1 }),
                 Permit::Ask(needed) => Some(record(self.put(Matter::Call { call: number }, needed))),
@@ -421,7 +440,10 @@ impl RunState {
     fn after_steps(&self) -> Vec<Action> {
         let executes = self.plan().is_some_and(|p| p.plan.needs_execution);
         let empty_handed = self.empty_handed();
-        let judged = self.verdicts.len() >= self.rounds() as usize || (empty_handed && !self.ran_a_call());
+        // What the user has confirmed is done, and nothing else: there is nothing to judge.
+        let judged = self.verdicts.len() >= self.rounds() as usize
+            || (empty_handed && !self.ran_a_call())
+            || self.is_confirmation();
         if executes && !self.closing && !judged {
             let round = self.rounds();
             return match self.due(&self.check_tries, self.settings().max_retries) {
@@ -447,20 +469,31 @@ impl RunState {
         // Nothing was found, so there is nothing that a model could word: asked all the same, small
         // ones make something up.
         if empty_handed {
-            return vec![record(Event::Answered { text: self.plain_answer(), degraded: true })];
+            return vec![record(Event::Answered {
+                text: self.with_omissions(&self.plain_answer()),
+                degraded: true,
+            })];
         }
-        // The check has not seen what was undone since.
-        if self.has_undone() {
-            return vec![record(Event::Answered { text: self.plain_answer(), degraded: true })];
+        // The check has not seen what was undone since; and where every result has its sentence, a
+        // confirmed call needs no other words.
+        if self.has_undone() || (self.is_confirmation() && self.is_phrased()) {
+            return vec![record(Event::Answered {
+                text: self.with_omissions(&self.plain_answer()),
+                degraded: true,
+            })];
         }
         if let Some(text) =
             verdict.and_then(|v| v.answer.as_deref()).filter(|t| !more && !t.trim().is_empty())
         {
-            return vec![record(Event::Answered { text: text.to_owned(), degraded: false })];
+            let text = self.with_omissions(text);
+            return vec![record(Event::Answered { text, degraded: false })];
         }
         match self.due(&self.answer_tries, PLAIN_RETRIES) {
             Due::GiveUp(_) => {
-                vec![record(Event::Answered { text: self.plain_answer(), degraded: true })]
+                vec![record(Event::Answered {
+                    text: self.with_omissions(&self.plain_answer()),
+                    degraded: true,
+                })]
             }
             due => self.question(due, Subject::Answer),
         }
@@ -507,6 +540,8 @@ impl RunState {
             || self.cancel.is_some()
             || (self.stalls >= POISON_TRIES && self.answer.as_ref().is_some_and(|a| a.degraded))
             || verdict.is_some_and(|v| v.should_continue)
+            || self.unserved().next().is_some()
+            || self.steps.values().any(|s| self.is_cut(s))
         {
             RunStatus::Partial
         } else if let Some(answer) = self.answer.as_ref().filter(|a| a.degraded && self.steps.is_empty()) {

@@ -40,7 +40,48 @@ pub struct Settings {
     /// Whether a run that fails or is cancelled undoes its finished writes where their tools say how.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub compensate: bool,
+    /// Which revision of the rules decides, from 0 to [`RULES`]. Absent in runs that started before
+    /// revisions were counted: 0.
+    #[serde(skip_serializing_if = "is_default")]
+    pub rules: u16,
+    /// Which writes the user is asked to confirm. Has an effect from revision 1 on.
+    #[serde(skip_serializing_if = "is_default")]
+    pub confirm: ConfirmPolicy,
+    /// What the tenant asks for at least, whatever a scene says.
+    #[serde(skip_serializing_if = "is_default")]
+    pub confirm_at_least: Option<ConfirmPolicy>,
+    /// Most write calls that a run may begin unasked; any further one has to be confirmed. Has an effect
+    /// from revision 1 on.
+    #[serde(skip_serializing_if = "is_default")]
+    pub max_writes: u32,
 }
+
+/// The revision of the rules that new runs freeze. A run keeps the one that it started with.
+///
+/// | revision | what changed |
+/// | --- | --- |
+/// | 0 | until 0.1: days of a write are refused unless said; a repeated write shares the first one's outcome; reads are read anew after a write of their own scene; the last round offers no tools |
+/// | 1 | unclear writes are confirmed; arguments are traced to their sources; a repeated write in one step is confirmed or, where its tool says so, repeated; reads are read anew after any write; a step that a bound cut makes the run partial; parts that no scene serves are named |
+pub const RULES: u16 = 1;
+
+/// Which writes the user is asked to confirm before they are done (`execution.confirm`). Ordered by
+/// strictness: where a scene and a tenant differ, the stricter one counts.
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum ConfirmPolicy {
+    /// None.
+    Never,
+    /// Those that were not clearly asked for.
+    #[default]
+    Unclear,
+    /// All.
+    Writes,
+}
+
+/// Most write calls that a run begins unasked, where nothing else is configured.
+pub const MAX_WRITES: u32 = 32;
 
 /// Who is asked before something is done (`approval` of the configuration).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,7 +121,7 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            max_steps: 10,
+            max_steps: 20,
             max_retries: 3,
             max_replans: 3,
             fallback_enabled: true,
@@ -89,13 +130,30 @@ impl Default for Settings {
             reader: Reader::Tolerant,
             temperature: 0.3,
             max_parallel_steps: 4,
-            max_rounds: 6,
-            max_calls: 16,
+            max_rounds: 16,
+            max_calls: 64,
             duplicates: Duplicates::Arguments,
             run_timeout_ms: 300_000,
             approval: ApprovalPolicy::default(),
             compensate: false,
+            rules: 0,
+            confirm: ConfirmPolicy::Unclear,
+            confirm_at_least: None,
+            max_writes: 0,
         }
+    }
+}
+
+impl Settings {
+    /// Which writes of a scene the user is asked to confirm, of which the scene itself says `own`.
+    pub fn confirm_for(&self, own: Option<ConfirmPolicy>) -> ConfirmPolicy {
+        let said = own.unwrap_or(self.confirm);
+        self.confirm_at_least.map_or(said, |least| said.max(least))
+    }
+
+    /// Whether the rules of `revision` or a later one decide.
+    pub fn has_rules(&self, revision: u16) -> bool {
+        self.rules >= revision
     }
 }
 

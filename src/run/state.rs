@@ -79,6 +79,10 @@ pub struct RunState {
     /// What it had cost when it last ended: it was carried on since.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub told: Option<Usage>,
+    /// How many plans had been made when the first tool ended. Later ones may have been shaped by what
+    /// tools returned, and nobody asked for a write that only these name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plans_before_results: Option<u32>,
 }
 
 /// A plan that is to be made.
@@ -153,6 +157,9 @@ pub struct StepState {
     pub result: Option<String>,
     /// Why it ended otherwise.
     pub error: Option<Fault>,
+    /// Its calls were known without a question to its scene's model.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub prepared: bool,
 }
 
 /// One reply of a scene's model.
@@ -321,6 +328,7 @@ impl RunState {
             released: false,
             unmodified: None,
             told: None,
+            plans_before_results: None,
         }
     }
 

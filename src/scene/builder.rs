@@ -17,7 +17,7 @@ use super::document::{At, Places};
 use super::draft::{CallDraft, ExampleDraft, SceneDraft, ToolDraft, UndoDraft};
 use super::fault::{Fault, Report};
 use super::{Scene, SceneTool, ToolApproval, parameters};
-use crate::run::{Effect, Repeat};
+use crate::run::{ConfirmPolicy, Effect, Repeat};
 use crate::tools::guard::NetworkPolicy;
 use crate::tools::{NativeTools, Tool, ToolContext, ToolError, native};
 
@@ -105,6 +105,19 @@ impl SceneBuilder {
         self
     }
 
+    /// Which of its writes the user is asked to confirm; as configured unless told.
+    pub fn confirm(mut self, confirm: ConfirmPolicy) -> Self {
+        self.draft.confirm = Some(At::nowhere(confirm));
+        self
+    }
+
+    /// Most write calls that a run in which it takes part may begin unasked; as configured unless told,
+    /// and never fewer than that.
+    pub fn max_writes(mut self, most: u32) -> Self {
+        self.draft.max_writes = Some(At::nowhere(most.into()));
+        self
+    }
+
     /// The scene, or every error found in it.
     pub fn build(self) -> Result<Scene, Vec<Fault>> {
         let report = Report::new(format!("scene {:?}", self.name));
@@ -180,6 +193,9 @@ impl SceneTool {
                 parameters: Some(At::nowhere(parameters)),
                 places: Places::default(),
                 say: BTreeMap::new(),
+                confirm: BTreeMap::new(),
+                repeatable: None,
+                volatile: None,
                 call: Some(CallDraft::Ready(Arc::new(tool))),
             },
         }
@@ -210,6 +226,24 @@ impl ToolBuilder {
     /// The arguments that make two calls the same; all unless told.
     pub fn identity(mut self, arguments: &[&str]) -> Self {
         self.draft.identity = arguments.iter().map(|name| At::nowhere((*name).to_owned())).collect();
+        self
+    }
+
+    /// An equal write in the same step is a new act: it is done each time it is asked for.
+    pub fn repeatable(mut self) -> Self {
+        self.draft.repeatable = Some(At::nowhere(true));
+        self
+    }
+
+    /// What it reads may change at any moment: it is read each time.
+    pub fn volatile(mut self) -> Self {
+        self.draft.volatile = Some(At::nowhere(true));
+        self
+    }
+
+    /// The question by which the user confirms a call in one language: a template over `arguments`.
+    pub fn confirm(mut self, language: &str, template: &str) -> Self {
+        self.draft.confirm.insert(language.to_owned(), At::nowhere(template.to_owned()));
         self
     }
 

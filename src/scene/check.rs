@@ -48,6 +48,8 @@ pub(super) fn check(draft: SceneDraft, around: &Surroundings<'_>, report: &Repor
         "they are all that the scene's model is told",
         report,
     );
+    let max_writes =
+        draft.max_writes.map(|given| count("max_writes", Some(given), crate::run::MAX_WRITES, report));
     let concurrency = count("concurrency", draft.concurrency, DEFAULT_CONCURRENCY, report);
     let mailbox = count("mailbox", draft.mailbox, DEFAULT_MAILBOX, report);
     if draft.tools.is_empty() {
@@ -81,6 +83,8 @@ pub(super) fn check(draft: SceneDraft, around: &Surroundings<'_>, report: &Repor
         mailbox,
         settings: draft.settings.unwrap_or_else(|| Value::Object(Map::new())),
         schema_sql: draft.schema_sql,
+        confirm: draft.confirm.map(|confirm| confirm.value),
+        max_writes,
         tools,
     })
 }
@@ -219,6 +223,8 @@ fn tool(
             "take `approval` out, or make it effect = \"write\"",
         );
     }
+    check_flag("repeatable", draft.repeatable.as_ref(), effect, Effect::Write, &shown, report);
+    check_flag("volatile", draft.volatile.as_ref(), effect, Effect::Read, &shown, report);
     let parameters =
         draft.parameters.unwrap_or_else(|| At::nowhere(json!({"type": "object", "properties": {}})));
     let validator = parameters::compile(&shown, &parameters, &draft.places, report);
@@ -232,7 +238,7 @@ fn tool(
             report.error(argument.line, "identity", message, parameters::hint(&argument.value, &known));
         }
     }
-    for (language, template) in &draft.say {
+    for (language, template) in draft.say.iter().chain(&draft.confirm) {
         check_say(&shown, language, template, report);
     }
     let (tool, source) = match draft.call? {
@@ -258,10 +264,30 @@ fn tool(
         timeout_ms,
         max_result_bytes,
         say: draft.say.into_iter().map(|(language, template)| (language, template.value)).collect(),
+        repeatable: draft.repeatable.is_some_and(|flag| flag.value) && effect == Some(Effect::Write),
+        volatile: draft.volatile.is_some_and(|flag| flag.value) && effect == Some(Effect::Read),
+        confirm: draft.confirm.into_iter().map(|(language, template)| (language, template.value)).collect(),
         source,
         tool,
         validator: Arc::new(validator?),
     })
+}
+
+/// Warns of a flag that has no meaning for a tool with this effect.
+fn check_flag(
+    key: &str,
+    flag: Option<&At<bool>>,
+    effect: Option<Effect>,
+    meant: Effect,
+    tool: &str,
+    report: &Report,
+) {
+    let Some(flag) = flag.filter(|flag| flag.value && effect.is_some_and(|effect| effect != meant)) else {
+        return;
+    };
+    let kind = if meant == Effect::Write { "writes" } else { "reads" };
+    let message = format!("`{key}` of {tool} has no effect: it is for {kind}");
+    report.warning(flag.line, key, message, format!("remove `{key}`, or change `effect`"));
 }
 
 fn check_say(tool: &str, language: &str, template: &At<String>, report: &Report) {

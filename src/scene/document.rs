@@ -138,6 +138,14 @@ impl<'a> Fields<'a> {
         }
     }
 
+    pub(super) fn flag(&mut self, key: &'static str) -> Option<At<bool>> {
+        let value = self.get(key, Need::Optional)?;
+        match value.get_ref() {
+            DeValue::Boolean(flag) => Some(self.at(key, *flag)),
+            other => self.wrong(key, other, "true or false"),
+        }
+    }
+
     pub(super) fn strings(&mut self, key: &'static str) -> Vec<At<String>> {
         let Some(value) = self.get(key, Need::Optional) else { return Vec::new() };
         let DeValue::Array(elements) = value.get_ref() else {

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::ToolApproval;
 use super::document::{At, Places};
-use crate::run::{Effect, Repeat};
+use crate::run::{ConfirmPolicy, Effect, Repeat};
 use crate::tools::{Tool, http};
 
 /// A scene. What is `None` and required was told of when it was read.
@@ -19,6 +19,8 @@ pub(super) struct SceneDraft {
     pub(super) concurrency: Option<At<u64>>,
     pub(super) mailbox: Option<At<u64>>,
     pub(super) approval: Option<At<ToolApproval>>,
+    pub(super) confirm: Option<At<ConfirmPolicy>>,
+    pub(super) max_writes: Option<At<u64>>,
     pub(super) examples: Vec<ExampleDraft>,
     pub(super) settings: Option<Value>,
     pub(super) schema_sql: Option<String>,
@@ -45,6 +47,9 @@ pub(super) struct ToolDraft {
     /// Where the parts of `parameters` stand.
     pub(super) places: Places,
     pub(super) say: BTreeMap<String, At<String>>,
+    pub(super) confirm: BTreeMap<String, At<String>>,
+    pub(super) repeatable: Option<At<bool>>,
+    pub(super) volatile: Option<At<bool>>,
     pub(super) call: Option<CallDraft>,
 }
 

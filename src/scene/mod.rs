@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::plan::Known;
-use crate::run::{Effect, Repeat, Undo};
+use crate::run::{ConfirmPolicy, Effect, Repeat, Undo};
 use crate::schema::Schema;
 use crate::tools::Tool;
 
@@ -49,6 +49,13 @@ pub struct Scene {
     pub settings: Value,
     /// SQL that makes its tables, run at every start (`CREATE TABLE IF NOT EXISTS …`).
     pub schema_sql: Option<String>,
+    /// Which of its writes the user is asked to confirm, where it does not go by the configuration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub confirm: Option<ConfirmPolicy>,
+    /// Most write calls that a run in which it takes part may begin unasked, where that is more than the
+    /// configuration allows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_writes: Option<u32>,
     /// Its tools, in the order written.
     pub tools: Vec<SceneTool>,
 }
@@ -91,6 +98,16 @@ pub struct SceneTool {
     pub max_result_bytes: usize,
     /// Sentences for its result, by language: templates over the result and `arguments`.
     pub say: BTreeMap<String, String>,
+    /// Whether an equal write in the same step is a new act, and no repetition by mistake.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub repeatable: bool,
+    /// Whether what it reads may change at any moment, so that it is read each time.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub volatile: bool,
+    /// Questions by which the user confirms a call, by language: templates over `arguments`. They say
+    /// nothing of what is called, so a change of them changes no definition.
+    #[serde(skip)]
+    pub confirm: BTreeMap<String, String>,
     /// Where it is written: the native name or the HTTP request, for the catalogue's hash.
     pub source: Value,
     /// What is called.
@@ -147,8 +164,8 @@ pub struct Catalogue {
     scenes: Vec<Arc<Scene>>,
     known: Arc<OnceLock<Known>>,
     told: Arc<OnceLock<String>>,
-    planned: Arc<OnceLock<Schema>>,
-    prepared: Arc<OnceLock<Schema>>,
+    planned: Arc<OnceLock<(u32, Schema)>>,
+    prepared: Arc<OnceLock<(u32, Schema)>>,
 }
 
 impl Catalogue {
@@ -185,14 +202,20 @@ impl Catalogue {
         self.told.get_or_init(|| tell(self))
     }
 
-    /// The schema of plans over it, likewise.
-    pub(crate) fn planned(&self, make: impl FnOnce(&Self) -> Schema) -> &Schema {
-        self.planned.get_or_init(|| make(self))
+    /// The schema of plans of at most `most` steps over it: made once for the bound that is asked for
+    /// first, which is that of nearly every run.
+    pub(crate) fn planned(&self, most: u32, make: impl Fn(&Self) -> Schema) -> Schema {
+        self.schema(&self.planned, most, make)
     }
 
     /// That of plans with prepared calls, likewise.
-    pub(crate) fn prepared(&self, make: impl FnOnce(&Self) -> Schema) -> &Schema {
-        self.prepared.get_or_init(|| make(self))
+    pub(crate) fn prepared(&self, most: u32, make: impl Fn(&Self) -> Schema) -> Schema {
+        self.schema(&self.prepared, most, make)
+    }
+
+    fn schema(&self, kept: &OnceLock<(u32, Schema)>, most: u32, make: impl Fn(&Self) -> Schema) -> Schema {
+        let (of, schema) = kept.get_or_init(|| (most, make(self)));
+        if *of == most { schema.clone() } else { make(self) }
     }
 
     /// SHA-256 over everything that models and tools see of it, in hex.

@@ -7,8 +7,12 @@ use super::ToolApproval;
 use super::document::{Fields, Lines, Need};
 use super::draft::{CallDraft, ExampleDraft, HttpDraft, SceneDraft, ToolDraft, UndoDraft};
 use super::fault::Report;
-use crate::run::{Effect, Repeat};
+use crate::run::{ConfirmPolicy, Effect, Repeat};
 use crate::tools::http;
+
+/// The words of a scene's `confirm`.
+const CONFIRM: [(&str, ConfirmPolicy); 3] =
+    [("unclear", ConfirmPolicy::Unclear), ("writes", ConfirmPolicy::Writes), ("never", ConfirmPolicy::Never)];
 
 /// The draft, or `None` where the text is no TOML. What is wrong goes into the report.
 pub(super) fn read(text: &str, report: &Report) -> Option<SceneDraft> {
@@ -33,6 +37,8 @@ fn scene(mut fields: Fields<'_>) -> SceneDraft {
         concurrency: fields.number("concurrency"),
         mailbox: fields.number("mailbox"),
         approval: fields.word("approval", Need::Optional, &ToolApproval::WORDS),
+        confirm: fields.word("confirm", Need::Optional, &CONFIRM),
+        max_writes: fields.number("max_writes"),
         settings: fields
             .table("settings")
             .is_some()
@@ -71,6 +77,9 @@ fn tool(mut fields: Fields<'_>) -> ToolDraft {
         parameters,
         places: places.unwrap_or_default(),
         say: fields.texts("say"),
+        confirm: fields.texts("confirm"),
+        repeatable: fields.flag("repeatable"),
+        volatile: fields.flag("volatile"),
         call: call(&mut fields),
     };
     fields.finish();

@@ -71,7 +71,7 @@ impl Store {
 }
 
 /// The least id that a run can have that was accepted then: ids sort by time.
-fn first_id(at: Timestamp) -> RunId {
+pub(super) fn first_id(at: Timestamp) -> RunId {
     let millis = u64::try_from(at.as_millisecond()).unwrap_or_default();
     RunId(Builder::from_unix_timestamp_millis(millis, &[0; 10]).into_uuid())
 }

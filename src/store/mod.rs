@@ -18,6 +18,7 @@ mod keys;
 mod look;
 mod options;
 mod plans;
+mod questions;
 mod read;
 mod record;
 mod scenes;

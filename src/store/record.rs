@@ -190,7 +190,7 @@ fn of_session(event: &SessionEvent) -> Change {
 }
 
 /// The request on one line, cut.
-fn short(request: &str) -> String {
+pub(super) fn short(request: &str) -> String {
     let mut out = String::new();
     for word in request.split_whitespace() {
         if !out.is_empty() {

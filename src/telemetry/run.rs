@@ -214,7 +214,7 @@ impl Run {
                     state.span = Some(lines::step(&self.span, *step, to.names.scene_name(state.scene)));
                 }
             }
-            Event::SceneReplied { step, calls, .. } => {
+            Event::SceneReplied { step, calls, .. } | Event::Prepared { step, calls } => {
                 for call in calls {
                     self.requested(*step, call, to);
                 }

@@ -92,6 +92,7 @@ fn started() -> Event {
         settings: Settings::default(),
         catalogue: String::new(),
         context: Context::default(),
+        confirmed: Vec::new(),
     })
 }
 
@@ -103,8 +104,14 @@ fn planned(steps: &[(u32, &str, &[&str])]) -> Event {
         expected_tools: tools.iter().map(|t| (*t).to_owned()).collect(),
         depends_on_step: Default::default(),
         prepared_calls: Vec::new(),
+        unclear: false,
     });
-    let plan = Plan { needs_execution: true, reasoning: CANARY.to_owned(), steps: steps.collect() };
+    let plan = Plan {
+        needs_execution: true,
+        reasoning: CANARY.to_owned(),
+        steps: steps.collect(),
+        ..Plan::default()
+    };
     Event::PlanCreated(PlanMade::new(1, Cause::Request, Maker::Deterministic, plan))
 }
 
@@ -120,6 +127,9 @@ fn requested(call: u32, tool: &str, effect: Effect) -> RequestedCall {
         problem: None,
         approval: None,
         undo: None,
+        confirm: None,
+        occurrence: 0,
+        volatile: false,
     }
 }
 

@@ -21,6 +21,8 @@ mod gateway;
 mod keys;
 mod keys_approve;
 mod llm_faults;
+mod old_journals;
+mod old_journals_written;
 mod openapi;
 mod overload;
 mod planner_faults;

@@ -40,6 +40,11 @@ struct Kept {
 impl Backend {
     /// Starts a server that answers every request with the JSON that the handler makes of it.
     pub fn start(handler: impl Fn(&Reached) -> Value + Send + Sync + 'static) -> Self {
+        Self::start_at(0, handler)
+    }
+
+    /// The same at this port, for tools whose definition must not change.
+    pub fn start_at(port: u16, handler: impl Fn(&Reached) -> Value + Send + Sync + 'static) -> Self {
         let kept = Arc::new(Kept { handler: Box::new(handler), reached: Mutex::default() });
         let data = Data::from(kept.clone());
         let (tell, told) = mpsc::sync_channel(1);
@@ -47,7 +52,7 @@ impl Backend {
             actix_web::rt::System::new().block_on(async move {
                 let app = move || App::new().app_data(data.clone()).default_service(web::to(answer));
                 let server = HttpServer::new(app).workers(1).disable_signals().shutdown_timeout(0);
-                let server = server.bind(("127.0.0.1", 0)).unwrap();
+                let server = server.bind(("127.0.0.1", port)).unwrap();
                 let address = server.addrs()[0];
                 let server = server.run();
                 tell.send((address, server.handle())).unwrap();

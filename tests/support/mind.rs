@@ -78,7 +78,8 @@ impl Mind {
         of_a_day.unwrap_or_else(|| panic!("this mind does not know {words:?}"))
     }
 
-    fn plan(&self, request: &Value) -> Value {
+    /// The arguments of its plan.
+    pub fn plan(&self, request: &Value) -> Value {
         let (thought, day) = self.thought(request);
         let shown = prepared_tools(request);
         let steps = thought.steps.iter().zip(1..).map(|(step, number)| {

@@ -24,6 +24,7 @@ pub mod house;
 pub mod journal;
 pub mod mind;
 mod office;
+pub mod old;
 pub mod planner_engine;
 pub mod prometheus;
 pub mod promql;
@@ -34,6 +35,7 @@ mod scripted;
 pub mod served;
 mod server;
 pub mod shelf;
+pub mod stored;
 pub mod wire;
 pub mod workshop;
 

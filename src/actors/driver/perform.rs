@@ -31,15 +31,20 @@ impl Driver {
             Action::Start => {
                 let context = context.take().unwrap_or_default();
                 let language = language(self.state.request(), &context);
+                let tenant = self.shared.tenants.get(self.principal.tenant.as_str());
+                let settings = Settings {
+                    approval: self.shared.approval.policy_of(&self.principal.tenant),
+                    confirm_at_least: tenant.and_then(|own| own.confirm),
+                    ..self.shared.settings.clone()
+                };
+                let confirmed = planner::confirmed(&self.state, &settings, &context);
                 let started = RunStarted {
                     now: self.shared.clock.now(),
                     language,
-                    settings: Settings {
-                        approval: self.shared.approval.policy_of(&self.principal.tenant),
-                        ..self.shared.settings.clone()
-                    },
+                    settings,
                     catalogue: self.shared.catalogue_hash.to_string(),
                     context,
+                    confirmed,
                 };
                 self.append(Event::RunStarted(started)).await
             }
@@ -50,6 +55,10 @@ impl Driver {
             Action::Record { event } => self.append(event).await,
             Action::Take { version } => {
                 let event = planner::given(&self.state, &self.shared.catalogue, version);
+                self.record(event).await
+            }
+            Action::Prepare { step } => {
+                let event = planner::prepared(&self.state, &self.shared.catalogue, step);
                 self.record(event).await
             }
             Action::Read { call, subject } => {

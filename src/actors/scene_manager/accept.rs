@@ -14,7 +14,7 @@ use crate::actors::live::Watch;
 use crate::answer::Answer;
 use crate::crash;
 use crate::plan::{Plan, TaskId};
-use crate::run::{Envelope, Event, Fault, Idempotency, RunId, RunQueued, SCHEMA, Turn};
+use crate::run::{Envelope, Event, Fault, Idempotency, Pending, RunId, RunQueued, SCHEMA, Turn};
 use crate::store::Record;
 use crate::telemetry::{Part, Queued};
 
@@ -45,6 +45,8 @@ pub(crate) struct Submit {
     pub(crate) dry_run: bool,
     /// The plan, made by a person.
     pub(crate) plan: Option<Plan>,
+    /// The question that the client's own conversation ended with.
+    pub(crate) pending: Option<Pending>,
     pub(crate) received: Instant,
     pub(crate) reply: oneshot::Sender<Result<Accepted, Fault>>,
     /// From the registry on, until its turn comes.
@@ -150,6 +152,7 @@ impl SceneManager {
             require_approval: submit.require_approval,
             dry_run: submit.dry_run,
             plan: submit.plan,
+            pending: submit.pending,
             ..RunQueued::new(submit.message, submit.user, TaskId(Uuid::now_v7()))
         };
         let envelope = Envelope {

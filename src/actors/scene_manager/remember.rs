@@ -23,8 +23,10 @@ impl SceneManager {
         let remembered = match &queued.history {
             Some(turns) => {
                 let mut memory = Memory::new(self.options.memory.clone());
-                for turn in turns.clone() {
-                    memory.apply(&SessionEvent::TurnEnded { turn, pending: None, usage: Usage::default() });
+                let last = turns.len().saturating_sub(1);
+                for (at, turn) in turns.clone().into_iter().enumerate() {
+                    let pending = queued.pending.clone().filter(|_| at == last);
+                    memory.apply(&SessionEvent::TurnEnded { turn, pending, usage: Usage::default() });
                 }
                 memory.context(budget)
             }

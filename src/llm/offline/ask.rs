@@ -1,5 +1,7 @@
 //! Questions to the user, worded from what the schema says of the arguments.
 
+use serde_json::Value;
+
 use super::dates::Role;
 use super::lexicon;
 use super::prompt::Lang;
@@ -27,20 +29,36 @@ pub(super) fn question(missing: &[&Field], lang: Lang) -> String {
     format!("{lead} {list}. {please}")
 }
 
-/// The question whether a call is to be made.
-pub(super) fn confirm(tool: &str, arguments: &serde_json::Value, lang: Lang) -> String {
-    let lead =
-        lang.pick(["Devo eseguire", "Shall I do", "Dois-je exécuter", "Soll ich ausführen:", "¿Ejecuto"]);
-    let values: Vec<String> = arguments
+/// The question whether a call is to be made: the tool's name in words, and its arguments as they are.
+pub(super) fn confirm(tool: &str, arguments: &Value, lang: Lang) -> String {
+    let shown = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let told: Vec<String> = arguments
         .as_object()
         .into_iter()
         .flatten()
-        .map(|(name, value)| {
-            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-            format!("{name} {value}")
-        })
+        .map(|(name, value)| format!("{}: {}", text::name_words(name).join(" "), shown(value)))
         .collect();
-    format!("{lead} {} ({})?", text::name_words(tool).join(" "), values.join(", "))
+    let lead = lang.pick([
+        "Vuoi che proceda con questo?",
+        "Shall I do this?",
+        "Dois-je faire ceci ?",
+        "Soll ich das tun?",
+        "¿Debo hacer esto?",
+    ]);
+    let call = text::name_words(tool).join(" ");
+    if told.is_empty() { format!("{lead} {call}") } else { format!("{lead} {call} ({})", told.join(", ")) }
+}
+
+/// What is said of values for which there was no room.
+pub(super) fn left(values: &[String], lang: Lang) -> String {
+    let lead = lang.pick([
+        "Non ho ancora fatto, perché sono troppi in una volta:",
+        "Not done yet, since these are too many at once:",
+        "Pas encore fait, car c'est trop à la fois :",
+        "Noch nicht erledigt, da es zu viele auf einmal sind:",
+        "Aún no hecho, porque son demasiados a la vez:",
+    ]);
+    format!("{lead} {}.", join(values, lang))
 }
 
 /// What is said where no tool is offered that could do the step.

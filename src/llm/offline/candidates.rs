@@ -61,224 +61,32 @@ const BE: &[&str] = &[
     "sia",
 ];
 /// Words for how much of something: no name, whatever stands before them.
-const AMOUNTS: &[&str] = &[
-    "half",
-    "mezza",
-    "mezzo",
-    "mezz",
-    "meta",
-    "quarter",
-    "quarto",
-    "past",
-    "few",
-    "several",
-    "couple",
-    "dozen",
-    "paio",
-    "pair",
-    "pochi",
-    "poche",
-    "alcuni",
-    "alcune",
-    "lot",
-    "lots",
-    "bit",
-    "other",
-    "others",
-    "another",
-    "altro",
-    "altra",
-    "altri",
-    "altre",
-    "both",
-    "entrambi",
-    "entrambe",
-    "more",
-    "less",
-    "most",
-    "least",
-    "enough",
-    "whole",
-    "intero",
-    "intera",
-    "one",
-    "ones",
-    "uno",
-    "una",
-    "anyone",
-    "everyone",
-    "everybody",
-    "someone",
-    "somebody",
-    "qualcuno",
-    "qualcosa",
-    "something",
-    "anything",
-    "nessuno",
-    "nobody",
-];
+const AMOUNTS: &str = "\
+half mezza mezzo mezz meta quarter quarto past few several couple dozen paio pair pochi poche alcuni alcune \
+lot lots bit other others another altro altra altri altre both entrambi entrambe more less most least enough \
+whole intero intera one ones uno una anyone everyone everybody someone somebody qualcuno qualcosa something \
+anything nessuno nobody";
 
 /// Nouns that make an adverb with the preposition before them: "in advance", "at home", "in contanti".
-const ADVERBIAL: &[&str] = &[
-    "advance",
-    "person",
-    "home",
-    "work",
-    "once",
-    "particular",
-    "general",
-    "total",
-    "cash",
-    "hurry",
-    "case",
-    "fact",
-    "order",
-    "town",
-    "fun",
-    "now",
-    "nearby",
-    "abroad",
-    "downtown",
-    "center",
-    "centre",
-    "campus",
-    "sure",
-    "free",
-    "anticipo",
-    "contanti",
-    "fretta",
-    "casa",
-    "lavoro",
-    "piedi",
-    "generale",
-    "particolare",
-    "totale",
-    "giornata",
-    "mattinata",
-    "serata",
-    "centro",
-    "zona",
-    "person",
-    "point",
-    "school",
-    "scuola",
-    "mind",
-    "bed",
-    "pranzo",
-    "cena",
-    "colazione",
-    "breakfast",
-    "dinner",
-    "lunch",
-    "sale",
-    "stock",
-    "turno",
-    "caso",
-    "ordine",
-];
+const ADVERBIAL: &str = "\
+advance person home work once particular general total cash hurry case fact order town fun now nearby abroad \
+downtown center centre campus sure free anticipo contanti fretta casa lavoro piedi generale particolare \
+totale giornata mattinata serata centro zona point school scuola mind bed pranzo cena colazione breakfast \
+dinner lunch sale stock turno caso ordine";
 
 /// Verbs that stand behind "to" in everyday wishes ("a place to eat"): no name of a place.
-const VERBS: &[&str] = &[
-    "be",
-    "go",
-    "eat",
-    "see",
-    "watch",
-    "hear",
-    "listen",
-    "play",
-    "drink",
-    "stay",
-    "live",
-    "sleep",
-    "rent",
-    "buy",
-    "visit",
-    "travel",
-    "ride",
-    "drive",
-    "leave",
-    "get",
-    "have",
-    "find",
-    "make",
-    "take",
-    "do",
-    "know",
-    "come",
-    "meet",
-    "spend",
-    "celebrate",
-    "relax",
-    "rest",
-    "enjoy",
-    "attend",
-    "try",
-    "use",
-    "work",
-    "study",
-    "learn",
-    "read",
-    "write",
-    "dance",
-    "sing",
-    "swim",
-    "walk",
-    "run",
-    "hike",
-    "fly",
-    "sit",
-    "wait",
-    "talk",
-    "speak",
-    "share",
-    "save",
-    "pay",
-    "move",
-    "return",
-    "help",
-    "give",
-    "put",
-    "look",
-    "start",
-    "stop",
-    "finish",
-    "keep",
-    "bring",
-    "pick",
-    "drop",
-    "plan",
-    "explore",
-    "shop",
-    "cook",
-    "tour",
-    "sightsee",
-    "unwind",
-    "hang",
-    "lend",
-    "borrow",
-    "reach",
-    "arrive",
-    "depart",
-    "ask",
-    "tell",
-    "show",
-    "say",
-    "hold",
-    "fix",
-    "repair",
-    "cut",
-];
+const VERBS: &str = "\
+be go eat see watch hear listen play drink stay live sleep rent buy visit travel ride drive leave get have \
+find make take do know come meet spend celebrate relax rest enjoy attend try use work study learn read write \
+dance sing swim walk run hike fly sit wait talk speak share save pay move return help give put look start \
+stop finish keep bring pick drop plan explore shop cook tour sightsee unwind hang lend borrow reach arrive \
+depart ask tell show say hold fix repair cut";
 
 /// Prepositions and possessives by which English is known from Italian, where "a" is an article.
-const ENGLISH: &[&str] = &[
-    "the", "to", "of", "for", "with", "my", "is", "are", "an", "you", "can", "please", "want", "need",
-    "from", "at", "find", "book", "get", "me", "some", "and",
-];
-const ITALIAN: &[&str] = &[
-    "il", "lo", "gli", "di", "per", "con", "che", "un", "una", "del", "della", "alle", "dal", "al", "mi",
-    "vorrei", "e", "ho", "non", "da", "nel", "ad", "voglio",
-];
+const ENGLISH: &str = "\
+the to of for with my is are an you can please want need from at find book get me some and";
+const ITALIAN: &str = "\
+il lo gli di per con che un una del della alle dal al mi vorrei e ho non da nel ad voglio";
 
 const INNER: &[&str] = &[
     "di", "della", "dello", "del", "dei", "degli", "delle", "de", "da", "of", "the", "von", "van", "e", "and",
@@ -340,6 +148,7 @@ pub(super) fn find(source: &Source, fields: &[Field], verbs: &[String]) -> Vec<C
         let opens = token.first && token.capital();
         let common = opens
             && (verb
+                || orders(&token.norm)
                 || lexicon::is_asking(&token.norm)
                 || lexicon::is_chat(&token.norm)
                 || !token.features().concepts.is_empty()
@@ -350,7 +159,7 @@ pub(super) fn find(source: &Source, fields: &[Field], verbs: &[String]) -> Vec<C
         if code || capital {
             let mut last = i;
             if capital {
-                last = with_country(source, run(source, i));
+                last = with_country(source, with_sons(source, run(source, i)));
             }
             let mut made = candidate(source, i, last, false);
             made.intro = intro;
@@ -368,7 +177,7 @@ pub(super) fn find(source: &Source, fields: &[Field], verbs: &[String]) -> Vec<C
             continue;
         }
         let unknown = !plain_number
-            && !token.is(AMOUNTS)
+            && !token.among(AMOUNTS)
             && !calendar
             && !lexicon::is_stop(&token.norm)
             && !lexicon::is_asking(&token.norm)
@@ -380,7 +189,7 @@ pub(super) fn find(source: &Source, fields: &[Field], verbs: &[String]) -> Vec<C
             leads && !(english && tokens[b].is(ARTICLES)) && is_behind(tokens, b, i)
         });
         // "From savings to main": both ends are named, whatever the words mean elsewhere.
-        let end = !plain_number && !calendar && !token.is(AMOUNTS) && is_end(tokens, i);
+        let end = !plain_number && !calendar && !token.among(AMOUNTS) && is_end(tokens, i);
         if end || (unknown && (led || named || asked)) || (intro && name_like(tokens, i)) {
             let mut last = i;
             // "per mario rossi": unknown words that follow belong to the name.
@@ -413,18 +222,24 @@ pub(super) fn find(source: &Source, fields: &[Field], verbs: &[String]) -> Vec<C
 
 /// Whether a word says how much of something.
 pub(super) fn is_amount(norm: &str) -> bool {
-    AMOUNTS.contains(&norm)
+    AMOUNTS.split_whitespace().any(|w| w == norm)
 }
 
 /// Whether a word is an everyday verb of English.
 pub(super) fn is_verb(norm: &str) -> bool {
-    VERBS.contains(&norm)
+    VERBS.split_whitespace().any(|w| w == norm)
 }
 
 /// Whether a text is English rather than Italian, as far as that matters here: "a" and "i" are words of both.
 fn is_english(tokens: &[Token]) -> bool {
-    let count = |words: &[&str]| tokens.iter().filter(|t| t.is(words) && t.lower != "è").count();
+    let count = |words: &str| tokens.iter().filter(|t| t.among(words) && t.lower != "è").count();
     count(ENGLISH) > count(ITALIAN)
+}
+
+/// Whether a word is an order with the pronoun of who wants it: "prestami", "trovaci".
+fn orders(norm: &str) -> bool {
+    let verb = norm.strip_suffix("mi").or_else(|| norm.strip_suffix("ci"));
+    verb.filter(|v| v.len() > 3).is_some_and(|v| lexicon::may_be_action(&super::text::features(v).concepts))
 }
 
 /// Whether a word is an end of "from X to Y".
@@ -435,13 +250,13 @@ fn is_end(tokens: &[Token], i: usize) -> bool {
     let word = |n: usize| tokens.get(n).is_some_and(|t| t.word && !lexicon::is_stop(&t.norm) && !t.digit());
     let back = |n: usize| i.checked_sub(n);
     (at(back(1), FROM) && at(Some(i + 1), TO) && word(i + 2))
-        || (at(back(1), TO) && back(2).is_some_and(word) && at(back(3), FROM) && !tokens[i].is(VERBS))
+        || (at(back(1), TO) && back(2).is_some_and(word) && at(back(3), FROM) && !tokens[i].among(VERBS))
 }
 
 /// Whether a word without a capital may be a name behind the preposition at `lead`: no infinitive and no
 /// adverb.
 fn is_behind(tokens: &[Token], lead: usize, i: usize) -> bool {
-    if tokens[i].is(ADVERBIAL) {
+    if tokens[i].among(ADVERBIAL) {
         return false;
     }
     // "To watch", "to visit my sister": what has an object is a verb.
@@ -450,13 +265,37 @@ fn is_behind(tokens: &[Token], lead: usize, i: usize) -> bool {
             && (t.is(ARTICLES)
                 || t.is(&["my", "our", "some", "it", "them", "her", "his", "their", "this", "that"]))
     });
-    !tokens[lead].is(&["to"]) || !(tokens[i].is(VERBS) || object)
+    !tokens[lead].is(&["to"]) || !(tokens[i].among(VERBS) || object)
 }
 
 fn hash(tokens: &[Token], i: usize) -> bool {
     i > 0
         && (tokens[i - 1].raw == "#"
             || tokens[i - 1].is(&["numero", "number", "n", "no", "nr", "codice", "code", "id"]))
+}
+
+/// The end of the name of a family's house: "Gino e figli", "Smith and sons".
+fn with_sons(source: &Source, last: usize) -> usize {
+    let and =
+        source.tokens.get(last + 1).is_some_and(|t| t.raw == "&" || t.lower == "e" || t.is(&["and", "und"]));
+    let kin = source.is(
+        last + 2,
+        &[
+            "figli",
+            "figlio",
+            "figlie",
+            "sons",
+            "son",
+            "daughters",
+            "fratelli",
+            "brothers",
+            "soci",
+            "co",
+            "company",
+            "partners",
+        ],
+    );
+    if and && kin { last + 2 } else { last }
 }
 
 /// The end of a place's name with its country or state: "Paris, France", "Portland, OR".
@@ -527,7 +366,9 @@ fn candidate(source: &Source, first: usize, last: usize, quoted: bool) -> Candid
         steps += 1;
         let joins = token.lower == "e" || token.is(&["ed", "and", "or"]);
         // "… for 7 days for X", "2 seats for X": what is counted speaks of its number alone.
-        let counted = source.found.numbers.iter().any(|n| n.last + 1 == i && tokens[n.last].digit());
+        let leads = token.is(PLACE) || token.is(PERSON) || token.is(VENUE);
+        let counted =
+            !leads && source.found.numbers.iter().any(|n| n.last + 1 == i && tokens[n.last].digit());
         if steps > 5
             || source.found.taken[i]
             || joins
@@ -536,8 +377,7 @@ fn candidate(source: &Source, first: usize, last: usize, quoted: bool) -> Candid
         {
             break;
         }
-        let preposition = token.is(PLACE) || token.is(PERSON) || token.is(VENUE);
-        if preposition && lead.is_empty() && cues.is_empty() && (!token.is(ARTICLES) || token.is(&["a"])) {
+        if leads && lead.is_empty() && cues.is_empty() && (!token.is(ARTICLES) || token.is(&["a"])) {
             lead = token.norm.clone();
         } else if token.is(&["il", "la"]) && lead.is_empty() {
             // An article leads only where nothing else does.

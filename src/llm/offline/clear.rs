@@ -1,1 +1,328 @@
-//! Which words of a request are left over.
+//! Whether a write is clearly asked for: nothing that was said is left over beside the verb, the words of
+//! the tool and its values. What is left over may change what is meant, so the write is asked about.
+
+use std::rc::Rc;
+
+use super::lexicon;
+use super::schema::{Field, Kind};
+use super::slots::Filled;
+use super::source::Source;
+use super::text::{self, Features, Token, features, fold, name_words};
+use crate::llm::ToolSpec;
+
+/// Verbs that say nothing by themselves: "make a booking", "take three days off".
+const LIGHT: &str = "\
+make take get have do put give go going let help would love prefer wish hope plan planning try see use \
+looking arrange start starting happen proceed ahead fare faccia faresti prendere prendo prendi avere mettere \
+metti dare desidero desidererei gradirei piacerebbe intendo andare aiutami aiutarmi procedi riesci \
+riusciresti occupati potrei gonna wanna partire beginning ending possible possibile listen listening hear read reading watch watching eat drink drive wear ascoltare sentire leggere \
+guardare vedere mangiare bere guidare usare sign fate fatemi facciamo segnami mettimi vado vai";
+
+/// How and how soon, and what only praises: it changes nothing of what is done.
+const MANNER: &str = "\
+asap now adesso ora soon quickly quick immediately urgently urgent urgente urgentemente subito presto appena rapidamente \
+velocemente fretta hurry kindly gentilmente cortesemente cortese possible possibile again nuovamente nuovo \
+nuova right away straight directly direttamente nice good great lovely wonderful perfect bel bella bello \
+buon buona buono ottimo ottima really very actually simply quietly much lot lots advance anticipo tante \
+mille infinite well finally semplicemente davvero proprio intanto magari soltanto solo only whole intero \
+interi intera total totale following seguente seguenti exactly esattamente precisely necessary necessario \
+kind gentile assistant assistente bot sir madam dear caro cara everyone folks guys morning welcome \
+appreciate appreciated appreciation cheers thx pls plz grazie cortesia favore anticipatamente regards saluti \
+cordiali max circa";
+
+/// What is counted by the container or the head.
+const COUNTED: &str = "\
+box boxes pack packs packets bottle bottles pieces piece copies units kg kilos liters bags cans pairs sets sheets items \
+scatole scatola pacchi confezioni confezione bottiglie pezzi copie chili litri risme fogli coppie posti seats tickets \
+biglietti people persons adults kids guests persone adulti ospiti bambini children";
+
+/// Those with whom or for whom something is done. One of them may be whom a tool acts for.
+const KIN: &str = "\
+wife husband partner girlfriend boyfriend brother sister mother father mom mum dad son daughter uncle aunt \
+boss manager friend colleague client moglie marito compagno compagna fidanzato fidanzata fratello sorella \
+madre padre mamma papa figlio figlia zio zia capo amico amica collega cliente nonna nonno";
+
+/// Several of them.
+const GROUP: &str = "\
+family families kids children parents friends team colleagues guests famiglia bambini figli genitori amici \
+squadra colleghi ospiti myself ourselves us me noi mio mia";
+
+/// Words that open a reason.
+const WHY: &str = "\
+because since perche poiche siccome dato visto cause cosi";
+
+/// Words by which a part of what is said does not hold.
+const NEGATING: &str = "\
+not non never mai unless except tranne eccetto salvo instead invece without senza cannot rather piuttosto \
+but ma";
+
+/// Verbs after which a "not" asks all the more.
+const FORGET: &str = "\
+forget dimenticare dimenticarti dimenticate scordare scordarti hesitate";
+
+/// Words that ask for a further thing.
+const FURTHER: &str = "\
+please also anche puoi potresti can could then poi inoltre";
+
+/// Words for a part of the day, beside a time.
+const PARTS: &str = "\
+sera serata mattina mattino mattinata pomeriggio notte evening morning afternoon night tonight stasera \
+stamattina oclock clock ore ora pm am dinner lunch cena pranzo noon";
+
+/// What accounts for words besides values: the texts of the tool and its scene.
+pub(super) struct Own {
+    words: Vec<Rc<Features>>,
+    /// Some argument that was not said is somebody's name.
+    names_somebody: bool,
+    /// Some argument is a time of day.
+    timed: bool,
+}
+
+impl Own {
+    /// Of a tool, the tools beside it, and what its scene is called and said to be.
+    pub fn of(tool: &ToolSpec, fields: &[Field], beside: &[&ToolSpec], scene: &str, about: &str) -> Self {
+        let mut norms: Vec<String> = name_words(scene);
+        for other in std::iter::once(&tool).chain(beside) {
+            norms.extend(name_words(&other.name));
+            norms.extend(words(&other.description));
+        }
+        norms.extend(words(about));
+        let mut all: Vec<Rc<Features>> = norms.iter().map(|norm| features(norm)).collect();
+        for field in fields {
+            all.extend(field.cues.iter().chain(&field.hints).cloned());
+            if let Kind::Enum(choices) = &field.kind {
+                all.extend(choices.iter().flat_map(|c| &c.words).flatten().map(|w| features(w)));
+            }
+        }
+        all.retain(|word| !lexicon::is_stop(&word.norm));
+        all.sort_by(|a, b| a.norm.cmp(&b.norm));
+        all.dedup_by(|a, b| a.norm == b.norm);
+        Self {
+            words: all,
+            names_somebody: fields.iter().any(|f| f.kind == Kind::Person),
+            timed: fields.iter().any(|f| matches!(f.kind, Kind::Time | Kind::DateTime)),
+        }
+    }
+
+    /// Whether the texts have one of these words, or one like it.
+    pub fn says_any(&self, words: &[&str]) -> bool {
+        words.iter().any(|w| self.words.iter().any(|own| own.similarity(&features(w)) > 0.8))
+    }
+
+    fn says(&self, token: &Token) -> bool {
+        let word = token.features();
+        self.words.iter().any(|own| own.similarity(&word) > 0.8)
+    }
+}
+
+fn words(text: &str) -> Vec<String> {
+    let telling = |t: &Token| t.word && !lexicon::is_stop(&t.norm) && t.norm.len() > 1;
+    text::tokens(text).into_iter().filter(telling).take(80).map(|t| t.norm).collect()
+}
+
+/// The words that nothing accounts for.
+pub(super) fn left_over(source: &Source, filled: &Filled, own: &Own) -> Vec<String> {
+    let said = said(filled);
+    let mut out = Vec::new();
+    let mut acted: Option<&str> = None;
+    let reason = reasons(source, filled);
+    let preamble = preambles(source, filled);
+    let mut object = None;
+    for (i, token) in source.tokens.iter().enumerate() {
+        let used = filled.used.get(i).copied().unwrap_or(false) || said.contains(&token.norm);
+        let known = used || reason[i] || preamble[i] || is_number_of(source, filled, i);
+        if !token.word || known || is_label(source, filled, i) || is_maker(source, filled, i) {
+            continue;
+        }
+        let name = token.digit() || (token.capital() && !token.first && !lexicon::is_stop(&token.norm));
+        let dated = source.found.taken[i];
+        let urged = (i + 1..i + 4).any(|k| source.tokens.get(k).is_some_and(|t| t.among(FORGET)))
+            || token.among(FORGET);
+        if urged && (token.among(NEGATING) || token.among(FORGET) || token.lower == "don") {
+            continue;
+        }
+        if token.among(NEGATING) {
+            out.push(token.raw.clone());
+            continue;
+        }
+        let plain = lexicon::is_stop(&token.norm)
+            || lexicon::is_chat(&token.norm)
+            || lexicon::is_asking(&token.norm)
+            || lexicon::is_measure(&token.norm);
+        if dated && !is_said_again(source, filled, i) && !lexicon::is_stop(&token.norm) {
+            out.push(token.raw.clone());
+            continue;
+        }
+        if dated || (!name && plain) || own.says(token) || (!name && is_plain(source, i, own)) {
+            continue;
+        }
+        // The verb of the request is what led to the tool; a further one is a further wish.
+        let verb = lexicon::may_be_action(&token.features().concepts) || token.first;
+        if !name && (acted == Some(&token.norm) || acted.is_none() && verb) {
+            acted = Some(&token.norm);
+            object = Some(i + 1);
+            continue;
+        }
+        // "Prenota un posto per …": what the verb is about, alone, is what led to the tool.
+        let article = |k: usize| source.tokens[k].word && lexicon::is_stop(&source.tokens[k].norm);
+        let alone = source.tokens.get(i + 1).is_none_or(|t| !t.word || lexicon::is_stop(&t.norm));
+        if !name
+            && alone
+            && !super::candidates::is_amount(&token.norm)
+            && object.take().is_some_and(|from| (from..i).all(article))
+        {
+            continue;
+        }
+        out.push(token.raw.clone());
+    }
+    out
+}
+
+/// The words of all values.
+fn said(filled: &Filled) -> Vec<String> {
+    let values = filled.values.values().chain(filled.several.iter().flat_map(serde_json::Map::values));
+    let texts =
+        values.filter_map(|v| v.as_str().map(str::to_owned).or_else(|| v.as_f64().map(|n| n.to_string())));
+    let words = texts.flat_map(|t| fold(&t).split_whitespace().map(str::to_owned).collect::<Vec<_>>());
+    words.filter(|w| w.len() > 1 || w.chars().all(|c| c.is_ascii_digit())).collect()
+}
+
+/// Words that change nothing: how soon, for whom in general, light verbs, parts of the day beside a time.
+fn is_plain(source: &Source, i: usize, own: &Own) -> bool {
+    let token = &source.tokens[i];
+    let before = i.checked_sub(1).map(|b| &source.tokens[b]);
+    let mine = (i.saturating_sub(3)..i).any(|k| {
+        source.is(
+            k,
+            &[
+                "my", "our", "mio", "mia", "miei", "mie", "nostro", "nostra", "nostri", "for", "per", "with",
+                "con",
+            ],
+        )
+    });
+    let kin = token.among(GROUP) || (token.among(KIN) && !own.names_somebody);
+    // "For my birthday", "per il mio compleanno": the occasion.
+    let occasion = (i.saturating_sub(3)..i).any(|k| source.is(k, &["for", "per"]))
+        && before
+            .is_some_and(|t| t.is(&["my", "our", "mio", "mia", "nostro", "nostra", "miei", "mie", "nostri"]))
+        && !token.among(KIN);
+    token.among(LIGHT)
+        || token.among(MANNER)
+        || (mine && kin)
+        || occasion
+        || (own.timed && token.among(PARTS))
+        || super::pronouns::is_suffixed(&token.norm)
+}
+
+/// By token: whether it belongs to a reason that asks for nothing.
+fn reasons(source: &Source, filled: &Filled) -> Vec<bool> {
+    let tokens = &source.tokens;
+    let mut out = vec![false; tokens.len()];
+    let dated = |i: usize| source.found.taken.get(i).copied().unwrap_or(false);
+    let used = |i: usize| filled.used.get(i).copied().unwrap_or(false);
+    // "… to visit my parents", "… per andare al mare": what for, behind what was said of it.
+    let aims = |i: usize| {
+        let infinitive =
+            |norm: &str| ["are", "ere", "ire"].iter().any(|end| norm.len() > 4 && norm.ends_with(end));
+        let verb = tokens.get(i + 1).is_some_and(|t| match tokens[i].norm.as_str() {
+            "to" => super::candidates::is_verb(&t.norm),
+            "per" => infinitive(&t.norm),
+            _ => false,
+        });
+        verb && (0..i).any(used) && !(i..tokens.len()).any(used)
+    };
+    let opens = |i: usize| i > 0 && !dated(i + 1) && (tokens[i].among(WHY) || aims(i));
+    let Some(first) = (0..tokens.len()).find(|i| opens(*i)) else { return out };
+    let ends = |t: &Token| matches!(t.raw.as_str(), "." | "!" | "?" | ";");
+    let last = (first..tokens.len()).find(|i| ends(&tokens[*i])).unwrap_or(tokens.len());
+    let further = tokens[first + 1..last].iter().any(|t| t.among(FURTHER));
+    let ordered = tokens[first + 1..last].windows(2).any(|pair| {
+        (pair[0].raw == "," || pair[0].lower == "e" || pair[0].is(&["and"]))
+            && lexicon::is_action(&pair[1].features().concepts)
+    });
+    if !further && !ordered {
+        out[first..last].fill(true);
+    }
+    out
+}
+
+/// "Targa AB123CD", "50 euro", "3 boxes of …": the word for what a value is, beside the value.
+fn is_label(source: &Source, filled: &Filled, i: usize) -> bool {
+    let used = |k: usize| filled.used.get(k).copied().unwrap_or(false);
+    let token = &source.tokens[i];
+    let before = i.checked_sub(1).is_some_and(used);
+    if super::counts::is_coin(token) {
+        return before || used(i + 1);
+    }
+    if before && token.among(COUNTED) {
+        return source.found.numbers.iter().any(|n| n.last + 1 == i);
+    }
+    let link = |k: &usize| {
+        let next = source.tokens.get(*k);
+        next.is_some_and(|t| {
+            t.lower == "è"
+                || t.is(&["is", "number", "numero"])
+                || matches!(t.raw.as_str(), ":" | "#" | "\"" | "«" | "“")
+        })
+    };
+    let next = (i + 1..i + 4).find(|k| !link(k)).unwrap_or(i + 1);
+    let value =
+        source.tokens.get(next).is_some_and(|t| t.digit() || t.capital() || source.found.quoted[next]);
+    // ", livello avanzato".
+    let comma = i > 0 && (source.tokens[i - 1].raw == "," || source.is(i - 1, &["con", "with"]));
+    let value = value || (comma && next == i + 1 && used(next));
+    let noun = !token.capital() && !token.digit() && !lexicon::is_action(&token.features().concepts);
+    noun && value && used(next) && !source.found.taken[next]
+}
+
+/// "Dubliners by James Joyce": who made the thing that was named.
+fn is_maker(source: &Source, filled: &Filled, i: usize) -> bool {
+    let used = |k: usize| filled.used.get(k).copied().unwrap_or(false);
+    let mut at = i;
+    while at > 0 && source.tokens[at].capital() && i - at < 4 {
+        at -= 1;
+    }
+    let before = (0..at).rev().find(|k| !matches!(source.tokens[*k].raw.as_str(), "\"" | "»" | "”"));
+    at < i
+        && source.is(at, &["by", "di", "of", "von", "de"])
+        && before.is_some_and(|k| used(k) && !source.found.taken[k] && !source.tokens[k].digit())
+}
+
+/// By token: whether it belongs to a sentence that only opens the talk.
+fn preambles(source: &Source, filled: &Filled) -> Vec<bool> {
+    let tokens = &source.tokens;
+    let mut out = vec![false; tokens.len()];
+    let mut first = 0;
+    let ends = |t: &Token| matches!(t.raw.as_str(), "." | "!" | "?" | "\n");
+    for end in (0..tokens.len()).filter(|i| ends(&tokens[*i])) {
+        let used = (first..end).any(|i| filled.used.get(i).copied().unwrap_or(false));
+        if end > first && !used && super::speech::is_preamble(source.span(first, end - 1)) {
+            out[first..end].fill(true);
+        }
+        first = end + 1;
+    }
+    out
+}
+
+/// "3 giorni" beside the days that it counts.
+fn is_number_of(source: &Source, filled: &Filled, i: usize) -> bool {
+    let Some(number) = source.found.numbers.iter().find(|n| (n.first..=n.last).contains(&i)) else {
+        return false;
+    };
+    let unit = source.tokens.get(number.last + 1);
+    let days = source.found.days.iter().any(|d| filled.used.get(d.first).copied().unwrap_or(false));
+    let counts = unit
+        .is_some_and(|t| lexicon::is_measure(&t.norm) || t.is(&["working", "lavorativi", "full", "interi"]));
+    // "A" and "one" before a noun say no more than the noun.
+    let article = source.tokens[i].is(&["a", "an", "un", "una", "uno", "one"]);
+    article || (counts && days && number.value.fract() == 0.0)
+}
+
+/// Whether a day or a time that no argument took says again what one has taken: "Friday 12 June".
+fn is_said_again(source: &Source, filled: &Filled, i: usize) -> bool {
+    let used =
+        |first: usize, last: usize| (first..=last).any(|k| filled.used.get(k).copied().unwrap_or(false));
+    let day = source.found.days.iter().find(|d| (d.first..=d.last).contains(&i));
+    day.is_some_and(|day| source.found.days.iter().any(|o| o.date == day.date && used(o.first, o.last)))
+        || source.found.hours.iter().any(|h| (h.first..=h.last).contains(&i) && used(h.first, h.last))
+}

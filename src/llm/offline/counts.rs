@@ -68,7 +68,8 @@ pub(super) fn fill(fields: &[Field], source: &mut Source, out: &mut Filled, alon
         taken[pair.number] = true;
         out.values.insert(field.name.clone(), number(pair.value));
         source.take(found[pair.number].first, found[pair.number].last);
-        let listed = if field.identifies() { listed(pair.number, &found, source) } else { Vec::new() };
+        let which = field.identifies() || is_numbered(field, &found[pair.number], source);
+        let listed = if which { listed(pair.number, &found, source) } else { Vec::new() };
         for at in &listed {
             taken[*at] = true;
             source.take(found[*at].first, found[*at].last);
@@ -151,6 +152,16 @@ fn pairs(wanted: &[&Field], found: &[Number], source: &Source, alone: bool) -> V
         b.score.total_cmp(&a.score).then(a.number.cmp(&b.number)).then(a.field.cmp(&b.field))
     });
     pairs
+}
+
+/// Whether the noun before a number says that it tells which one: "loans 1 and 2", not "for 4 and 2".
+fn is_numbered(field: &Field, number: &Number, source: &Source) -> bool {
+    let before = number.first.checked_sub(1).and_then(|i| source.tokens.get(i)).filter(|t| t.word);
+    !field.named(QUANTITY)
+        && before.is_some_and(|t| {
+            t.is(&["number", "numbers", "numero", "numeri", "n", "no", "nr"])
+                || field.cues.iter().any(|c| !lexicon::is_stop(&c.norm) && c.similarity(&t.features()) > 0.8)
+        })
 }
 
 /// The numbers that only "and" or a comma joins to the one at `at`: "loans 1, 2 and 5".
@@ -257,14 +268,7 @@ fn suits(field: &Field, number: &Number, source: &Source, alone: bool) -> (f64, 
         score = score.max(0.75);
     }
     let money = field.says(MONEY);
-    let coin = |i: usize| {
-        word(i).is_some_and(|t| {
-            t.is(&[
-                "euro", "euros", "eur", "dollar", "dollars", "dollari", "dollaro", "usd", "pounds", "pound",
-                "sterline", "gbp", "bucks", "franchi", "chf",
-            ])
-        })
-    };
+    let coin = |i: usize| word(i).is_some_and(is_coin);
     if coin(last + 1) || (first > 0 && coin(first - 1)) {
         // What has a currency counts money and nothing else.
         return (if money { 0.95 } else { 0.0 }, value);
@@ -280,6 +284,14 @@ fn suits(field: &Field, number: &Number, source: &Source, alone: bool) -> (f64, 
         score = score.max(0.6);
     }
     (score, value)
+}
+
+/// Whether a word is a currency.
+pub(super) fn is_coin(token: &Token) -> bool {
+    token.is(&[
+        "euro", "euros", "eur", "dollar", "dollars", "dollari", "dollaro", "usd", "pounds", "pound",
+        "sterline", "gbp", "bucks", "franchi", "chf",
+    ])
 }
 
 fn is_content(source: &Source, i: usize) -> bool {

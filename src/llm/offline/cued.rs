@@ -1,6 +1,8 @@
 //! Days and times that the words beside them give to one argument of several: "pick up tomorrow, drop off on
 //! Friday", "return on 3 May".
 
+use std::borrow::Cow;
+
 use jiff::civil::Date;
 use serde_json::json;
 
@@ -61,12 +63,13 @@ const ENDS: &[&str] = &[
     "partenza",
 ];
 
-/// Fills days that their own words announce, and gives the arguments that are left to the others.
-pub(super) fn fill(fields: &[Field], source: &mut Source, out: &mut Filled) -> Vec<Field> {
+/// Fills days that their own words announce, and gives the arguments that are left to the others; all of them
+/// where no day is announced.
+pub(super) fn fill<'f>(fields: &'f [Field], source: &mut Source, out: &mut Filled) -> Cow<'f, [Field]> {
     let ends: Vec<&Field> =
         fields.iter().filter(|f| f.kind == Kind::Date && f.role != Role::Single).collect();
     if ends.len() < 2 || source.found.days.is_empty() {
-        return fields.to_vec();
+        return Cow::Borrowed(fields);
     }
     let mut gone = Vec::new();
     for (n, day) in source.found.days.iter().enumerate().filter(|(_, d)| d.role == Role::Single) {
@@ -78,7 +81,7 @@ pub(super) fn fill(fields: &[Field], source: &mut Source, out: &mut Filled) -> V
         }
     }
     if gone.is_empty() {
-        return fields.to_vec();
+        return Cow::Borrowed(fields);
     }
     let dates: Vec<Date> = gone.iter().map(|n| source.found.days[*n].date).collect();
     for n in gone.iter().rev() {
@@ -91,7 +94,7 @@ pub(super) fn fill(fields: &[Field], source: &mut Source, out: &mut Filled) -> V
         !out.values.contains_key(&f.name)
             && (f.kind != Kind::Date || f.role == Role::Single || later || f.role == Role::From)
     };
-    fields.iter().filter(is_open).cloned().collect()
+    Cow::Owned(fields.iter().filter(is_open).cloned().collect())
 }
 
 /// Which end the words before the token speak of.

@@ -31,7 +31,7 @@ pub(super) struct Day {
 
 /// A date as written, before what was left out is added.
 #[derive(Debug, Clone, Copy)]
-enum Said {
+pub(super) enum Said {
     Exactly(Date),
     Parts {
         day: i8,
@@ -68,6 +68,9 @@ const WEEKDAYS: &[(&[&str], Weekday)] = &[
     (&["domenica", "sunday", "sonntag", "dimanche", "domingo"], Weekday::Sunday),
 ];
 
+/// Days of a range at most whose ends count down: "from 28 to 3 July".
+const MAX_TURNED: i64 = 14;
+
 const FROM: &[&str] = &[
     "dal", "dall", "dalla", "da", "from", "between", "tra", "fra", "du", "vom", "von", "del", "desde",
     "starting", "entre",
@@ -103,7 +106,7 @@ pub(super) fn month(norm: &str) -> Option<i8> {
     i8::try_from(at + 1).ok()
 }
 
-fn weekday(norm: &str) -> Option<Weekday> {
+pub(super) fn weekday(norm: &str) -> Option<Weekday> {
     let norm = norm.strip_suffix("-feira").unwrap_or(norm);
     WEEKDAYS.iter().find(|(names, _)| names.contains(&norm)).map(|(_, day)| *day)
 }
@@ -113,39 +116,35 @@ pub(super) fn is_calendar(norm: &str) -> bool {
     month(norm).is_some() || weekday(norm).is_some()
 }
 
-/// All dates of a text, in order. Tokens in `taken` (times) are passed over.
-pub(super) fn find(tokens: &[Token], today: Date, taken: &[bool]) -> Vec<Day> {
-    let reader = Reader { tokens, today, taken };
-    let mut out = Vec::new();
-    let mut i = 0;
-    while i < tokens.len() {
-        if let Some((days, next)) = reader.range(i).or_else(|| reader.single(i)) {
-            out.extend(days);
-            i = next.max(i + 1);
-        } else {
-            i += 1;
-        }
-    }
-    out
+/// Two dates that belong together, and the token behind them.
+pub(super) enum Span {
+    /// A beginning and an end.
+    Days(Vec<Day>, usize),
+    /// They contradict one another: "from 17 to 15 June".
+    Contrary(usize),
 }
 
-struct Reader<'a> {
-    tokens: &'a [Token],
-    today: Date,
-    taken: &'a [bool],
+/// Reads dates from tokens.
+pub(super) struct Reader<'a> {
+    /// The text.
+    pub tokens: &'a [Token],
+    /// The frozen local day.
+    pub today: Date,
+    /// By token: whether it is something else.
+    pub taken: &'a [bool],
 }
 
 impl Reader<'_> {
-    fn at(&self, i: usize) -> Option<&Token> {
+    pub fn at(&self, i: usize) -> Option<&Token> {
         if self.taken.get(i).copied().unwrap_or(false) { None } else { self.tokens.get(i) }
     }
 
-    fn is(&self, i: usize, words: &[&str]) -> bool {
+    pub fn is(&self, i: usize, words: &[&str]) -> bool {
         self.at(i).is_some_and(|t| t.is(words))
     }
 
     /// Two dates with a beginning and an end.
-    fn range(&self, i: usize) -> Option<(Vec<Day>, usize)> {
+    pub fn range(&self, i: usize) -> Option<Span> {
         if let Some(found) = self.dashed(i) {
             return Some(found);
         }
@@ -173,19 +172,17 @@ impl Reader<'_> {
         if bare(&a) && bare(&b) && !opens {
             return None;
         }
-        let (from, to) = self.resolve_range(a, b)?;
+        let Some((from, to)) = self.resolve_range(a, b)? else { return Some(Span::Contrary(next)) };
         let middle = at.saturating_sub(1).max(i);
-        Some((
-            vec![
-                Day { first: i, last: middle.saturating_sub(1).max(i), date: from, role: Role::From },
-                Day { first: middle, last: next - 1, date: to, role: Role::To },
-            ],
-            next,
-        ))
+        let days = vec![
+            Day { first: i, last: middle.saturating_sub(1).max(i), date: from, role: Role::From },
+            Day { first: middle, last: next - 1, date: to, role: Role::To },
+        ];
+        Some(Span::Days(days, next))
     }
 
     /// `15-17 June`, `June 15-17`, `15/06-17/06`.
-    fn dashed(&self, i: usize) -> Option<(Vec<Day>, usize)> {
+    fn dashed(&self, i: usize) -> Option<Span> {
         let start = if self.is(i, FROM) { i + 1 } else { i };
         let month_first = self.at(start).and_then(|t| month(&t.norm));
         let at = if month_first.is_some() { start + 1 } else { start };
@@ -206,13 +203,15 @@ impl Reader<'_> {
         };
         let (year, next) = self.year(next);
         let said = |day| Said::Parts { day, month: Some(month), year };
-        let (from, to) = self.resolve_range(said(a), said(b))?;
+        let Some((from, to)) = self.resolve_range(said(a), said(b))? else {
+            return Some(Span::Contrary(next));
+        };
         let day = |date, role| Day { first: i, last: next - 1, date, role };
-        Some((vec![day(from, Role::From), day(to, Role::To)], next))
+        Some(Span::Days(vec![day(from, Role::From), day(to, Role::To)], next))
     }
 
     /// One date, perhaps with a word that makes it a beginning or an end.
-    fn single(&self, i: usize) -> Option<(Vec<Day>, usize)> {
+    pub fn single(&self, i: usize) -> Option<(Vec<Day>, usize)> {
         let opens = self.is(i, FROM) && !self.is(i, &["del", "du", "von"]);
         let ends = self.is(i, &["until", "till", "til", "fino", "entro", "by", "bis", "hasta", "through"]);
         let dal = self.is(i, &["dal", "dall", "from", "starting"]);
@@ -255,7 +254,7 @@ impl Reader<'_> {
     }
 
     /// Whether the number here counts something ("from 15 people"), which makes it no day.
-    fn counts(&self, i: usize) -> bool {
+    pub fn counts(&self, i: usize) -> bool {
         self.tokens
             .get(i + 1)
             .is_some_and(|t| t.word && !super::lexicon::is_stop(&t.norm) && month(&t.norm).is_none())
@@ -270,7 +269,7 @@ impl Reader<'_> {
         i
     }
 
-    fn year(&self, i: usize) -> (Option<i16>, usize) {
+    pub fn year(&self, i: usize) -> (Option<i16>, usize) {
         let mut at = i;
         if self.at(at).is_some_and(|t| t.raw == ",") || self.is(at, &["del", "of", "de", "dell"]) {
             at += 1;
@@ -282,7 +281,7 @@ impl Reader<'_> {
     }
 
     /// A date at `i`; `bare` allows a day's number alone.
-    fn date_at(&self, i: usize, bare: bool) -> Option<(Said, usize)> {
+    pub fn date_at(&self, i: usize, bare: bool) -> Option<(Said, usize)> {
         let token = self.at(i)?;
         if let Some(said) = numeric(&token.norm) {
             return Some((said, i + 1));
@@ -374,6 +373,9 @@ impl Reader<'_> {
         {
             return exactly(2, i + 4);
         }
+        if self.is(i, &["dopo"]) && self.is(i + 1, &["domani"]) {
+            return exactly(2, i + 2);
+        }
         if self.is(i, &["day"]) && self.is(i + 1, &["after"]) && self.is(i + 2, &["tomorrow"]) {
             return exactly(2, i + 3);
         }
@@ -408,28 +410,44 @@ impl Reader<'_> {
         (Said::Between(saturday, saturday.saturating_add(1.days())), next)
     }
 
-    fn resolve_range(&self, a: Said, b: Said) -> Option<(Date, Date)> {
+    /// The days of a range; `Some(None)` where they contradict one another.
+    #[expect(
+        clippy::option_option,
+        reason = "no dates, and dates that contradict one another, are two things"
+    )]
+    fn resolve_range(&self, a: Said, b: Said) -> Option<Option<(Date, Date)>> {
+        let mut turned = false;
         let a = match (a, b) {
             (
                 Said::Parts { day, month: None, year: None },
                 Said::Parts { month: Some(m), year, day: end },
             ) => {
                 // "from 28 to 3 July" begins in the month before.
-                let m = if day > end { if m == 1 { 12 } else { m - 1 } } else { m };
-                Said::Parts { day, month: Some(m), year }
+                turned = day > end;
+                let before = if m == 1 { 12 } else { m - 1 };
+                let year = if turned && m == 1 { year.map(|y| y - 1) } else { year };
+                Said::Parts { day, month: Some(if turned { before } else { m }), year }
             }
             (Said::Parts { day, month, year: None }, Said::Parts { month: Some(_), year, .. }) => {
                 Said::Parts { day, month, year }
             }
             (a, _) => a,
         };
+        if let (Said::Parts { day, month: None, .. }, Said::Parts { day: end, month: None, .. }) = (a, b) {
+            turned = day > end;
+        }
         let from = self.resolve(a, self.today, false)?;
         let to = self.resolve(b, from, matches!(b, Said::Week(_)))?;
-        (to >= from).then_some((from, to))
+        let long = turned && from.saturating_add(MAX_TURNED.days()) < to;
+        // Without a year the end is looked for behind the beginning, however far.
+        let wrapped = matches!(b, Said::Parts { month: Some(_), year: None, .. })
+            && (to.month(), to.day()) < (from.month(), from.day())
+            && super::dayexpr::far(from, to);
+        Some((to >= from && !long && !wrapped).then_some((from, to)))
     }
 
     /// The first such date from `since` on (after it, for a weekday of today and where `after`).
-    fn resolve(&self, said: Said, since: Date, after: bool) -> Option<Date> {
+    pub fn resolve(&self, said: Said, since: Date, after: bool) -> Option<Date> {
         match said {
             Said::Exactly(date) => Some(date),
             Said::Between(date, _) => Some(date),
@@ -453,7 +471,7 @@ impl Reader<'_> {
 }
 
 /// `15`, `15th`, `1°`: a day of a month.
-fn day_number(norm: &str) -> Option<i8> {
+pub(super) fn day_number(norm: &str) -> Option<i8> {
     let digits = norm.trim_end_matches(|c: char| !c.is_ascii_digit());
     let tail = &norm[digits.len()..];
     if !matches!(tail, "" | "st" | "nd" | "rd" | "th" | "deg" | "o" | "er" | "°") || digits.len() > 2 {

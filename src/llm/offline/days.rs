@@ -2,10 +2,11 @@
 
 use jiff::ToSpan;
 use jiff::civil::{Date, Time};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::cued;
 use super::dates::Role;
+use super::dayexpr::{self, DayExpr, Run};
 use super::schema::{Field, Kind};
 use super::slots::Filled;
 use super::source::Source;
@@ -33,22 +34,39 @@ pub(super) fn moments(fields: &[Field], source: &mut Source, out: &mut Filled) {
     if !both.is_empty() {
         place_moments(&both, source, out);
     }
+    place_sides(fields, source, out);
     for field in fields {
         if let Kind::List(inner) = &field.kind
             && inner.kind == Kind::Date
             && !source.found.days.is_empty()
         {
-            let all: Vec<String> = source.found.days.iter().map(|d| d.date.to_string()).collect();
+            let all: Vec<String> =
+                dayexpr::dates(&dayexpr::runs(&source.found.said)).iter().map(Date::to_string).collect();
+            if all.is_empty() {
+                continue;
+            }
             out.values.insert(field.name.clone(), json!(all));
         }
     }
 }
 
 fn place_days(fields: &[&Field], source: &Source, out: &mut Filled, nights: bool) {
+    if runs_of(fields, source, out) {
+        return;
+    }
     let said: Vec<(Role, Date)> = source.found.days.iter().map(|d| (d.role, d.date)).collect();
     let span = nights_said(source);
     let grow = span.map(|days| move |date: Date| date.saturating_add(days.days()));
-    for (field, date) in ends(fields, &said, !nights, grow) {
+    let one_is_both = !nights && !source.found.unclear_days() && !lasts_days(source);
+    let placed = ends(fields, &said, one_is_both, grow);
+    let end = |role: Role| placed.iter().find(|(field, _)| field.role == role).map(|(_, date)| *date);
+    if let (Some(from), Some(to)) = (end(Role::From), end(Role::To))
+        && to < from
+    {
+        // What ends before it begins was not meant.
+        return;
+    }
+    for (field, date) in placed {
         out.values.insert(field.name.clone(), json!(date.to_string()));
     }
     // One day asked for, several said, none of them a range: one call each.
@@ -69,24 +87,111 @@ fn place_days(fields: &[&Field], source: &Source, out: &mut Filled, nights: bool
     }
 }
 
+/// The runs of a list of days, or of a range without some; `None` where the days are no such list.
+fn listed(source: &Source) -> Option<Vec<Run>> {
+    let said = &source.found.said;
+    let listed = said.iter().any(|e| e.listed);
+    let without = said.iter().any(|e| matches!(e.said, DayExpr::Excluded(..)));
+    let plain = said
+        .iter()
+        .all(|e| matches!(e.said, DayExpr::Single(_) | DayExpr::Range(..) | DayExpr::Excluded(..)));
+    // "On 12 July, and back on 19 July" is no list: only what is joined throughout is one.
+    let whole = said.iter().filter(|e| !e.days.is_empty()).skip(1).all(|e| e.listed);
+    (plain && whole && (listed || without)).then(|| dayexpr::runs(said))
+}
+
+/// One call for each run of listed days, or for each day where the tool takes one. Whether there was a list.
+fn runs_of(fields: &[&Field], source: &Source, out: &mut Filled) -> bool {
+    let Some(runs) = listed(source) else { return false };
+    let text = |date: Date| json!(date.to_string());
+    match fields {
+        [field] => {
+            let all: Vec<Value> = dayexpr::dates(&runs).into_iter().map(text).collect();
+            if let Some(first) = all.first() {
+                out.values.insert(field.name.clone(), first.clone());
+            }
+            if all.len() > 1 {
+                out.say_several(&field.name, all);
+            }
+            true
+        }
+        [a, b] => {
+            let (from, to) = if a.role == Role::To || b.role == Role::From { (b, a) } else { (a, b) };
+            let call = |run: &Run| {
+                Map::from_iter([(from.name.clone(), text(run.from)), (to.name.clone(), text(run.to))])
+            };
+            let all: Vec<Map<String, Value>> = runs.iter().map(call).collect();
+            if let Some(first) = all.first() {
+                out.values.extend(first.clone());
+            }
+            if all.len() > 1 && out.several.is_empty() {
+                out.several = all;
+            }
+            true
+        }
+        _ => false,
+    }
+}
+
+/// "3 days", "a few days": longer than the one day that was said beside it.
+fn lasts_days(source: &Source) -> bool {
+    let unit = |i: usize| {
+        source.is(i, &["days", "giorni", "weeks", "settimane", "week", "settimana", "nights", "notti"])
+    };
+    let counted = source.found.numbers.iter().any(|n| n.value > 1.0 && unit(n.last + 1));
+    let vague = (0..source.tokens.len()).any(|i| {
+        source.is(i, &["few", "some", "several", "qualche", "alcuni", "couple", "paio"])
+            && (i + 1..i + 3).any(|k| unit(k) || source.is(k, &["giorno"]))
+    });
+    counted || vague
+}
+
 fn place_moments(fields: &[&Field], source: &Source, out: &mut Filled) {
     let Some(first) = source.found.days.first() else { return };
     let last = source.found.days.iter().rev().find(|d| d.role == Role::To).unwrap_or(first);
-    let zone = source.now.time_zone();
     let hours: Vec<(Role, Time)> = source.found.hours.iter().map(|h| (h.role, h.time)).collect();
     let span = duration(source);
-    for (field, time) in ends(fields, &hours, false, span.map(|s| move |t: Time| t.saturating_add(s))) {
+    let placed = ends(fields, &hours, false, span.map(|s| move |t: Time| t.saturating_add(s)));
+    for (field, time) in &placed {
         let date = if field.role == Role::To { last.date } else { first.date };
-        let moment = date.to_datetime(time);
-        let plain = {
-            let upper = field.description.to_uppercase();
-            upper.contains("YYYY-MM-DDTHH:MM") && !upper.contains("MM:SS") && !upper.contains('Z')
+        out.values.insert(field.name.clone(), stamp(field, date, *time, source));
+    }
+    let dates = listed(source).map(|runs| dayexpr::dates(&runs)).unwrap_or_default();
+    if dates.len() > 1 && !placed.is_empty() && out.several.is_empty() {
+        let call = |date: &Date| {
+            placed
+                .iter()
+                .map(|(field, time)| (field.name.clone(), stamp(field, *date, *time, source)))
+                .collect()
         };
-        let text = match moment.to_zoned(zone.clone()) {
-            Ok(zoned) if !plain => zoned.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string(),
-            _ => moment.strftime("%Y-%m-%dT%H:%M").to_string(),
+        out.several = dates.iter().map(call).collect();
+    }
+}
+
+/// A day and a time as the argument wants them.
+fn stamp(field: &Field, date: Date, time: Time, source: &Source) -> Value {
+    let moment = date.to_datetime(time);
+    let upper = field.description.to_uppercase();
+    let plain = upper.contains("YYYY-MM-DDTHH:MM") && !upper.contains("MM:SS") && !upper.contains('Z');
+    let text = match moment.to_zoned(source.now.time_zone().clone()) {
+        Ok(zoned) if !plain => zoned.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string(),
+        _ => moment.strftime("%Y-%m-%dT%H:%M").to_string(),
+    };
+    json!(text)
+}
+
+/// "Before 15 June" for an argument that is called so.
+fn place_sides(fields: &[Field], source: &Source, out: &mut Filled) {
+    for expr in &source.found.said {
+        let DayExpr::Beside(role, date) = expr.said else { continue };
+        let names: &[&str] = match role {
+            Role::To => &["before", "prima", "until", "deadline", "due", "scadenza", "entro"],
+            _ => &["after", "since", "dopo"],
         };
-        out.values.insert(field.name.clone(), json!(text));
+        let field = fields.iter().find(|f| f.kind == Kind::Date && f.named(names));
+        if let Some(field) = field.filter(|f| !out.values.contains_key(&f.name)) {
+            out.values.insert(field.name.clone(), json!(date.to_string()));
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use jiff::civil::Date;
 
 use super::dates::{self, Day, Role};
+use super::dayexpr::{self, DayExpr, Expr};
 use super::numbers::{self, Number};
 use super::text::Token;
 use super::times::{self, Hour};
@@ -12,6 +13,8 @@ use super::times::{self, Hour};
 pub(super) struct Entities {
     /// Days, in order.
     pub days: Vec<Day>,
+    /// What was said of days, in order: those of `days`, days left out, and what is not clear.
+    pub said: Vec<Expr>,
     /// Times, in order.
     pub hours: Vec<Hour>,
     /// Numbers that are no part of a day or a time.
@@ -25,6 +28,11 @@ pub(super) struct Entities {
 }
 
 impl Entities {
+    /// Whether days were spoken of that nobody can tell for certain.
+    pub fn unclear_days(&self) -> bool {
+        self.said.iter().any(|expr| matches!(expr.said, DayExpr::Unclear | DayExpr::Beside(..)))
+    }
+
     /// Everything found in these tokens.
     pub fn of(tokens: &[Token], today: Date) -> Self {
         let mut taken = vec![false; tokens.len()];
@@ -33,7 +41,7 @@ impl Entities {
         for (a, b) in &quotes {
             quoted[*a..=*b].fill(true);
         }
-        let probe = dates::find(tokens, today, &quoted);
+        let probe: Vec<Day> = days_of(&dayexpr::find(tokens, today, &quoted));
         let hours: Vec<Hour> = times::find(tokens, !probe.is_empty())
             .into_iter()
             .filter(|h| !quoted[h.first])
@@ -53,17 +61,26 @@ impl Entities {
         for (b, q) in blocked.iter_mut().zip(&quoted) {
             *b |= *q;
         }
-        let mut days = dates::find(tokens, today, &blocked);
+        let said = dayexpr::find(tokens, today, &blocked);
+        let mut days = days_of(&said);
         for day in days.iter_mut().filter(|day| day.role == Role::From) {
             day.first = opened(tokens, day.first);
         }
         for day in &days {
             taken[day.first..=day.last].fill(true);
         }
+        for expr in said.iter().filter(|e| e.days.is_empty()) {
+            taken[expr.first..=expr.last].fill(true);
+        }
         let numbers =
             numbers::find(tokens).into_iter().filter(|n| !taken[n.first] && !quoted[n.first]).collect();
-        Self { days, hours, numbers, quotes, taken, quoted }
+        Self { days, said, hours, numbers, quotes, taken, quoted }
     }
+}
+
+/// The days that arguments may take.
+fn days_of(said: &[Expr]) -> Vec<Day> {
+    said.iter().flat_map(|expr| expr.days.iter().cloned()).collect()
 }
 
 /// Where a beginning really begins: "a partire dal 12", "starting from Monday".

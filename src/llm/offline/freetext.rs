@@ -90,7 +90,8 @@ pub(super) fn fill(fields: &[Field], source: &mut Source, out: &mut Filled, verb
         // A short and a long form of the same thing (title and description) share what was said.
         let text = shared.clone().or_else(|| {
             let (a, b) = behind_verb(source, fields)
-                .or_else(|| left_over(source, if alone { &[] } else { verbs }, fields))?;
+                .or_else(|| left_over(source, if alone { &[] } else { verbs }, fields))
+                .filter(|(a, b)| alone || !is_whole(source, *a, *b))?;
             let text = source.span(a, b).to_owned();
             source.take(a, b);
             Some(text)
@@ -100,6 +101,16 @@ pub(super) fn fill(fields: &[Field], source: &mut Source, out: &mut Filled, verb
             out.values.insert(field.name.clone(), json!(text));
         }
     }
+}
+
+/// Whether words are all that was said: a request is never its own text.
+fn is_whole(source: &Source, first: usize, last: usize) -> bool {
+    let said = |i: &usize| {
+        let token = &source.tokens[*i];
+        token.word && !lexicon::is_stop(&token.norm) && !lexicon::is_chat(&token.norm)
+    };
+    let name = |i: usize| source.tokens[i].capital() && !source.tokens[i].first;
+    !(first..=last).any(name) && !(0..first).chain(last + 1..source.tokens.len()).any(|i| said(&i))
 }
 
 /// The text behind what announces this argument: first and last token.

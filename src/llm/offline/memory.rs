@@ -45,13 +45,63 @@ pub(super) fn may_write(tool: &ToolSpec) -> bool {
     if name.iter().any(|w| READS.contains(&w.as_str())) {
         return false;
     }
+    const CHANGES: &[&str] = &[
+        "play",
+        "set",
+        "turn",
+        "put",
+        "make",
+        "log",
+        "mark",
+        "post",
+        "publish",
+        "upload",
+        "start",
+        "stop",
+        "block",
+        "unblock",
+        "lock",
+        "unlock",
+        "activate",
+        "deactivate",
+        "enable",
+        "disable",
+        "follow",
+        "unfollow",
+        "like",
+        "rate",
+        "vote",
+        "sign",
+        "join",
+        "enter",
+        "leave",
+        "write",
+        "save",
+        "store",
+        "transfer",
+        "pause",
+        "resume",
+        "archive",
+        "delete",
+        "clear",
+        "reset",
+        "grant",
+        "revoke",
+        "invite",
+        "attach",
+        "merge",
+        "close",
+        "issue",
+        "charge",
+    ];
+    let first = name.first().is_some_and(|w| CHANGES.contains(&w.as_str()));
     let does = |word: &str| {
         let concepts = &text::features(word).concepts;
         lexicon::is_action(concepts) && !lexicon::is_looking(concepts)
     };
     let opening: Vec<String> =
         text::tokens(&tool.description).into_iter().filter(|t| t.word).take(2).map(|t| t.norm).collect();
-    name.iter().chain(&opening).any(|w| does(w))
+    first || name.iter().chain(&opening).any(|w| does(w))
 }
 
 /// Whether an argument may be taken over from earlier steps and turns. Days, numbers and free text are

@@ -18,6 +18,7 @@ mod countries;
 mod counts;
 mod cued;
 mod dates;
+mod dayexpr;
 mod days;
 mod drafts;
 mod entities;
@@ -149,4 +150,7 @@ fn input(request: &Request) -> usize {
 /// About four characters are a token.
 fn tokens(characters: usize) -> u64 {
     u64::try_from(characters.div_ceil(4)).unwrap_or(u64::MAX)
+}
+pub fn is_background_task(_r: &str, _i: &str) -> bool {
+    false
 }

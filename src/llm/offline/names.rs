@@ -85,6 +85,8 @@ fn give(
     }
     out.values.insert(field.name.clone(), json!(candidate.text));
     if texts.len() > 1 && !matches!(field.kind, Kind::Text) {
+        // "A room for Carla and Ugo" may be one.
+        out.doubtful |= field.kind == Kind::Person;
         out.say_several(&field.name, texts);
     }
 }
@@ -197,6 +199,8 @@ fn suits(field: &Field, kind: &Kind, candidate: &Candidate, all: &[Field], rival
     let foreign = foreign && !(*kind == Kind::Person && matches!(lead, "for" | "per"));
     // A preposition of its own outweighs the noun before it: "tickets for the movie in Berkeley".
     let foreign = foreign && !(*kind == Kind::Place && leads_to_place(field, lead, rivals) >= 0.5);
+    let foreign =
+        foreign && !(*kind == Kind::Thing && field.is_name() && (lead == "with" || VENUES.contains(&lead)));
     if foreign {
         score -= 0.5;
     }
@@ -278,10 +282,11 @@ fn as_person(field: &Field, candidate: &Candidate) -> f64 {
     score -= if number { 0.6 } else { 0.0 };
     // "Paris, France" is nobody.
     score -= if candidate.text.contains(',') { 0.8 } else { 0.0 };
-    // "To Paris" need not be for somebody called so.
-    let told = is_known(candidate) || is_full(candidate) || candidate.intro || candidate.asked;
-    if !field.required && !told && !matches!(lead, "for" | "per" | "with" | "con" | "di" | "of" | "by") {
-        score -= 0.3;
+    // "To Paris", "from Las Vegas" need not be somebody called so.
+    let for_whom = matches!(lead, "for" | "per" | "with" | "con" | "di" | "of" | "by");
+    let told = is_known(candidate) || candidate.intro || candidate.asked || candidate.called;
+    if !field.required && !told && !for_whom && !(lead.is_empty() && is_full(candidate)) {
+        score -= 0.5;
     }
     score
 }

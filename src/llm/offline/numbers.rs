@@ -170,6 +170,27 @@ fn countable(token: &Token) -> bool {
     ])
 }
 
+/// "the one with the dentist", "another one": it stands for a thing and counts none.
+fn stands_for_a_thing(tokens: &[Token], i: usize) -> bool {
+    if !tokens[i].is(&["one", "uno"]) {
+        return false;
+    }
+    let before = i.checked_sub(1).map(|k| &tokens[k]);
+    if before.is_some_and(|t| t.is(&["number", "numero", "no", "nr", "n"])) {
+        return false;
+    }
+    let pointed = before.is_some_and(|t| {
+        t.is(&[
+            "the", "that", "this", "which", "each", "every", "another", "any", "other", "first", "last",
+            "next", "only", "same", "new", "second", "third", "quell", "quello", "ognuno", "qualcuno",
+            "nessuno",
+        ])
+    });
+    let next = tokens.get(i + 1);
+    pointed && !next.is_some_and(countable)
+        || next.is_none_or(|t| !t.word || super::lexicon::is_stop(&t.norm))
+}
+
 /// All numbers of a text, in order. `sei` is a number only where it is not "you are".
 pub(super) fn find(tokens: &[Token]) -> Vec<Number> {
     let mut out: Vec<Number> = Vec::new();
@@ -188,7 +209,7 @@ pub(super) fn find(tokens: &[Token]) -> Vec<Number> {
         } else if let Some(value) = word(&token.norm) {
             let lone_be =
                 token.is(&["sei"]) && next.is_none_or(|t| !t.word || super::lexicon::is_stop(&t.norm));
-            let pronoun = token.is(&["one", "uno"]) && next.is_none_or(|t| !t.word);
+            let pronoun = stands_for_a_thing(tokens, i);
             if !lone_be && !pronoun {
                 let mut value = value;
                 let mut last = i;

@@ -138,7 +138,7 @@ fn negated(tokens: &[Token], at: usize) -> bool {
 }
 
 /// Yes or no: said by the argument's own words, denied by a "without" or "not" before them.
-pub(super) fn flags(fields: &[Field], source: &Source, out: &mut Filled, alone: bool) {
+pub(super) fn flags(fields: &[Field], source: &mut Source, out: &mut Filled, alone: bool) {
     for field in fields
         .iter()
         .filter(|f| f.kind == Kind::Bool && !out.values.contains_key(&f.name))
@@ -162,7 +162,14 @@ pub(super) fn flags(fields: &[Field], source: &Source, out: &mut Filled, alone: 
         match places {
             Some(places) if !places.is_empty() => {
                 let first = places.iter().copied().min().unwrap_or(0);
-                out.values.insert(field.name.clone(), json!(!negated(&source.tokens, first)));
+                let denied = negated(&source.tokens, first);
+                out.values.insert(field.name.clone(), json!(!denied));
+                for place in &places {
+                    source.take(*place, *place);
+                }
+                if let Some(not) = (first.saturating_sub(2)..first).find(|i| denied && source.is(*i, NOT)) {
+                    source.take(not, not);
+                }
             }
             _ if alone && field.required => {
                 let yes =

@@ -7,18 +7,24 @@ use serde_json::{Map, Value, json};
 
 use super::ask;
 use super::candidates;
+use super::clear::{self, Own};
 use super::lexicon;
 use super::memory;
 use super::prompt::{Pending, Prompt};
 use super::render;
 use super::schema::{self, Field, Kind};
 use super::slots::{self, Filled};
+use super::source::Source;
+use super::speech::{self, Act};
 use super::text::{self, features, name_words};
 use crate::llm::{Choice, Message, Request, ToolSpec};
 use crate::run::ReplyCall;
 
 /// Most calls in one reply.
 const MAX_CALLS: usize = 16;
+
+/// How much less well a tool suits that is nearly as good.
+const NEARLY: f64 = 0.1;
 
 /// What a scene's model says next.
 pub(super) enum Move {
@@ -40,16 +46,19 @@ pub(super) fn next(request: &Request, prompt: &Prompt) -> Move {
     {
         tools.retain(|t| t.name == *name);
     }
+    let read = || Step::read(prompt, &tools).map(|step| Step { about: about(request), ..step });
     if !done.is_empty() {
-        if let Some(step) = Step::read(prompt, &tools).and_then(|s| s.after(&done)) {
-            return step;
+        let step = read();
+        if let Some(next) = step.as_ref().and_then(|s| s.after(&done)) {
+            return next;
         }
-        return Move::Say(render::tell(&done, lang));
+        let left = step.and_then(|step| step.left(&done)).map(|left| format!("\n{left}"));
+        return Move::Say(render::tell(&done, lang) + &left.unwrap_or_default());
     }
     if tools.is_empty() || request.choice == Choice::None {
         return Move::Say(ask::cannot(lang));
     }
-    match Step::read(prompt, &tools) {
+    match read() {
         Some(step) => step.begin(),
         None => Move::Say(ask::cannot(lang)),
     }
@@ -76,6 +85,10 @@ struct Step<'a> {
     waits: bool,
     /// The arguments of the tool's calls that a person has approved, or may have written.
     approved: Vec<Map<String, Value>>,
+    /// What the scene is, as its model is told.
+    about: String,
+    /// Another tool that writes suits nearly as well.
+    rivalled: bool,
 }
 
 impl<'a> Step<'a> {
@@ -86,7 +99,7 @@ impl<'a> Step<'a> {
         let purpose = text::cut(&purpose).to_owned();
         let expected: Vec<String> =
             prompt.get("expected_tools").lines().map(|l| l.trim().to_owned()).collect();
-        let tool = choose(tools, &expected, &purpose, &words)?;
+        let (tool, rivalled) = choose(tools, &expected, &purpose, &words)?;
         let scene = prompt.get("scene");
         let pending = prompt
             .pending()
@@ -105,6 +118,8 @@ impl<'a> Step<'a> {
             verbs,
             waits: false,
             approved: approved(prompt, &tool.name),
+            about: String::new(),
+            rivalled,
         })
     }
 
@@ -112,7 +127,7 @@ impl<'a> Step<'a> {
         let filled = self.filled();
         let missing: Vec<&Field> = filled.missing(&self.fields);
         if missing.is_empty() {
-            return Move::Calls(self.confirmed(self.calls(&filled)));
+            return self.make(&filled);
         }
         // Another read of the scene may find what is missing ("cancel my booking": which one?).
         if missing.iter().all(|f| f.findable(self.verbs.first().map_or("", String::as_str)))
@@ -140,7 +155,7 @@ impl<'a> Step<'a> {
         }
         let missing = filled.missing(&self.fields);
         if missing.is_empty() {
-            return Some(Move::Calls(self.confirmed(self.calls(&filled))));
+            return Some(self.make(&filled));
         }
         let told = render::tell(done, self.prompt.language());
         match self.ask(&filled, &missing) {
@@ -190,6 +205,8 @@ impl<'a> Step<'a> {
                     && let Some(value) = whole.values.get(&field.name)
                 {
                     filled.values.insert(field.name.clone(), value.clone());
+                    let own = candidates::introduced(&self.request, &self.now);
+                    filled.doubtful |= inherited && !back && own.is_none_or(|name| *value != json!(name));
                 }
             }
         }
@@ -267,17 +284,67 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// Calls as they are made, or asked for where a write was not plainly asked for.
-    fn confirmed(&self, calls: Vec<(String, Value)>) -> Vec<(String, Value)> {
-        let unclear = self.prompt.get("unclear").trim() == "true";
-        if !unclear || !self.approved.is_empty() {
-            return calls;
+    /// The calls; of a write that was not clearly asked for, the question whether to make it.
+    fn make(&self, filled: &Filled) -> Move {
+        let calls = self.calls(filled);
+        if self.is_clear(filled) {
+            return Move::Calls(calls);
         }
-        let ask = |(tool, known): (String, Value)| {
-            let question = ask::confirm(&tool, &known, self.prompt.language());
-            ("AskUser".to_owned(), json!({"question": question, "tool": tool, "missing": [], "known": known}))
-        };
-        calls.into_iter().map(ask).collect()
+        let lang = self.prompt.language();
+        let asked = calls.into_iter().map(|(tool, arguments)| {
+            let question = ask::confirm(&tool, &arguments, lang);
+            let call = json!({"question": question, "tool": tool, "missing": [], "known": arguments});
+            ("AskUser".to_owned(), call)
+        });
+        Move::Calls(asked.collect())
+    }
+
+    /// Whether the calls may be made at once: they only read, a person has approved them, or the words are a
+    /// plain request for just this.
+    fn is_clear(&self, filled: &Filled) -> bool {
+        // The planner knows which tools write; here it is guessed.
+        let unclear = self.prompt.get("unclear").trim() == "true";
+        if !self.approved.is_empty() || (!unclear && !memory::may_write(self.tool)) {
+            return true;
+        }
+        if unclear || filled.doubtful || self.rivalled {
+            return false;
+        }
+        // A paraphrase, or a step that a person wrote, has its words from whoever judged what is meant.
+        if !self.purpose_is_own_words() {
+            return true;
+        }
+        let beside: Vec<&ToolSpec> =
+            self.tools.iter().copied().filter(|tool| tool.name != self.tool.name).collect();
+        let own = Own::of(self.tool, &self.fields, &beside, &self.prompt.get("scene"), &self.about);
+        self.is_asked_for(filled, &own)
+            && clear::left_over(&Source::new(&self.purpose, &self.now), filled, &own).is_empty()
+    }
+
+    /// Whether the words are a request, or what a tool is for: to report what is said, to remind of it.
+    fn is_asked_for(&self, filled: &Filled, own: &Own) -> bool {
+        let texts =
+            || self.fields.iter().any(|f| f.kind == Kind::Text && filled.values.contains_key(&f.name));
+        match speech::act_of(&self.purpose) {
+            Act::Request => true,
+            Act::Statement => texts(),
+            Act::Reminder => own.says_any(&["remind", "reminder", "promemoria"]),
+            Act::Quoted => texts() && own.says_any(&["message", "send", "messaggio", "mail", "post"]),
+            _ => false,
+        }
+    }
+
+    /// What is said of the values for which there was no room in one reply.
+    fn left(&self, done: &[render::Done]) -> Option<String> {
+        if done.iter().filter(|d| d.name == self.tool.name).count() < MAX_CALLS {
+            return None;
+        }
+        let shown = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let filled = self.filled();
+        let rest = filled.several.iter().skip(MAX_CALLS);
+        let rest: Vec<String> =
+            rest.map(|own| own.values().map(shown).collect::<Vec<_>>().join(" – ")).collect();
+        (!rest.is_empty()).then(|| ask::left(&rest, self.prompt.language()))
     }
 
     /// One call, or one for each of several values.
@@ -339,14 +406,23 @@ fn approved(prompt: &Prompt, tool: &str) -> Vec<Map<String, Value>> {
     own.filter_map(|call| call["arguments"].as_object().cloned()).collect()
 }
 
-/// The offered tool that suits the purpose; the expected ones go before others, the first of them
-/// before the rest.
+/// What the scene is said to be, by the first line of its model's instructions.
+fn about(request: &Request) -> String {
+    let system = request.messages.iter().find_map(|m| match m {
+        Message::System { text } => text.lines().next(),
+        _ => None,
+    });
+    system.unwrap_or_default().to_owned()
+}
+
+/// The offered tool that suits the purpose, and whether another one that writes suits nearly as well; the
+/// expected ones go before others, the first of them before the rest.
 fn choose<'a>(
     tools: &'a [&'a ToolSpec],
     expected: &[String],
     purpose: &str,
     request: &str,
-) -> Option<&'a ToolSpec> {
+) -> Option<(&'a ToolSpec, bool)> {
     let place = |tool: &ToolSpec| expected.iter().position(|e| *e == tool.name);
     let any = tools.iter().any(|t| place(t).is_some());
     let words: Vec<_> = text::tokens(&format!("{purpose} {request}"))
@@ -355,6 +431,7 @@ fn choose<'a>(
         .map(|t| t.features())
         .collect();
     let mut best: Option<(f64, &ToolSpec)> = None;
+    let mut second = f64::MIN;
     for tool in tools.iter().filter(|t| !any || place(t).is_some()) {
         let mut own: Vec<_> = name_words(&tool.name).iter().map(|w| features(w)).collect();
         let named = own.len();
@@ -375,10 +452,13 @@ fn choose<'a>(
             score += 1.0;
         }
         if best.is_none_or(|b| score > b.0 + 1e-9) {
+            second = best.filter(|b| memory::may_write(b.1)).map_or(second, |b| b.0.max(second));
             best = Some((score, tool));
+        } else if memory::may_write(tool) {
+            second = second.max(score);
         }
     }
-    best.map(|b| b.1)
+    best.map(|(score, tool)| (tool, score - second < NEARLY))
 }
 
 /// Calls with ids that are the same every time: by how many calls came before.

@@ -18,6 +18,9 @@ pub(super) struct Filled {
     pub several: Vec<Map<String, Value>>,
     /// By token of the text: whether a value was made of it.
     pub used: Vec<bool>,
+    /// Whether a value may not be what was meant: it was taken from words about something else, or several
+    /// persons may be one party.
+    pub doubtful: bool,
 }
 
 /// The same arguments, whatever words they were made of.

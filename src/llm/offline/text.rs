@@ -48,6 +48,11 @@ impl Token {
         words.contains(&self.norm.as_str())
     }
 
+    /// Whether it is one of the words of a list in one text (without accents).
+    pub fn among(&self, words: &str) -> bool {
+        words.split_whitespace().any(|word| word == self.norm)
+    }
+
     /// What makes it like other words.
     pub fn features(&self) -> Rc<Features> {
         features(&self.norm)

@@ -1,5 +1,6 @@
 //! Times of day as people say them.
 
+use jiff::ToSpan;
 use jiff::civil::Time;
 
 use super::dates::{Role, month};
@@ -119,8 +120,13 @@ impl Reader<'_> {
         let token = self.tokens.get(at)?;
         let role = if until { Role::To } else { Role::Single };
         let done = |time: Time, next: usize| Some((Hour { first: i, last: next - 1, time, role }, next));
+        if let Some((time, next)) = self.before_or_past(at, lead && !soft) {
+            return done(time, next);
+        }
         if token.is(&["mezzogiorno", "noon", "midday"]) {
-            return done(Time::constant(12, 0, 0, 0), at + 1);
+            let noon = Time::constant(12, 0, 0, 0);
+            let (minutes, next) = self.fraction(at + 1, false).unwrap_or((0, at + 1));
+            return done(noon.saturating_add(minutes.minutes()), next);
         }
         if token.is(&["mezzanotte", "midnight"]) {
             return done(Time::constant(0, 0, 0, 0), at + 1);
@@ -133,65 +139,105 @@ impl Reader<'_> {
         let hour = raw.parse::<i8>().ok().filter(|_| raw.len() <= 2).or_else(|| {
             super::numbers::word(&token.norm).filter(|v| (0.0..=24.0).contains(v)).map(|v| v as i8)
         })?;
-        let spoken = suffix.is_some() || self.is(at + 1, &["am", "pm", "oclock", "uhr"]);
+        let dots = self.dotted_meridiem(at + 1).is_some();
+        let fraction = self.fraction(at + 1, lead);
+        let spoken = suffix.is_some() || dots || self.is(at + 1, &["am", "pm", "oclock", "uhr"]);
         let part = self.part(at + 1).is_some();
         if !(0..=24).contains(&hour) || !(spoken || part || bare || lead) {
             return None;
         }
-        // "per 4 persone", "le 3 notti", "alle 2 colleghe" count; they are no times.
-        let follows = self.tokens.get(at + 1);
-        let counts = follows.is_some_and(|t| {
-            t.word
-                && !super::lexicon::is_stop(&t.norm)
-                && !super::dates::is_calendar(&t.norm)
-                && !t.is(&[
-                    "am",
-                    "pm",
-                    "mezza",
-                    "oclock",
-                    "uhr",
-                    "oggi",
-                    "domani",
-                    "dopodomani",
-                    "stasera",
-                    "today",
-                    "tomorrow",
-                    "tonight",
-                ])
-        });
-        let dated = follows.is_some_and(|t| month(&t.norm).is_some());
-        let hour_word = follows.is_some_and(|t| t.is(&["ore"]));
-        if !spoken
-            && !part
-            && ((counts && !hour_word)
-                || dated
-                || (soft && !self.is(at.wrapping_sub(1), &["ore"]) && !self.is(at.wrapping_sub(2), &["per"])))
-        {
+        let clear = spoken || part || fraction.is_some();
+        if !clear && (self.counts(at) || (soft && !self.is_led(at))) {
             return None;
         }
-        let mut next = at + 1;
-        let mut minute = 0;
-        if self.is(next, &["e"]) {
-            let more = self.tokens.get(next + 1);
-            if more.is_some_and(|t| t.is(&["mezza", "mezzo"])) {
-                minute = 30;
-                next += 2;
-            } else if more.is_some_and(|t| t.is(&["un"])) && self.is(next + 2, &["quarto"]) {
-                minute = 15;
-                next += 3;
-            } else if let Some(m) =
-                more.and_then(|t| super::numbers::word(&t.norm).or_else(|| super::numbers::digits(&t.norm)))
-                && (1.0..60.0).contains(&m)
-                && lead
-                && self.tokens.get(next + 2).is_none_or(|t| !t.word || super::lexicon::is_stop(&t.norm))
-            {
-                minute = m as i8;
-                next += 2;
-            }
-        }
-        let time = Time::new(hour % 24, minute, 0, 0).ok()?;
+        let (minutes, next) = fraction.unwrap_or((0, at + 1));
+        let time = Time::new(hour % 24, 0, 0, 0).ok()?;
         let (time, next) = self.part_of_day(time, suffix, next, hour >= 12);
-        done(time, next)
+        done(moved(time, minutes), next)
+    }
+
+    /// "per le 8", "alle ore 8": a preposition that counts elsewhere, and here tells the time.
+    fn is_led(&self, at: usize) -> bool {
+        self.is(at.wrapping_sub(1), &["ore"]) || self.is(at.wrapping_sub(2), &["per"])
+    }
+
+    /// "per 4 persone", "le 3 notti", "alle 2 colleghe" count; they are no times. Nor is "3 giugno".
+    fn counts(&self, at: usize) -> bool {
+        self.tokens.get(at + 1).is_some_and(|t| {
+            let noun = t.word && !super::lexicon::is_stop(&t.norm) && !super::dates::is_calendar(&t.norm);
+            month(&t.norm).is_some() || (noun && !t.is(BEHIND))
+        })
+    }
+
+    /// "half past one", "a quarter to nine", "20 past 8", "10 minutes to 5"; "10 to 5" where it is `led`, since
+    /// it may be a range.
+    fn before_or_past(&self, i: usize, led: bool) -> Option<(Time, usize)> {
+        let at = if self.is(i, &["a", "un", "the"]) { i + 1 } else { i };
+        let token = self.tokens.get(at)?;
+        let value = |t: &Token| super::numbers::word(&t.norm).or_else(|| super::numbers::digits(&t.norm));
+        let (minutes, clear) = if token.is(&["half"]) {
+            (30, true)
+        } else if token.is(&["quarter", "quarto"]) {
+            (15, true)
+        } else {
+            (value(token).filter(|v| (1.0..60.0).contains(v) && v.fract() == 0.0)? as i64, false)
+        };
+        let minute = self.is(at + 1, &["minutes", "minute", "mins", "minuti"]);
+        let link = at + 1 + usize::from(minute);
+        let past = self.is(link, &["past"]);
+        let to = self.is(link, &["to"]) && (clear || minute || led)
+            || self.is(link, &["alle", "all"]) && (token.is(&["quarto"]) || minute);
+        if !(past || to) {
+            return None;
+        }
+        let (raw, suffix) = meridiem(&self.tokens.get(link + 1)?.norm);
+        let hour = raw.parse::<i8>().ok().or_else(|| super::numbers::word(raw).map(|v| v as i8));
+        let noon = self.is(link + 1, &["noon", "midday", "mezzogiorno"]).then_some(12);
+        let midnight = self.is(link + 1, &["midnight", "mezzanotte"]).then_some(0);
+        let hour = hour.or(noon).or(midnight).filter(|hour| (0..=24).contains(hour))?;
+        // "a quarter to 2 friends"
+        let ends = suffix.is_some() || self.part(link + 2).is_some() || !self.counts(link + 1);
+        if !ends {
+            return None;
+        }
+        let time = Time::new(hour % 24, 0, 0, 0).ok()?;
+        let (time, next) = self.part_of_day(time, suffix, link + 2, hour >= 12 || midnight.is_some());
+        Some((moved(time, if past { minutes } else { -minutes }), next))
+    }
+
+    /// Minutes behind an hour: "e mezza", "e un quarto", "meno dieci", "thirty"; `led` by what makes it an hour.
+    fn fraction(&self, i: usize, led: bool) -> Option<(i64, usize)> {
+        let less = self.is(i, &["meno"]);
+        let joined = less || self.is(i, &["e"]);
+        let at = i + usize::from(joined);
+        let sign = if less { -1 } else { 1 };
+        if joined && self.is(at, &["mezza", "mezzo"]) {
+            return Some((30, at + 1));
+        }
+        if joined && self.is(at, &["un"]) && self.is(at + 1, &["quarto"]) {
+            return Some((15 * sign, at + 2));
+        }
+        if joined && self.is(at, &["tre"]) && self.is(at + 1, &["quarti"]) {
+            return Some((45, at + 2));
+        }
+        let word = self.tokens.get(at)?;
+        let said = super::numbers::word(&word.norm);
+        let value = if joined { said.or_else(|| super::numbers::digits(&word.norm)) } else { said };
+        let value = value.filter(|v| (1.0..60.0).contains(v) && (joined || *v >= 10.0) && led)?;
+        // "thirty five"
+        let unit = self.tokens.get(at + 1).and_then(|t| super::numbers::word(&t.norm));
+        let unit = unit.filter(|u| value >= 20.0 && value % 10.0 == 0.0 && (1.0..10.0).contains(u));
+        let next = at + 1 + usize::from(unit.is_some());
+        let ends =
+            self.tokens.get(next).is_none_or(|t| !t.word || super::lexicon::is_stop(&t.norm) || t.is(BEHIND));
+        ends.then_some((sign * (value + unit.unwrap_or(0.0)) as i64, next))
+    }
+
+    /// "a.m.", "p.m.": whether it is the second half of the day, and where it ends.
+    fn dotted_meridiem(&self, i: usize) -> Option<(bool, usize)> {
+        let dot = |k: usize| self.tokens.get(k).is_some_and(|t| t.raw == ".");
+        let letters = self.is(i, &["a", "p"]) && dot(i + 1) && self.is(i + 2, &["m"]);
+        letters.then(|| (self.is(i, &["p"]), i + 3 + usize::from(dot(i + 3))))
     }
 
     /// The part of the day named at `i`: whether it is its second half, and where it ends.
@@ -211,6 +257,11 @@ impl Reader<'_> {
         if late.is_none() && self.is(next, &["am", "pm"]) {
             late = Some(self.is(next, &["pm"]));
             next += 1;
+        } else if late.is_none()
+            && let Some((second, end)) = self.dotted_meridiem(next)
+        {
+            late = Some(second);
+            next = end;
         }
         if self.is(next, &["oclock", "uhr", "ore"]) {
             next += 1;
@@ -220,7 +271,9 @@ impl Reader<'_> {
         if late.is_none()
             && let Some((second, end)) = self.part(next)
         {
-            late = Some(second);
+            // "2 at night" is before the morning, "11 at night" is not; so is "le 2 di notte".
+            let night = self.is(end - 1, &["night", "notte"]);
+            late = Some(if night { (6..12).contains(&time.hour()) } else { second });
             next = end;
         }
         let guess = !exact && late.is_none() && {
@@ -236,6 +289,37 @@ impl Reader<'_> {
         };
         (time, next)
     }
+}
+
+/// Words behind an hour that it does not count.
+const BEHIND: &[&str] = &[
+    "am",
+    "pm",
+    "mezza",
+    "oclock",
+    "uhr",
+    "ore",
+    "oggi",
+    "domani",
+    "dopodomani",
+    "stasera",
+    "stamattina",
+    "domattina",
+    "today",
+    "tomorrow",
+    "tonight",
+    "sharp",
+    "circa",
+    "precise",
+    "meno",
+    "until",
+    "till",
+    "e",
+];
+
+/// So many minutes later, around midnight as well.
+fn moved(time: Time, minutes: i64) -> Time {
+    time.wrapping_add(minutes.minutes())
 }
 
 fn later(time: Time) -> Time {

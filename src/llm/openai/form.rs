@@ -1,6 +1,6 @@
 //! Whether a reply is asked for as a stream, and what a server that takes none has taught.
 
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering::Relaxed};
 
 use super::super::Request;
 use super::super::error::Kind;
@@ -31,6 +31,12 @@ impl Form {
     }
 }
 
+/// How many questions are asked whole after a first stream that held nothing; each further one doubles it.
+const FIRST_PAUSE: u32 = 8;
+
+/// Most questions that are asked whole before a stream is tried again.
+const MAX_PAUSE: u32 = 1024;
+
 /// What is known of the streams of one model. It is kept apart for questions with functions and for those
 /// in words only, which some servers stream and others not. Until the process ends, or the configuration
 /// is read again.
@@ -47,6 +53,17 @@ struct Known {
     form: AtomicU8,
     /// A stream came.
     works: AtomicBool,
+    /// Questions that are asked whole before a stream is tried again.
+    pause: AtomicU32,
+    /// Streams that held nothing, since one last came.
+    empty: AtomicU32,
+}
+
+impl Known {
+    /// Whether this question is one of those that are asked whole for now.
+    fn pauses(&self) -> bool {
+        self.pause.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok()
+    }
 }
 
 impl Streams {
@@ -58,6 +75,7 @@ impl Streams {
     pub(super) fn form(&self, wish: Stream, request: &Request, live: bool) -> Form {
         match wish {
             Stream::All => Form::Streamed,
+            Stream::Shown if live && self.of(request).pauses() => Form::Whole,
             Stream::Shown if live => Form::of(self.of(request).form.load(Relaxed)),
             Stream::Shown | Stream::No => Form::Whole,
         }
@@ -66,7 +84,10 @@ impl Streams {
     /// A stream came to its end; `metered` says that it told its tokens. True where that is not so for
     /// the first time.
     pub(super) fn worked(&self, request: &Request, metered: bool) -> bool {
-        self.of(request).works.store(true, Relaxed);
+        let known = self.of(request);
+        known.works.store(true, Relaxed);
+        known.empty.store(0, Relaxed);
+        known.pause.store(0, Relaxed);
         !metered && !self.unmetered.swap(true, Relaxed)
     }
 
@@ -78,11 +99,13 @@ impl Streams {
         Some(next)
     }
 
-    /// A stream held nothing. If none ever came from this model, whoever asks again asks for a whole reply.
+    /// A stream held nothing. If none ever came from this model, the next questions ask for a whole reply, and
+    /// then a stream is tried again: one that was empty may have been an accident.
     pub(super) fn was_empty(&self, wish: Stream, request: &Request) {
         let known = self.of(request);
         if wish == Stream::Shown && !known.works.load(Relaxed) {
-            known.form.fetch_max(Form::Whole as u8, Relaxed);
+            let times = known.empty.fetch_add(1, Relaxed).min(16);
+            known.pause.store(FIRST_PAUSE.saturating_mul(1 << times).min(MAX_PAUSE), Relaxed);
         }
     }
 
@@ -119,6 +142,34 @@ mod tests {
 
     fn refused(status: u16, detail: &str) -> Kind {
         Kind::Status { status, retry_after: None, detail: detail.to_owned() }
+    }
+
+    fn spoken() -> Request {
+        Request {
+            purpose: crate::llm::Purpose::Answer,
+            messages: Vec::new(),
+            tools: Vec::new(),
+            choice: crate::llm::Choice::None,
+            temperature: None,
+            max_output_tokens: None,
+        }
+    }
+
+    #[test]
+    fn after_an_empty_stream_replies_are_whole_for_a_while_and_then_streamed_again() {
+        let (streams, request) = (Streams::default(), spoken());
+        let asked = |times: u32| -> Vec<Form> {
+            (0..times).map(|_| streams.form(Stream::Shown, &request, true)).collect()
+        };
+        assert_eq!(asked(1), [Form::Streamed]);
+        streams.was_empty(Stream::Shown, &request);
+        assert_eq!(asked(FIRST_PAUSE), vec![Form::Whole; FIRST_PAUSE as usize]);
+        assert_eq!(asked(1), [Form::Streamed]);
+        streams.was_empty(Stream::Shown, &request);
+        assert_eq!(asked(FIRST_PAUSE * 2 + 1).last(), Some(&Form::Streamed));
+        streams.worked(&request, true);
+        streams.was_empty(Stream::Shown, &request);
+        assert_eq!(asked(1), [Form::Streamed], "one that has worked is not given up");
     }
 
     #[test]

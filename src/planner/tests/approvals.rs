@@ -45,8 +45,9 @@ pub fn plan(purpose: &str, tools: &[&str]) -> Plan {
         expected_tools: tools.iter().map(|tool| (*tool).to_owned()).collect(),
         depends_on_step: Default::default(),
         prepared_calls: Vec::new(),
+        unclear: false,
     };
-    Plan { needs_execution: true, reasoning: String::new(), steps: vec![step] }
+    Plan { needs_execution: true, reasoning: String::new(), steps: vec![step], ..Plan::default() }
 }
 
 pub fn request() -> RunQueued {
@@ -67,6 +68,7 @@ pub fn planning(queued: RunQueued, settings: Settings) -> RunState {
         settings,
         catalogue: String::new(),
         context: Context::default(),
+        confirmed: Vec::new(),
     };
     apply(&mut state, Event::RunStarted(started));
     apply(&mut state, Event::Planning { version: 1, cause: Cause::Request });
@@ -133,6 +135,7 @@ fn a_write_needs_a_yes_as_scene_tool_and_policy_say() {
                         &plan("book it", &["book"]).steps[0],
                         &tool,
                         &json!({"n": 1}),
+                        0,
                         by_rules,
                     )
                 };
@@ -198,7 +201,9 @@ fn a_yes_covers_the_version_each_step_and_the_definition_of_each_tool() {
     }
     let call = |catalogue: &Catalogue, n: f64| {
         let tool = catalogue.get("A").unwrap().tool("book").unwrap();
-        call_needs(&state, &plan("book it", &["book"]).steps[0], tool, &json!({"n": n}), false).unwrap().hash
+        call_needs(&state, &plan("book it", &["book"]).steps[0], tool, &json!({"n": n}), 0, false)
+            .unwrap()
+            .hash
     };
     assert_eq!(call(&scenes, 1.0), call(&scenes, 1e0));
     assert_ne!(call(&scenes, 1.0), call(&scenes, 2.0));

@@ -76,12 +76,22 @@ fn asks_about_a_call() -> RunState {
         provider_id: String::new(),
         tool: "book".to_owned(),
         key: call_key("A", "book", &arguments, &tool.identity),
-        approval: super::super::approval::call_needs(&state, &state.steps[&1].step, &tool, &arguments, false),
+        approval: super::super::approval::call_needs(
+            &state,
+            &state.steps[&1].step,
+            &tool,
+            &arguments,
+            0,
+            false,
+        ),
         arguments,
         effect: Effect::Write,
         repeat: Repeat::Never,
         problem: None,
         undo: None,
+        confirm: None,
+        occurrence: 0,
+        volatile: false,
     };
     let (text, calls) = (String::new(), vec![requested]);
     apply(&mut state, Event::SceneReplied { step: 1, call: 1, text, calls, question: None, next: None });
@@ -345,6 +355,9 @@ fn a_plan_of_the_rules_that_a_person_approved_may_write() {
         problem: None,
         approval: None,
         undo: None,
+        confirm: None,
+        occurrence: 0,
+        volatile: false,
     };
     let (text, calls) = (String::new(), vec![requested]);
     apply(&mut state, Event::SceneReplied { step: 1, call, text, calls, question: None, next: None });
@@ -369,7 +382,7 @@ fn a_write_whose_tool_is_another_than_the_plan_was_approved_with_is_asked_about(
     carry_out_with(&mut state, &before, approve(false));
     let needs = |scenes: &Catalogue| {
         let tool = scenes.get("A").unwrap().tool("book").unwrap();
-        super::super::call_needs(&state, &state.steps[&1].step, tool, &json!({"n": 1}), false)
+        super::super::call_needs(&state, &state.steps[&1].step, tool, &json!({"n": 1}), 0, false)
     };
     assert_eq!(needs(&before), None);
     let why = needs(&now).unwrap().why;

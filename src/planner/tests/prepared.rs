@@ -53,7 +53,7 @@ fn a_yes_to_a_plan_covers_the_writes_that_it_showed_and_no_others() {
         let scenes = catalogue(declared, None, "Books.");
         let state = approved(policy(AskFor::Writes, calls), &scenes, booking(&shown));
         let tool = scenes.get("A").unwrap().tool("book").unwrap();
-        let needs = |n: Value| call_needs(&state, &state.steps[&1].step, tool, &json!({"n": n}), by_rules);
+        let needs = |n: Value| call_needs(&state, &state.steps[&1].step, tool, &json!({"n": n}), 0, by_rules);
         let what = format!("{declared:?} {calls:?} {by_rules}");
         assert_eq!(needs(json!(1)), None, "{what}: it was shown, whatever else asks");
         assert_eq!(needs(json!(2)), None, "{what}: so was the other");
@@ -75,7 +75,7 @@ fn what_was_shown_is_covered_only_as_long_as_its_tool_is_the_same() {
     let state = approved(Settings::default(), &scenes, booking(&[json!({"n": 1})]));
     let needs = |scenes: &Catalogue| {
         let tool = scenes.get("A").unwrap().tool("book").unwrap();
-        call_needs(&state, &state.steps[&1].step, tool, &json!({"n": 1}), false)
+        call_needs(&state, &state.steps[&1].step, tool, &json!({"n": 1}), 0, false)
     };
     assert_eq!(needs(&scenes), None);
     assert!(needs(&other).unwrap().why[1].contains("another definition"));
@@ -86,7 +86,7 @@ fn a_plan_that_nobody_was_asked_about_covers_nothing() {
     let scenes = catalogue(ToolApproval::Call, None, "Books.");
     let state = in_force(Settings::default(), &scenes, booking(&[json!({"n": 1})]));
     let tool = scenes.get("A").unwrap().tool("book").unwrap();
-    assert!(call_needs(&state, &state.steps[&1].step, tool, &json!({"n": 1}), false).is_some());
+    assert!(call_needs(&state, &state.steps[&1].step, tool, &json!({"n": 1}), 0, false).is_some());
 }
 
 /// The codes with which a plan of a person is refused.
@@ -287,7 +287,7 @@ fn a_null_that_was_not_shown_is_not_covered() {
     let scenes = catalogue(ToolApproval::Required, None, "Books.");
     let state = approved(Settings::default(), &scenes, booking(&[json!({"n": 1})]));
     let tool = scenes.get("A").unwrap().tool("book").unwrap();
-    let needs = |arguments: Value| call_needs(&state, &state.steps[&1].step, tool, &arguments, false);
+    let needs = |arguments: Value| call_needs(&state, &state.steps[&1].step, tool, &arguments, 0, false);
     assert_eq!(needs(json!({"n": 1})), None);
     assert!(needs(json!({"n": 1, "manager": null})).is_some());
 }

@@ -53,6 +53,7 @@ impl RunState {
             step.next = None;
             step.decided = false;
             step.error = None;
+            step.prepared = false;
         }
         // What was under way then is heard of no more: reads and questions. What was asked for and never
         // came to its end was not done; a write that was begun is `unknown` by now.

@@ -69,6 +69,7 @@ impl Event {
             | Event::PlanningFailed { .. }
             | Event::ReplyRejected { .. }
             | Event::SceneReplied { .. }
+            | Event::Prepared { .. }
             | Event::Decided { .. }
             | Event::ModificationAsked { .. }
             | Event::ApprovalLapsed { .. }
@@ -126,6 +127,7 @@ impl Event {
             | Event::ApprovalLapsed { approval, .. } => *approval,
             Event::Compensating { undoes, .. } => *undoes,
             Event::StepStarted { step }
+            | Event::Prepared { step, .. }
             | Event::StepCompleted { step, .. }
             | Event::StepFailed { step, .. } => *step,
             Event::Continuation { round, .. } => *round,
@@ -145,6 +147,7 @@ impl Event {
             Event::PlanningFailed { .. } => "planning_failed",
             Event::ReplyRejected { .. } => "reply_rejected",
             Event::SceneReplied { .. } => "scene_replied",
+            Event::Prepared { .. } => "prepared",
             Event::CancelRequested { .. } => "cancel_requested",
             Event::PlanEdited(_) => "plan_edited",
             Event::Decided { .. } => "decided",

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::super::approval::Needed;
-use super::super::context::{Context, Turn};
+use super::super::context::{ConfirmedCall, Context, Pending, Turn};
 use super::super::settings::{CacheMode, Settings};
 use crate::plan::{Plan, TaskId};
 
@@ -45,6 +45,10 @@ pub struct RunQueued {
     /// The plan, made by a person; none is asked for then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<Plan>,
+    /// The question that the client's own conversation ended with, found by that conversation where it is
+    /// not kept here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pending: Option<Pending>,
 }
 
 impl RunQueued {
@@ -63,6 +67,7 @@ impl RunQueued {
             require_approval: false,
             dry_run: false,
             plan: None,
+            pending: None,
         }
     }
 }
@@ -100,6 +105,9 @@ pub struct RunStarted {
     pub catalogue: String,
     /// What is remembered of the conversation.
     pub context: Context,
+    /// The calls that the user confirms with this request: it does these and nothing else.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub confirmed: Vec<ConfirmedCall>,
 }
 
 /// Why a plan is made.

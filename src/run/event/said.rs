@@ -154,6 +154,32 @@ pub struct RequestedCall {
     /// How it is undone, where its tool says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undo: Option<Undo>,
+    /// Why the user has to confirm it before it is done, where the user has to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub confirm: Option<Unconfirmed>,
+    /// Of a repeatable tool: how many equal calls of its step, or of steps that come before it in the same
+    /// plan, precede it. Calls with different numbers are different acts.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub occurrence: u32,
+    /// A read that is made each time: what it finds may change at any moment.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub volatile: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "what serde asks for")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+/// A write that is not done before the user has confirmed it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unconfirmed {
+    /// The question to the user, which names the exact call, in the user's language.
+    pub question: String,
+    /// Why it is asked, for the journal.
+    pub why: Vec<String>,
+    /// SHA-256 in hex of the tool's definition at that time.
+    pub tool: String,
 }
 
 /// How a call ended.

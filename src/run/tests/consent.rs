@@ -233,7 +233,10 @@ impl Consent {
                 let equal = other.scene == this.scene && other.requested.key == this.requested.key;
                 let decided = match said.0 {
                     Decision::No => equal,
-                    _ => equal && same_arguments(other, this) && said.1.tools == needed.tools,
+                    _ => {
+                        let act = other.requested.occurrence == this.requested.occurrence;
+                        equal && act && same_arguments(other, this) && said.1.tools == needed.tools
+                    }
                 };
                 assert!(!decided, "asked about call {call} though {other:?} was decided");
             }
@@ -349,7 +352,9 @@ impl Consent {
                     let equal = |w: &Write| w.scene == this.scene && w.requested.key == this.requested.key;
                     for (other, (said, shown)) in self.said_of_calls().filter(|(w, _)| equal(w)) {
                         assert_ne!(*said, Decision::No, "write {number} starts after a no to {other:?}");
-                        yes |= same_arguments(other, this) && shown.tools == needed.tools;
+                        yes |= other.requested.occurrence == this.requested.occurrence
+                            && same_arguments(other, this)
+                            && shown.tools == needed.tools;
                     }
                     assert!(yes, "nobody said yes to write {number}: {this:?}");
                 }

@@ -93,8 +93,9 @@ fn an_edited_plan_that_is_only_approved_begins_when_it_is_told_to() {
         expected_tools: vec!["book".to_owned()],
         depends_on_step: Default::default(),
         prepared_calls: Vec::new(),
+        unclear: false,
     };
-    let plan = Plan { needs_execution: true, reasoning: String::new(), steps: vec![step] };
+    let plan = Plan { needs_execution: true, reasoning: String::new(), steps: vec![step], ..Plan::default() };
     let by = Some("hockney".to_owned());
     let approval = Some(super::words::needed("plan 2"));
     let made = PlanMade::new(2, Cause::Edit, Maker::Person, plan);

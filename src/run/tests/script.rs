@@ -129,8 +129,14 @@ impl Script {
             expected_tools: Vec::new(),
             depends_on_step: depends.iter().copied().collect(),
             prepared_calls: Vec::new(),
+            unclear: false,
         });
-        let plan = Plan { needs_execution: true, reasoning: String::new(), steps: steps.collect() };
+        let plan = Plan {
+            needs_execution: true,
+            reasoning: String::new(),
+            steps: steps.collect(),
+            ..Plan::default()
+        };
         let approval = self.asks_plans.then(|| words::needed(&format!("plan {version}")));
         let made = PlanMade { approval, ..words::made(&self.state, plan, maker) };
         self.tell(if made.version == 1 { Event::PlanCreated(made) } else { Event::Replanned(made) });
@@ -155,6 +161,9 @@ impl Script {
                 problem: None,
                 approval: self.needs_yes(*effect).then(|| words::needed(&format!("call {call}"))),
                 undo: self.is_undoable(*effect).then(undo),
+                confirm: None,
+                occurrence: 0,
+                volatile: false,
             }
         });
         let (text, calls) = (String::new(), calls.collect());

@@ -32,6 +32,7 @@ pub fn started(settings: &Settings) -> Event {
         settings: settings.clone(),
         catalogue: "c0ffee".to_owned(),
         context: Context::default(),
+        confirmed: Vec::new(),
     })
 }
 
@@ -316,7 +317,8 @@ impl Sim {
         for action in &actions {
             if let Action::Call { call, .. } = action {
                 let call = &self.state.calls[call];
-                assert!(keys.insert(call.requested.key.clone()), "two equal calls at once in {actions:#?}");
+                let key = (call.requested.key.clone(), call.requested.occurrence);
+                assert!(keys.insert(key), "two equal calls at once in {actions:#?}");
             }
         }
         actions
@@ -332,7 +334,9 @@ impl Sim {
             Action::Call { call, attempt } => {
                 self.state.check(&Event::ToolStarted { call: *call, attempt: *attempt }).is_ok()
             }
-            Action::Read { .. } | Action::Take { .. } => self.state.next().contains(action),
+            Action::Read { .. } | Action::Take { .. } | Action::Prepare { .. } => {
+                self.state.next().contains(action)
+            }
         }
     }
 
@@ -354,6 +358,10 @@ impl Sim {
             }
             Action::Take { version } => {
                 let event = planner::given(&self.state, self.catalogue(), *version);
+                self.record(event);
+            }
+            Action::Prepare { step } => {
+                let event = planner::prepared(&self.state, self.catalogue(), *step);
                 self.record(event);
             }
             Action::Read { call, subject } => {

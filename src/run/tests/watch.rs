@@ -228,6 +228,7 @@ impl Watch {
             Event::PlanRefused { .. } => self.refused = true,
             Event::RunReopened { .. } => self.reopened(state),
             Event::Compensating { undoes, requested } => self.compensating(*undoes, requested),
+            Event::Prepared { .. } => panic!("nothing was confirmed in these worlds"),
             Event::PlanningFailed { .. }
             | Event::ReplyRejected { .. }
             | Event::Continuation { .. }
@@ -367,6 +368,7 @@ impl Watch {
         let approved = this.requested.approval.is_some() || this.undoes.is_some() || shown;
         assert!(!(write && this.fallback) || approved, "a fallback writes by itself");
         assert!(!(write && self.dry_run), "a dry run writes");
+        assert!(this.requested.confirm.is_none(), "a write that nobody has confirmed ran");
         let allowed = match (this.seen, this.requested.effect, this.requested.repeat) {
             (Seen::Asked, _, _) => true,
             (Seen::Cut, Effect::Read, _) => this.starts < 4,
@@ -430,8 +432,9 @@ impl Watch {
     }
 
     fn clear(&mut self, scene: &str) {
-        for call in self.calls.values_mut().filter(|c| c.scene == scene && c.requested.effect == Effect::Read)
-        {
+        let everywhere = self.settings.rules > 0;
+        let reads = |c: &&mut Call| c.requested.effect == Effect::Read;
+        for call in self.calls.values_mut().filter(reads).filter(|c| everywhere || c.scene == scene) {
             match call.seen {
                 Seen::Done => call.seen = Seen::Cleared,
                 Seen::Flying => call.overtaken = true,
@@ -469,7 +472,9 @@ impl Watch {
     fn same(&self, a: u32, b: u32) -> bool {
         let (a, b) = (&self.calls[&a], &self.calls[&b]);
         match self.settings.duplicates {
-            Duplicates::Arguments => a.requested.key == b.requested.key,
+            Duplicates::Arguments => {
+                (&a.requested.key, a.requested.occurrence) == (&b.requested.key, b.requested.occurrence)
+            }
             Duplicates::SceneTool => a.scene == b.scene && a.requested.tool == b.requested.tool,
         }
     }

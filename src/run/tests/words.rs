@@ -6,8 +6,8 @@ use super::world::Dice;
 use crate::plan::{DependsOn, Plan, PreparedCall, Step};
 use crate::planner::call_needs;
 use crate::run::{
-    Cause, Fault, Maker, Needed, Outcome, PlanMade, Question, RequestedCall, RunState, Usage, Verdict,
-    call_key,
+    Cause, Effect, Fault, Maker, Needed, Outcome, PlanMade, Question, RequestedCall, RunState, Unconfirmed,
+    Usage, Verdict, call_key,
 };
 use crate::scene::Catalogue;
 
@@ -42,6 +42,7 @@ pub fn plan(dice: &mut Dice, state: &RunState, most: u32, changes: bool) -> Plan
             expected_tools,
             depends_on_step: depends,
             prepared_calls,
+            unclear: false,
         });
     }
     for i in (1..steps.len()).rev() {
@@ -57,7 +58,7 @@ pub fn plan(dice: &mut Dice, state: &RunState, most: u32, changes: bool) -> Plan
             step.depends_on_step = step.depends_on_step.iter().map(turned).collect();
         }
     }
-    Plan { needs_execution: count > 0, reasoning: String::new(), steps }
+    Plan { needs_execution: count > 0, reasoning: String::new(), steps, ..Plan::default() }
 }
 
 pub fn made(state: &RunState, plan: Plan, maker: Maker) -> PlanMade {
@@ -82,6 +83,11 @@ pub fn arguments(dice: &mut Dice) -> Value {
     json!({ "n": dice.pick(2), "x": [0.1, 1e-7, 3.0, null], "note": dice.pick(2) })
 }
 
+/// That the user has to confirm a write.
+fn unconfirmed() -> Unconfirmed {
+    Unconfirmed { question: "Shall I?".to_owned(), why: vec!["odd".to_owned()], tool: "t".to_owned() }
+}
+
 /// Calls of few distinct keys, so that equal ones are frequent.
 pub fn calls(
     dice: &mut Dice,
@@ -101,8 +107,12 @@ pub fn calls(
                 _ => arguments(dice),
             };
             let problem = dice.chance(trouble, 32).then(|| Fault::new("tool.arguments", "they do not fit"));
+            // Some tools may be repeated, and some writes are not done unasked.
+            let new_rules = state.settings().has_rules(1) && tool.effect == Effect::Write;
+            let occurrence = if new_rules { dice.pick(3) as u32 } else { 0 };
+            let confirm = (new_rules && problem.is_none() && dice.chance(trouble, 24)).then(unconfirmed);
             let approval = match (&problem, of) {
-                (None, Some(of)) => call_needs(state, of, tool, &arguments, by_rules),
+                (None, Some(of)) => call_needs(state, of, tool, &arguments, occurrence, by_rules),
                 _ => None,
             };
             RequestedCall {
@@ -116,6 +126,9 @@ pub fn calls(
                 problem,
                 approval,
                 undo: tool.undo.clone(),
+                confirm,
+                occurrence,
+                volatile: false,
             }
         })
         .collect()

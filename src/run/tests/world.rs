@@ -3,7 +3,7 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use crate::run::{ApprovalPolicy, AskFor, Duplicates, Settings};
+use crate::run::{ApprovalPolicy, AskFor, Duplicates, RULES, Settings};
 
 /// How a driver performs what `next` asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,8 +90,8 @@ pub fn settings() -> impl Strategy<Value = Settings> {
     let rounds = prop_oneof![1 => 0..2u32, 6 => 2..5u32];
     let calls = prop_oneof![1 => 0..2u32, 6 => 2..9u32];
     let bounds = (1..6u32, 0..3u32, 0..4u32, 0..5u32, rounds, calls);
-    (bounds, any::<bool>(), any::<bool>(), prop::bool::weighted(0.2), policy()).prop_map(
-        |(bounds, fallback, with_check, coarse, (approval, compensate))| {
+    (bounds, any::<bool>(), any::<bool>(), prop::bool::weighted(0.2), policy(), 0..=RULES).prop_map(
+        |(bounds, fallback, with_check, coarse, (approval, compensate), rules)| {
             let (max_steps, max_retries, max_replans, max_parallel_steps, max_rounds, max_calls) = bounds;
             Settings {
                 max_steps,
@@ -105,6 +105,7 @@ pub fn settings() -> impl Strategy<Value = Settings> {
                 duplicates: if coarse { Duplicates::SceneTool } else { Duplicates::Arguments },
                 approval,
                 compensate,
+                rules,
                 ..Settings::default()
             }
         },

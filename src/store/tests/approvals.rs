@@ -32,7 +32,12 @@ fn edited(version: u32) -> Event {
         version,
         Cause::Edit,
         Maker::Person,
-        crate::plan::Plan { needs_execution: false, reasoning: String::new(), steps: Vec::new() },
+        crate::plan::Plan {
+            needs_execution: false,
+            reasoning: String::new(),
+            steps: Vec::new(),
+            ..crate::plan::Plan::default()
+        },
     ))
 }
 

@@ -1,1 +1,153 @@
 //! Several values of one kind become several calls.
+
+use serde_json::{Value, json};
+
+use super::domains::{VACATION, WEATHER};
+use super::support::World;
+
+const DESK: &str = r#"
+name = "Desk"
+description = "Appointments with doctors, and the loans of the library."
+[[examples]]
+say = "Cancel appointment 12"
+tool = "CancelAppointment"
+[[examples]]
+say = "Disdici l'appuntamento 12"
+tool = "CancelAppointment"
+[[examples]]
+say = "Cancel the visit with the cardiologist"
+tool = "CancelAppointment"
+[[examples]]
+say = "Disdici quello con il cardiologo"
+tool = "CancelAppointment"
+[[examples]]
+say = "Which appointments do I have?"
+tool = "ListAppointments"
+[[examples]]
+say = "Renew loan 3"
+tool = "RenewLoan"
+[[examples]]
+say = "Rinnova il prestito 3"
+tool = "RenewLoan"
+[[examples]]
+say = "Lend me the book Dracula"
+tool = "LendBook"
+[[examples]]
+say = "Prestami il libro Dracula"
+tool = "LendBook"
+[[examples]]
+say = "Where is parcel PK-1001?"
+tool = "TrackParcel"
+[[tools]]
+name = "CancelAppointment"
+description = "Cancels an appointment."
+effect = "write"
+[tools.parameters]
+type = "object"
+required = ["number"]
+additionalProperties = false
+properties = { number = { type = "integer", description = "Number of the appointment" } }
+[[tools]]
+name = "ListAppointments"
+description = "Lists the appointments."
+effect = "read"
+[[tools]]
+name = "RenewLoan"
+description = "Renews a loan."
+effect = "write"
+[tools.parameters]
+type = "object"
+required = ["loan"]
+additionalProperties = false
+properties = { loan = { type = "integer", description = "Number of the loan" } }
+[[tools]]
+name = "LendBook"
+description = "Lends a book to the user."
+effect = "write"
+[tools.parameters]
+type = "object"
+required = ["title"]
+additionalProperties = false
+properties = { title = { type = "string", description = "Title of the book" } }
+[[tools]]
+name = "TrackParcel"
+description = "Where a parcel is."
+effect = "read"
+[tools.parameters]
+type = "object"
+required = ["code"]
+additionalProperties = false
+properties = { code = { type = "string", description = "Code of the parcel", examples = ["PK-1001"] } }
+"#;
+
+fn calls(words: &str) -> Value {
+    let told = World::of(&[WEATHER, VACATION, DESK]).told(words);
+    assert!(told.questions.is_empty(), "{words}: {:?}", told.questions);
+    json!(told.calls.iter().map(|(tool, arguments)| json!([tool, arguments])).collect::<Vec<_>>())
+}
+
+fn each(tool: &str, name: &str, values: Value) -> Value {
+    json!(values.as_array().unwrap().iter().map(|v| json!([tool, {name: v}])).collect::<Vec<_>>())
+}
+
+#[test]
+fn each_value_of_a_list_has_a_call_of_its_own() {
+    for (words, want) in [
+        ("Renew loans 1 and 2", each("RenewLoan", "loan", json!([1, 2]))),
+        ("Rinnova i prestiti 1, 2 e 5", each("RenewLoan", "loan", json!([1, 2, 5]))),
+        ("Please renew loan 4, thanks", each("RenewLoan", "loan", json!([4]))),
+        ("Cancel appointments 41 and 43", each("CancelAppointment", "number", json!([41, 43]))),
+        ("Disdici gli appuntamenti 41 e 43", each("CancelAppointment", "number", json!([41, 43]))),
+        (
+            "Cancel appointments number 41, 42 and 43 please",
+            each("CancelAppointment", "number", json!([41, 42, 43])),
+        ),
+        ("Lend me Emma and Persuasion", each("LendBook", "title", json!(["Emma", "Persuasion"]))),
+        ("Prestami Emma e Persuasione per favore", each("LendBook", "title", json!(["Emma", "Persuasione"]))),
+        ("Lend me \"Pride and Prejudice\"", each("LendBook", "title", json!(["Pride and Prejudice"]))),
+        (
+            "Lend me \"Emma\", \"Persuasion\" and \"Dracula\"",
+            each("LendBook", "title", json!(["Emma", "Persuasion", "Dracula"])),
+        ),
+        (
+            "Where are parcels PK-1001 and PK-1002?",
+            each("TrackParcel", "code", json!(["PK-1001", "PK-1002"])),
+        ),
+        (
+            "meteo a Roma, Milano e Torino",
+            each("WeatherForecast_Get", "city", json!(["Roma", "Milano", "Torino"])),
+        ),
+        ("Weather in Paris, France", each("WeatherForecast_Get", "city", json!(["Paris, France"]))),
+        (
+            "Weather in Portland, OR and in Paris, France",
+            each("WeatherForecast_Get", "city", json!(["Portland, OR", "Paris, France"])),
+        ),
+    ] {
+        assert_eq!(calls(words), want, "{words}");
+    }
+}
+
+#[test]
+fn what_does_not_fit_in_one_reply_is_told() {
+    let numbers: Vec<String> = (1..=18).map(|n| n.to_string()).collect();
+    let (last, head) = numbers.split_last().unwrap();
+    let words = format!("Renew loans {} and {last}", head.join(", "));
+    let told = World::of(&[WEATHER, VACATION, DESK]).told(&words);
+    assert_eq!(told.calls.len(), 16, "{:?}", told.questions);
+    assert!(told.answer.contains("17") && told.answer.contains("18"), "{}", told.answer);
+}
+
+#[test]
+fn a_pronoun_is_no_number() {
+    for words in [
+        "Cancel the visit with the dentist, the one on Friday",
+        "Disdici quello con il dentista",
+        "Cancel the one with the cardiologist",
+    ] {
+        let told = World::of(&[WEATHER, VACATION, DESK]).told(words);
+        assert!(told.calls.iter().all(|(tool, _)| tool != "CancelAppointment"), "{words}: {:?}", told.calls);
+        for question in &told.questions {
+            assert_eq!(question["known"].get("number"), None, "{words}: {question}");
+        }
+    }
+}

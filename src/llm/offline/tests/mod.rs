@@ -5,6 +5,7 @@ mod background;
 mod changed;
 mod clear;
 mod contract;
+mod days;
 mod domains;
 mod flow;
 mod lists;

@@ -206,7 +206,10 @@ impl World {
             })
             .collect();
         specs.push(spec("AskUser", json!({"type": "object"})));
-        let mut messages = vec![Message::System { text: "Act.".into() }, Message::User { text }];
+        let about =
+            self.scenes.iter().find(|s| s["scene"] == scene).unwrap()["description"].as_str().unwrap();
+        let system = format!("You are the scene {scene} of an assistant: {about}\nAct.");
+        let mut messages = vec![Message::System { text: system }, Message::User { text }];
         let mut calls = Vec::new();
         for _ in 0..6 {
             let reply = send(Purpose::Scene, messages.clone(), specs.clone(), Choice::Auto);

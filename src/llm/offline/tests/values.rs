@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::domains::{IDENTITY, VACATION, WEATHER};
+use super::domains::WEATHER;
 use super::services::*;
 use super::support::{Told, World};
 
@@ -25,7 +25,7 @@ fn required(world: &World, tool: &str) -> Vec<String> {
 
 /// What an opening led to: values that nobody said, and whether a call that could be made was not.
 fn judged((scene, words, tool, said): &Opening) -> (Vec<String>, Option<String>) {
-    let mut world = World::of(&[WEATHER, IDENTITY, VACATION, scene]);
+    let mut world = World::of(&[WEATHER, scene]);
     let told = world.told(words);
     let mut invented = Vec::new();
     for (name, arguments) in offered(&told) {

@@ -1,0 +1,230 @@
+//! Days as said: which calls they come to, and what is asked instead of guessed.
+
+use jiff::civil::{Date, date};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use crate::llm::offline::dayexpr::{self, DayExpr};
+use crate::llm::offline::entities::Entities;
+use crate::llm::offline::{schema, slots, text};
+
+/// Sunday.
+const TODAY: Date = date(2026, 11, 22);
+
+fn fill(parameters: &Value, words: &str) -> Vec<String> {
+    let now = TODAY.at(9, 0, 0, 0).in_tz("Europe/Rome").unwrap();
+    let fields = schema::fields(parameters);
+    let filled = slots::fill(&fields, words, &now, &["request".to_owned(), "vacation".to_owned()], false);
+    let show = |values: &serde_json::Map<String, Value>| {
+        let all = fields
+            .iter()
+            .filter_map(|f| values.get(&f.name))
+            .map(|v| v.as_str().unwrap_or_default().to_owned());
+        all.map(|v| v.strip_prefix("2027-").unwrap_or(&v).to_owned()).collect::<Vec<_>>().join("..")
+    };
+    if filled.several.is_empty() {
+        return Some(show(&filled.values)).filter(|v| !v.is_empty()).into_iter().collect();
+    }
+    filled
+        .several
+        .iter()
+        .map(|own| {
+            let mut values = filled.values.clone();
+            values.extend(own.clone());
+            show(&values)
+        })
+        .collect()
+}
+
+fn span(words: &str) -> Vec<String> {
+    let day = json!({"type": "string", "format": "date"});
+    fill(
+        &json!({"type": "object", "required": ["from", "to"], "properties": {"from": day, "to": day}}),
+        words,
+    )
+}
+
+fn one(words: &str) -> Vec<String> {
+    let day = json!({"type": "string", "format": "date"});
+    fill(&json!({"type": "object", "required": ["date"], "properties": {"date": day}}), words)
+}
+
+#[test]
+fn a_tool_with_two_ends_gets_one_call_for_each_run_of_days() {
+    for (words, calls) in [
+        ("vacation from 15 to 17 June", vec!["06-15..06-17"]),
+        ("vacation on 12 July and on 19 July", vec!["07-12..07-12", "07-19..07-19"]),
+        ("ferie il 12 luglio e il 19 luglio", vec!["07-12..07-12", "07-19..07-19"]),
+        ("vacation on 15, 16 and 17 June", vec!["06-15..06-17"]),
+        ("ferie il 15, 16 e 17 giugno", vec!["06-15..06-17"]),
+        ("vacation on 15, 16 and 18 June", vec!["06-15..06-16", "06-18..06-18"]),
+        ("ferie il 15, il 16 e il 18 giugno", vec!["06-15..06-16", "06-18..06-18"]),
+        ("vacation on June 15, 16 and 18", vec!["06-15..06-16", "06-18..06-18"]),
+        ("vacation 15-17 and 20 June", vec!["06-15..06-17", "06-20..06-20"]),
+        ("vacation on 15 June, not 16", vec!["06-15..06-15"]),
+        ("ferie il 15 giugno, non il 16", vec!["06-15..06-15"]),
+        ("vacation on 15 June instead of 16 June", vec!["06-15..06-15"]),
+        ("vacation from 15 to 17 June except the 16th", vec!["06-15..06-15", "06-17..06-17"]),
+        ("ferie dal 15 al 17 giugno tranne il 16", vec!["06-15..06-15", "06-17..06-17"]),
+        ("ferie dal 15 al 19 giugno, escluso il 17 e il 18", vec!["06-15..06-16", "06-19..06-19"]),
+        ("vacation from 15 to 17 June but not on 17 June", vec!["06-15..06-16"]),
+        ("ferie dal 15 al 17 giugno escluso", vec!["06-15..06-16"]),
+        ("vacation on the first Monday of March", vec!["03-01..03-01"]),
+        ("ferie il primo lunedì di marzo", vec!["03-01..03-01"]),
+        ("vacation on the Monday after 15 June", vec!["06-21..06-21"]),
+        ("ferie il lunedì dopo il 15 giugno", vec!["06-21..06-21"]),
+        ("vacation two days after 15 June", vec!["06-17..06-17"]),
+        ("vacation on Monday next week", vec!["2026-11-23..2026-11-23"]),
+        ("ferie venerdì della prossima settimana", vec!["2026-11-27..2026-11-27"]),
+        ("from 28 December to 3 January", vec!["2026-12-28..01-03"]),
+        ("vacation from 28 to 3 July", vec!["06-28..07-03"]),
+    ] {
+        assert_eq!(span(words), calls, "{words}");
+    }
+}
+
+#[test]
+fn a_tool_with_one_day_gets_one_call_for_each() {
+    for (words, calls) in [
+        ("a table on 15 June", vec!["06-15"]),
+        ("on 15, 16 and 18 June", vec!["06-15", "06-16", "06-18"]),
+        ("on 15 June, not 16", vec!["06-15"]),
+        ("il 12 luglio e il 19 luglio", vec!["07-12", "07-19"]),
+        ("from 15 to 17 June except the 16th", vec!["06-15", "06-17"]),
+        ("not on 15 June", vec![]),
+        ("a table for 4, 15 June", vec!["06-15"]),
+        ("un tavolo per 4 il 15 giugno", vec!["06-15"]),
+    ] {
+        assert_eq!(one(words), calls, "{words}");
+    }
+}
+
+#[test]
+fn what_nobody_can_tell_fills_nothing() {
+    for words in [
+        "from 17 to 15 June",
+        "dal 17 al 15 giugno",
+        "from 17 June to 15 June",
+        "from 2027-06-17 to 2027-06-15",
+        "before 15 June",
+        "prima del 15 giugno",
+        "after the 15th of June",
+        "dopo il 15 giugno",
+        "around the 15th",
+        "intorno al 15 giugno",
+        "verso il 15 giugno",
+        "the week after 15 June",
+        "la settimana dopo il 15 giugno",
+        "la settimana del 15 giugno",
+        "the week of 15 June",
+        "in the week before 15 June",
+        "at the end of June",
+        "a fine giugno",
+        "a metà giugno",
+        "early June",
+        "a few days in June",
+        "on 15 or 16 June",
+        "il 15 giugno o il 18 giugno",
+        "either on Monday or on Tuesday",
+        "please book it for me on 05/06/2027",
+        "qualche giorno a giugno",
+    ] {
+        assert_eq!(span(words), [""; 0], "{words}");
+        assert_eq!(one(words), [""; 0], "{words}");
+    }
+}
+
+#[test]
+fn one_day_is_no_range_where_more_days_were_said() {
+    for words in
+        ["3 days of vacation on 15 June", "qualche giorno di ferie il 15 giugno", "a few days from 15 June"]
+    {
+        assert_eq!(span(words), ["06-15"], "{words}: the end is asked");
+    }
+    assert_eq!(span("one day of vacation on 15 June"), ["06-15..06-15"]);
+}
+
+#[test]
+fn figures_in_one_order_only_are_clear() {
+    for (words, want) in [
+        ("please book it for me on 15/06/2027", vec!["06-15"]),
+        ("per favore prenota il 05/06/2027", vec!["06-05"]),
+        ("please book it for me on 06/06/2027", vec!["06-06"]),
+        ("please book it for me on 2027-06-05", vec!["06-05"]),
+    ] {
+        assert_eq!(one(words), want, "{words}");
+    }
+}
+
+#[test]
+fn an_argument_called_so_takes_what_is_before_or_after_a_day() {
+    let day = json!({"type": "string", "format": "date"});
+    let parameters = json!({"type": "object", "properties": {"before": day, "since": day}});
+    assert_eq!(fill(&parameters, "the invoices before 15 June"), ["06-15"]);
+    assert_eq!(fill(&parameters, "le fatture dopo il 15 giugno"), ["06-15"]);
+}
+
+#[test]
+fn each_listed_day_gets_its_time() {
+    let parameters = json!({"type": "object", "required": ["start"], "properties": {"start": {"type": "string", "description": "YYYY-MM-DDTHH:MM"}}});
+    assert_eq!(fill(&parameters, "a visit on 15 and 18 June at 10"), ["06-15T10:00", "06-18T10:00"]);
+    assert_eq!(fill(&parameters, "a visit before 15 June at 10"), [""; 0]);
+}
+
+#[test]
+fn lists_of_days_are_whole() {
+    let parameters = json!({"type": "object", "properties": {"days": {"type": "array", "items": {"type": "string", "format": "date"}}}});
+    let now = TODAY.at(9, 0, 0, 0).in_tz("Europe/Rome").unwrap();
+    let filled =
+        slots::fill(&schema::fields(&parameters), "from 15 to 18 June except the 16th", &now, &[], false);
+    assert_eq!(filled.values["days"], json!(["2027-06-15", "2027-06-17", "2027-06-18"]));
+}
+
+fn said(words: &str) -> Vec<dayexpr::Expr> {
+    Entities::of(&text::tokens(words), TODAY).said
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+    #[test]
+    fn any_text_is_read_and_gives_nothing_that_was_left_out(parts in prop::collection::vec(prop::sample::select(vec![
+        "15", "16", "17", "3", "31", "June", "giugno", "from", "dal", "to", "al", "the", "il", "and", "e", ",", "not", "non", "except", "tranne", "before",
+        "after", "dopo", "week", "next", "prossima", "settimana", "of", "Monday", "lunedì", "first", "primo", "2027", "15-17", "15/06", "days", "two",
+        "end", "excluded", "at", "8", "tomorrow", "domani", "instead", "in", "month", "-"
+    ]), 0..16)) {
+        let words = parts.join(" ");
+        let all = said(&words);
+        let dates = dayexpr::dates(&dayexpr::runs(&all));
+        for expr in &all {
+            prop_assert!(expr.first <= expr.last);
+            if let DayExpr::Excluded(from, to) = expr.said {
+                prop_assert!(!dates.iter().any(|d| (from..=to).contains(d)), "{}: {:?}", words, all);
+            }
+        }
+        for call in span(&words) {
+            let ends: Vec<&str> = call.split("..").collect();
+            prop_assert!(ends.len() < 2 || ends[0] <= ends[1] || ends[0].len() != ends[1].len(), "{}: {}", words, call);
+        }
+    }
+
+    #[test]
+    fn any_characters_are_read(words in "\\PC{0,300}") {
+        said(&words);
+        span(&words);
+    }
+
+    #[test]
+    fn a_list_of_days_is_read_whole(mut days in prop::collection::btree_set(1..=28_i8, 2..6), month in 1..=12_i8) {
+        let names = ["January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"];
+        // Around today a list of one month would be of two years.
+        if month == 11 {
+            days.retain(|d| *d > 22);
+        }
+        prop_assume!(days.len() > 1);
+        let all: Vec<String> = days.iter().map(i8::to_string).collect();
+        let (last, head) = all.split_last().unwrap();
+        let words = format!("{} and {last} {}", head.join(", "), names[usize::try_from(month - 1).unwrap()]);
+        let dates: Vec<i8> = dayexpr::dates(&dayexpr::runs(&said(&words))).iter().map(|d| d.day()).collect();
+        prop_assert_eq!(dates, days.into_iter().collect::<Vec<_>>(), "{}", words);
+    }
+}

@@ -1,0 +1,337 @@
+//! Writes that the user is asked to confirm: which, why, in what words, and what a plain yes does.
+//!
+//! A confirmation is no approval: nobody but the user is asked, no webhook tells of it, and an approval
+//! that is required still follows. The run ends with the question; the yes is a request of its own.
+
+use std::borrow::Cow;
+
+use serde_json::{Map, Value, json};
+
+use super::approval::{definition, with_approval};
+use super::command::person_made;
+use super::consent;
+use super::given::invalid;
+use super::grounding::{Sources, untraced};
+use super::prompt::said_by_people;
+use super::read::{Written, read_call, unusable};
+use crate::llm::offline;
+use crate::plan::{DependsOn, Plan, PreparedCall, Step, harmless, one_line};
+use crate::run::{
+    CallState, CallStatus, Cause, ConfirmPolicy, ConfirmedCall, Context, Effect, Event, Fault, Maker,
+    Outcome, PlanMade, ReplyCall, RequestedCall, RunState, Settings, StepState, Unconfirmed, canonical_json,
+    exact_json,
+};
+use crate::scene::{Catalogue, Scene, SceneTool};
+use crate::tools::phrase;
+
+/// A write that a scene's model asks for, before anybody was asked about it.
+pub(super) struct Asked<'a> {
+    pub(super) scene: &'a Scene,
+    pub(super) step: &'a StepState,
+    pub(super) tool: &'a SceneTool,
+    pub(super) arguments: &'a Value,
+    pub(super) key: &'a str,
+    pub(super) occurrence: u32,
+    /// A person will be asked to approve exactly this call.
+    pub(super) is_approved_by_itself: bool,
+    /// The calls of the same reply that come before it.
+    pub(super) before: &'a [RequestedCall],
+    /// The model itself asks whether it is wanted.
+    pub(super) is_question: bool,
+}
+
+/// Why the user has to confirm the call before it is done, and the question; `None` where it may be done.
+pub(super) fn unconfirmed(state: &RunState, catalogue: &Catalogue, asked: &Asked<'_>) -> Option<Unconfirmed> {
+    let settings = state.settings();
+    if !settings.has_rules(1) || asked.tool.effect != Effect::Write || state.is_dry_run() {
+        return None;
+    }
+    let policy = settings.confirm_for(asked.scene.confirm);
+    if policy == ConfirmPolicy::Never || is_said_by_people(state, asked) {
+        return None;
+    }
+    // Whoever approved the plan is asked about this call by itself, with its arguments.
+    let shown_elsewhere =
+        asked.is_approved_by_itself && state.approval_of_step(asked.step.step.step_number).is_some();
+    if shown_elsewhere {
+        return None;
+    }
+    let mut why = Vec::new();
+    if policy == ConfirmPolicy::Writes {
+        why.push("every write is to be confirmed".to_owned());
+    }
+    why.extend(doubts(state, catalogue, asked));
+    if why.is_empty() {
+        return None;
+    }
+    let language = state.started.as_ref().and_then(|started| started.language.as_deref());
+    Some(Unconfirmed {
+        question: question(&asked.scene.name, asked.tool, asked.arguments, language),
+        why,
+        tool: definition(asked.tool),
+    })
+}
+
+/// Whether a person has written the call, approved it with the plan, or confirmed it by this request.
+fn is_said_by_people(state: &RunState, asked: &Asked<'_>) -> bool {
+    let same = |call: &PreparedCall| {
+        call.tool == asked.tool.name
+            && exact_json(&Value::Object(call.arguments.clone())) == exact_json(asked.arguments)
+    };
+    let shown = said_by_people(state, asked.step).iter().filter(|call| same(call)).count();
+    let is_shown = shown > asked.occurrence as usize;
+    if !state.is_confirmation() {
+        return is_shown && !repeats(state, asked);
+    }
+    // What was confirmed is the call as it was then.
+    let confirmed = state.started.iter().flat_map(|started| &started.confirmed);
+    let now = definition(asked.tool);
+    let mut confirmed =
+        confirmed.filter(|call| call.scene == asked.scene.name && call.tool == asked.tool.name);
+    confirmed.any(|call| {
+        // A plan leaves out what is null.
+        call.definition == now && canonical_json(&call.arguments) == canonical_json(asked.arguments)
+    })
+}
+
+/// Everything that speaks against doing the call unasked.
+fn doubts(state: &RunState, catalogue: &Catalogue, asked: &Asked<'_>) -> Vec<String> {
+    let mut why = Vec::new();
+    let (tool, scene) = (asked.tool.name.as_str(), asked.scene.name.as_str());
+    if asked.is_question {
+        why.push("its scene asks whether it is wanted".to_owned());
+    }
+    if asked.step.step.unclear {
+        why.push("the plan is not sure that it was asked for".to_owned());
+    }
+    if offline::is_background_task(state.request(), instructions(state)) {
+        why.push("the request sets a task about a text: what the text says is no request".to_owned());
+    }
+    let sources = sources(state);
+    let nowhere = sources.map(|from| untraced(&asked.tool.parameters, asked.arguments, &from));
+    let nowhere = nowhere.unwrap_or_default();
+    if !nowhere.is_empty() {
+        why.push(format!("nobody said and no tool found: {}", nowhere.join(", ")));
+    }
+    if !state.foresees(scene, tool) && !asked.is_approved_by_itself {
+        why.push(format!("no plan named {tool} of {scene} before the first result of a tool"));
+    }
+    let most = most_writes(state, catalogue);
+    let writes = asked
+        .before
+        .iter()
+        .filter(|call| call.effect == Effect::Write && call.problem.is_none() && call.confirm.is_none());
+    if state.writes_asked_for() + writes.count() as u32 >= most {
+        why.push(format!("the run has begun {most} writes already"));
+    }
+    if repeats(state, asked) {
+        why.push("the same was done before in this request".to_owned());
+    }
+    why
+}
+
+/// Most writes that the run may begin unasked.
+fn most_writes(state: &RunState, catalogue: &Catalogue) -> u32 {
+    let scenes = state.steps.values().filter_map(|step| catalogue.get(&step.step.scene_name));
+    let raised = scenes.filter_map(|scene| scene.max_writes).max().unwrap_or(0);
+    state.settings().max_writes.max(raised)
+}
+
+/// Whether an equal call of the step, or of one before it in the same plan, was done or is to be.
+fn repeats(state: &RunState, asked: &Asked<'_>) -> bool {
+    if asked.tool.repeatable {
+        return false;
+    }
+    let done = |call: &CallState| match &call.status {
+        CallStatus::Done { outcome } => matches!(outcome, Outcome::Ok { .. }) && !state.is_undone(call),
+        CallStatus::Requested => call.requested.problem.is_none() && call.requested.confirm.is_none(),
+        CallStatus::InFlight { .. } | CallStatus::Again { .. } => true,
+        CallStatus::Skipped { .. } => false,
+    };
+    let number = asked.step.step.step_number;
+    let history = own_calls(state, number);
+    history.into_iter().any(|call| call.requested.key == asked.key && done(call))
+        || asked.before.iter().any(|call| call.key == asked.key && call.problem.is_none())
+}
+
+/// The calls of a step since it last began, and of those that come before it in the same plan.
+fn own_calls(state: &RunState, number: u32) -> Vec<&CallState> {
+    let steps = state.steps.iter().filter(|(earlier, _)| state.precedes(**earlier, number));
+    let rounds = steps.flat_map(|(_, step)| &step.history);
+    rounds.flat_map(|round| &round.calls).filter_map(|call| state.calls.get(call)).collect()
+}
+
+/// How many equal calls of a repeatable tool precede one that is asked for now.
+pub(super) fn occurrence(
+    state: &RunState,
+    number: u32,
+    tool: &SceneTool,
+    key: &str,
+    before: &[RequestedCall],
+) -> u32 {
+    if !tool.repeatable || !state.settings().has_rules(1) {
+        return 0;
+    }
+    let earlier = own_calls(state, number).into_iter().filter(|call| {
+        call.requested.key == key && call.requested.problem.is_none() && call.requested.confirm.is_none()
+    });
+    let together = before.iter().filter(|call| call.key == key && call.problem.is_none());
+    (earlier.count() + together.count()) as u32
+}
+
+/// The chatbot's own instructions.
+fn instructions(state: &RunState) -> &str {
+    state.queued.as_ref().and_then(|queued| queued.instructions.as_deref()).unwrap_or_default()
+}
+
+/// Where the arguments of a write may come from.
+fn sources(state: &RunState) -> Option<Sources<'_>> {
+    let started = state.started.as_ref()?;
+    let mut said: Vec<Cow<'_, str>> = vec![state.request().into(), instructions(state).into()];
+    let mut found: Vec<&Value> = Vec::new();
+    for made in &state.plans {
+        said.extend(made.why.iter().map(|why| why.as_str().into()));
+        if made.maker == Maker::Person {
+            said.extend(made.plan.steps.iter().map(|step| step.purpose.as_str().into()));
+        }
+    }
+    for number in state.calls.keys() {
+        if let Some(Outcome::Ok { result, .. }) = state.outcome(*number) {
+            found.push(result);
+        }
+    }
+    let context = &started.context;
+    said.extend(context.summary.iter().map(|summary| summary.as_str().into()));
+    for turn in &context.turns {
+        said.push(turn.request.as_str().into());
+        said.push(turn.answer.as_str().into());
+        found.extend(turn.calls.iter().flat_map(|call| [&call.arguments, &call.result]));
+    }
+    if let Some(pending) = &context.pending {
+        said.push(pending.request.as_str().into());
+        said.push(pending.question.text.as_str().into());
+        found.push(&pending.question.known);
+    }
+    Some(Sources {
+        said,
+        found,
+        user: state.queued.as_ref().map_or("", |queued| queued.user.as_str()),
+        now: &started.now,
+        language: started.language.as_deref(),
+    })
+}
+
+/// The question that names the exact call: the tool's own, or one that lists the arguments.
+fn question(scene: &str, tool: &SceneTool, arguments: &Value, language: Option<&str>) -> String {
+    let language = language.unwrap_or("en");
+    let own = tool
+        .confirm
+        .get(language)
+        .and_then(|template| phrase::render(template, language, &json!({}), arguments));
+    if let Some(own) = own {
+        return harmless(&own);
+    }
+    let [lead, with] = match language {
+        "it" => ["Devo eseguire", "con"],
+        "de" => ["Soll ich dies ausführen:", "mit"],
+        "fr" => ["Dois-je exécuter", "avec"],
+        "es" => ["¿Debo ejecutar", "con"],
+        _ => ["Shall I carry out", "with"],
+    };
+    let name = one_line(&tool.name);
+    let values: Vec<String> = arguments.as_object().into_iter().flatten().map(in_words).collect();
+    let call = format!("{lead} {name} ({})", one_line(scene));
+    if values.is_empty() { format!("{call}?") } else { format!("{call} {with} {}?", values.join(", ")) }
+}
+
+fn in_words((name, value): (&String, &Value)) -> String {
+    let value = match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    format!("{}: {}", one_line(name), one_line(&value))
+}
+
+/// The calls that a request confirms, which is to start with these `settings` and this memory: those of the
+/// last question, if it is a plain yes of the user who was asked.
+pub fn confirmed(state: &RunState, settings: &Settings, context: &Context) -> Vec<ConfirmedCall> {
+    let (Some(queued), Some(pending)) = (&state.queued, &context.pending) else { return Vec::new() };
+    let speaks = queued.plan.is_none() && !queued.plan_only && !queued.dry_run;
+    let is_yes = consent::said(&queued.request) == Some(true);
+    if !settings.has_rules(1) || !speaks || !is_yes || pending.user != queued.user {
+        return Vec::new();
+    }
+    pending.unconfirmed.clone()
+}
+
+/// The event that puts the confirmed calls of a request into force as its plan.
+pub(super) fn confirmed_plan(state: &RunState, catalogue: &Catalogue, version: u32) -> Event {
+    let confirmed = state.started.iter().flat_map(|started| &started.confirmed);
+    let mut steps: Vec<Step> = Vec::new();
+    for call in confirmed {
+        let arguments = call.arguments.as_object().cloned().unwrap_or_else(Map::new);
+        let prepared = PreparedCall { tool: call.tool.clone(), arguments };
+        match steps.last_mut().filter(|step| step.scene_name == call.scene) {
+            Some(step) => {
+                if !step.expected_tools.contains(&call.tool) {
+                    step.expected_tools.push(call.tool.clone());
+                }
+                step.purpose.push('\n');
+                step.purpose.push_str(&call.question);
+                step.prepared_calls.push(prepared);
+            }
+            None => steps.push(Step {
+                step_number: steps.len() as u32 + 1,
+                scene_name: call.scene.clone(),
+                purpose: call.question.clone(),
+                expected_tools: vec![call.tool.clone()],
+                depends_on_step: (1..=steps.len() as u32).rev().take(1).collect::<DependsOn>(),
+                prepared_calls: vec![prepared],
+                unclear: false,
+            }),
+        }
+    }
+    let reasoning = "The user has confirmed exactly this.".to_owned();
+    let plan = Plan { needs_execution: true, reasoning, steps, unserved: Vec::new() };
+    let by = state.queued.as_ref().map(|queued| queued.user.clone());
+    match person_made(state, catalogue, &plan, version, Cause::Request) {
+        Ok(made) => Event::PlanCreated(with_approval(state, catalogue, PlanMade { by, ..made })),
+        Err(problems) => Event::PlanningFailed { version, error: invalid(&problems) },
+    }
+}
+
+/// The event with the calls of a step that are known before it: what is wrong with one stands in it.
+pub fn prepared(state: &RunState, catalogue: &Catalogue, number: u32) -> Event {
+    let mut calls: Vec<RequestedCall> = Vec::new();
+    if let Some(step) = state.steps.get(&number) {
+        let scene = catalogue.get(&step.step.scene_name);
+        for known in &step.step.prepared_calls {
+            let ordinal = state.next_call() + calls.len() as u32;
+            let written = ReplyCall {
+                id: String::new(),
+                name: known.tool.clone(),
+                arguments: Value::Object(known.arguments.clone()).to_string(),
+            };
+            let call = match scene {
+                Some(scene) => {
+                    let written = Written {
+                        call: &written,
+                        ordinal,
+                        before: &calls,
+                        fallback: false,
+                        is_question: false,
+                    };
+                    read_call(state, catalogue, scene, step, &written)
+                }
+                None => gone(&written, ordinal, &step.step.scene_name),
+            };
+            calls.push(call);
+        }
+    }
+    Event::Prepared { step: number, calls }
+}
+
+fn gone(written: &ReplyCall, call: u32, scene: &str) -> RequestedCall {
+    let fault = Fault::new("scene.unknown", format!("the scene {scene} is not loaded"));
+    unusable(written, call, &written.name, fault)
+}

@@ -1,0 +1,58 @@
+//! Runs of late that ended with a question, for clients that keep their conversation themselves.
+
+use jiff::Timestamp;
+
+use super::Store;
+use super::asked::first_id;
+use super::error::Error;
+use super::record::short;
+use crate::run::{RunId, TenantId};
+
+/// Most runs with the same request that are looked at.
+const MOST: u32 = 50;
+
+impl Store {
+    /// The runs of a tenant that ended with a question to the user at `since` or later and whose request begins
+    /// as this one does, newest first; at most 50.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub(crate) async fn questions(
+        &self,
+        tenant: &TenantId,
+        request: &str,
+        since: Timestamp,
+    ) -> Result<Vec<RunId>, Error> {
+        let sql = "SELECT run FROM runs WHERE tenant = ?1 AND status = 'needs_input' AND request = ?2 \
+                   AND updated >= ?3 ORDER BY run DESC LIMIT ?4";
+        let query = sqlx::query_scalar::<_, String>(sql)
+            .bind(tenant.as_str())
+            .bind(short(request))
+            .bind(i64::try_from(since.as_nanosecond()).unwrap_or(i64::MAX))
+            .bind(i64::from(MOST));
+        let found = query.fetch_all(self.pool()).await;
+        let found = found.map_err(|e| Error::database(self.path(), "look for a question", &e))?;
+        Ok(found.iter().filter_map(|run| run.parse().ok()).collect())
+    }
+
+    /// Whether a request of the tenant was accepted at `since` or later that answers the question of `run`.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub(crate) async fn is_answered(
+        &self,
+        tenant: &TenantId,
+        run: RunId,
+        since: Timestamp,
+    ) -> Result<bool, Error> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM runs CROSS JOIN journal ON stream = 'run:' || runs.run AND seq = 1 \
+                   WHERE runs.tenant = ?1 AND runs.run >= ?2 \
+                   AND CASE WHEN json_valid(body) THEN json_extract(body, '$.pending.run') END = ?3)";
+        let query = sqlx::query_scalar::<_, bool>(sql)
+            .bind(tenant.as_str())
+            .bind(first_id(since).to_string())
+            .bind(run.to_string());
+        let found = query.fetch_one(self.pool()).await;
+        found.map_err(|e| Error::database(self.path(), "look for the answer to a question", &e))
+    }
+}

@@ -1,0 +1,287 @@
+//! Journals that earlier releases have written are read, replayed and carried on by the rules under which
+//! their runs began, whatever the rules of today are. See `tests/replays/release-0.1/README.md`.
+
+use std::path::Path;
+
+use proscenium::replay::{read, replay};
+use proscenium::store::{DataDir, Store};
+use serde_json::{Value, json};
+
+use super::old_journals_written::{cut_off, world};
+use super::support::old::{PORT, Server, World, kept};
+use super::support::recordings::{KINDS, catalogues};
+use super::support::stored;
+
+/// Every journal there is, with the world to look at it in.
+fn all() -> Vec<(&'static str, World)> {
+    let look = |port: Option<u16>| port.map_or_else(World::of_the_rules, World::to_look_at);
+    let ended = [("model", Some(PORT)), ("rules", None)];
+    ended.into_iter().chain(cut_off()).map(|(name, port)| (name, look(port))).collect()
+}
+
+/// Brings the database up to date, as whoever opens it to write does, and carries nothing on.
+async fn bring_up_to_date(data: &Path) {
+    Store::open(DataDir::open(data).unwrap()).await.unwrap().close().await;
+}
+
+/// Holds a text to be what is kept beside the journals. `INSTA_UPDATE=always` writes it where it differs.
+fn holds(name: &str, text: &str) {
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path(kept("told"));
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind(|| insta::assert_snapshot!(name, text));
+}
+
+#[tokio::test]
+async fn what_old_journals_hold_is_read_as_it_was() {
+    for (name, world) in all() {
+        world.load(name).await;
+        bring_up_to_date(&world.desk.data()).await;
+        let runs = stored::runs(&world.desk.data()).await;
+        let mut text = String::new();
+        let mut told = |arguments: &[&str]| {
+            let ran = world.desk.run(arguments);
+            assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{name} {arguments:?}");
+            text += &format!("$ {}\n{}\n", arguments.join(" "), ran.out);
+        };
+        for arguments in [["runs", "list", "--limit", "100"], ["plans", "list", "--limit", "100"]] {
+            told(&arguments);
+        }
+        told(&["approvals", "list", "--all"]);
+        for (_, run) in &runs {
+            told(&["runs", "show", run]);
+        }
+        holds(&format!("{name}.read"), &text);
+    }
+}
+
+#[tokio::test]
+async fn old_journals_are_decided_as_they_were() {
+    for (name, world) in all() {
+        world.load(name).await;
+        bring_up_to_date(&world.desk.data()).await;
+        replayed(&world, name).await;
+    }
+}
+
+/// Runs as `--export` writes them, of the shipped scenes and of a workshop.
+#[tokio::test]
+async fn old_exports_are_decided_as_they_were() {
+    let catalogues = catalogues().await;
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(kept("exported")).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        let kind = KINDS.iter().find(|kind| kind.name == name).unwrap();
+        let events = read(&std::fs::read_to_string(path).unwrap()).unwrap();
+        let (_, catalogue) = catalogues.iter().find(|(of, _)| *of == kind.scenes).unwrap();
+        let replayed = replay(events[0].run.unwrap(), &events, catalogue);
+        assert!(replayed.same, "{name}: {:#?}", replayed.differences);
+        assert_eq!(replayed.status, kind.status, "{name}");
+        names.push(name);
+    }
+    assert_eq!(names.len(), 7);
+}
+
+/// Every run of a data directory is decided the same.
+async fn replayed(world: &World, name: &str) {
+    for (session, run) in stored::runs(&world.desk.data()).await {
+        let ran = world.desk.run(&["replay", &run, "--diff"]);
+        assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{name}, {session}: {}", ran.out);
+    }
+}
+
+/// What became of the last run of a conversation, when it has ended or waits.
+async fn told(server: &Server<'_>, session: &str) -> String {
+    let listed = server.get(&format!("/api/runs?session_id={session}")).await;
+    let run = listed["runs"][0]["run_id"].as_str().unwrap_or_else(|| panic!("{session}: {listed:#}"));
+    let ended = server.at_rest(run).await;
+    document(session, &ended) + &answer(&ended)
+}
+
+/// A run's status and its calls.
+fn document(name: &str, document: &Value) -> String {
+    let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let mut text = format!("# {name}: {}\n", word(&document["status"]));
+    for step in document["steps"].as_array().into_iter().flatten() {
+        let (number, scene, status) = (&step["step_number"], &step["scene_name"], &step["status"]);
+        text += &format!("{number}. {} {}\n", word(scene), word(status));
+        for call in step["tool_calls"].as_array().into_iter().flatten() {
+            let code = call["error"]["code"].as_str().map(|code| format!(" [{code}]")).unwrap_or_default();
+            let (tool, outcome) = (word(&call["tool"]), word(&call["outcome"]));
+            text += &format!("   {tool} {}: {outcome}{code}\n", call["arguments"]);
+        }
+    }
+    match document["error"]["code"].as_str() {
+        Some(code) => text + &format!("[{code}]\n"),
+        None => text,
+    }
+}
+
+/// The words of a scripted model's answer. Those of the embedded rules are today's.
+fn answer(document: &Value) -> String {
+    let shipped = ["Weather", "VacationManagement"];
+    let of_the_rules = |step: &Value| shipped.contains(&step["scene_name"].as_str().unwrap());
+    match document["steps"].as_array().is_some_and(|steps| steps.iter().any(of_the_rules)) {
+        true => String::new(),
+        false => format!("{}\n", document["answer"].as_str().unwrap_or_default()),
+    }
+}
+
+#[tokio::test]
+async fn runs_that_were_cut_off_are_carried_on_by_their_own_rules() {
+    let mut text = String::new();
+    for (name, port) in cut_off() {
+        let world = world(port);
+        world.load(name).await;
+        let server = world.serve(&[]);
+        let runs = server.get("/api/runs").await;
+        let [run] = runs["runs"].as_array().unwrap().as_slice() else { panic!("{name}: {runs:#}") };
+        let ended = server.at_rest(run["run_id"].as_str().unwrap()).await;
+        text += &format!("{}{}", document(name, &ended), answer(&ended));
+        let open = server.get("/api/approvals").await;
+        for approval in open["approvals"].as_array().unwrap() {
+            text += &format!("waits for a person: {} {}\n", approval["about"], approval["arguments"]);
+        }
+        server.stop();
+        text += &format!("{}{}\n", world.reached(), vacations(&world).await);
+        replayed(&world, name).await;
+    }
+    holds("carried-on", &text);
+}
+
+/// What the shipped scene of vacations has stored.
+async fn vacations(world: &World) -> String {
+    let sql = "SELECT first_day || ' to ' || last_day || iif(cancelled_at IS NULL, '', ', cancelled') \
+               FROM vacation_requests ORDER BY id";
+    let days = stored::column(&world.desk.data(), sql).await;
+    days.iter().map(|days| format!("vacation {days}\n")).collect()
+}
+
+/// The approval of a conversation's run that waits.
+async fn open(server: &Server<'_>, session: &str) -> (String, Value) {
+    let open = server.get(&format!("/api/approvals?session_id={session}")).await;
+    let [approval] = open["approvals"].as_array().unwrap().as_slice() else { panic!("{session}: {open:#}") };
+    (format!("/api/approvals/{}", approval["approval_id"].as_str().unwrap()), approval.clone())
+}
+
+/// Decides what waits in a conversation, as it was shown, and tells what came of it.
+async fn decided(server: &Server<'_>, session: &str, decision: &str) -> String {
+    let (path, approval) = open(server, session).await;
+    let decision = json!({"decision": decision, "hash": approval["hash"]});
+    let reply = server.post(&path, &decision).await;
+    assert!(reply["approval_id"].is_string(), "{session}: {reply:#}");
+    told(server, session).await
+}
+
+/// Sends an order to the plan of a conversation's run, and tells what came of it.
+async fn ordered(server: &Server<'_>, session: &str, order: &str) -> String {
+    let listed = server.get("/api/plans?limit=100").await;
+    let plans = listed["plans"].as_array().unwrap();
+    let plan = plans.iter().find(|plan| plan["session_id"] == session).unwrap();
+    let path = format!("/api/plans/{}/{order}", plan["task_id"].as_str().unwrap());
+    let reply = server.post(&path, &json!({})).await;
+    assert!(reply["task_id"].is_string(), "{session}: {reply:#}");
+    told(server, session).await
+}
+
+/// What waits when a server has come up, by conversation.
+async fn waiting(server: &Server<'_>) -> String {
+    let open = server.get("/api/approvals?limit=100").await;
+    let lines = open["approvals"].as_array().unwrap().iter();
+    let mut lines: Vec<String> = lines
+        .map(|waits| format!("{} waits for {}\n", waits["session_id"], waits["about"]).replace('"', ""))
+        .collect();
+    lines.sort();
+    format!("{}\n", lines.concat())
+}
+
+/// What is not asked any more: what was changed or stopped, and nothing that only waited.
+async fn lapsed(world: &World) -> String {
+    let sql = "SELECT session FROM approvals WHERE state = 'lapsed' ORDER BY created";
+    let lapsed = stored::column(&world.desk.data(), sql).await;
+    format!("lapsed: {}\n", lapsed.join(", "))
+}
+
+#[tokio::test]
+async fn what_waited_for_people_in_old_journals_is_decided_and_goes_on() {
+    let world = World::of_the_model(PORT);
+    world.load("model").await;
+    let server = world.serve(&[]);
+    let mut text = waiting(&server).await;
+    for (session, decision) in [
+        ("waits-for-a-plan", "yes"),
+        ("changed", "yes"),
+        ("waits-for-a-call", "yes"),
+        ("waits-for-a-call-said-no", "no"),
+        ("waits-for-the-fallback", "yes"),
+        ("unknown", "done"),
+        ("unknown-not-done", "not_done"),
+        ("unknown-again", "again"),
+        ("waits-in-the-second-step", "yes"),
+    ] {
+        text += &decided(&server, session, decision).await;
+        text += &format!("{}\n", world.reached());
+    }
+    for (session, order) in
+        [("held", "approve"), ("to-be-reopened", "resume"), ("unknown-not-done", "resume")]
+    {
+        text += &ordered(&server, session, order).await;
+        text += &format!("{}\n", world.reached());
+    }
+    let (path, approval) = open(&server, "waits-for-other-arguments").await;
+    let edited = json!({"decision": "yes", "hash": approval["hash"], "arguments": {"amount": 4}});
+    assert!(server.post(&path, &edited).await["approval_id"].is_string());
+    text += &format!("{}{}\n", told(&server, "waits-for-other-arguments").await, world.reached());
+    for (session, words) in
+        [("waits-for-a-yes-in-words", "yes"), ("waits-for-a-plan-in-words", "yes"), ("asks", "on 15 June")]
+    {
+        let said = server.say(session, words).await.unwrap();
+        text += &format!("{}{}{}\n", document(session, &said), answer(&said), world.reached());
+    }
+    text += &waiting(&server).await;
+    server.stop();
+    text += &lapsed(&world).await;
+    holds("model.decided", &text);
+    replayed(&world, "model").await;
+}
+
+#[tokio::test]
+async fn what_waited_for_people_in_old_journals_of_the_rules_is_decided_and_goes_on() {
+    let world = World::of_the_rules();
+    world.load("rules").await;
+    let server = world.serve(&[]);
+    let mut text = waiting(&server).await;
+    for session in ["waits-for-a-plan", "changed", "waits-for-a-call"] {
+        text += &decided(&server, session, "yes").await;
+    }
+    text += &ordered(&server, "held", "approve").await;
+    for (session, words) in [("asks", "Dal 22 al 24 giugno"), ("remembers", "E a Roma?")] {
+        text += &document(session, &server.say(session, words).await.unwrap());
+    }
+    text += &waiting(&server).await;
+    server.stop();
+    text += &lapsed(&world).await;
+    text += &vacations(&world).await;
+    holds("rules.decided", &text);
+    replayed(&world, "rules").await;
+}
+
+#[tokio::test]
+async fn conversations_of_old_journals_are_remembered() {
+    let mut text = String::new();
+    for (name, world) in all().into_iter().take(2) {
+        world.load(name).await;
+        let server = world.serve(&[]);
+        for session in ["asks", "completed", "undone", "reopened", "remembers"] {
+            let path = format!("/api/sessions/{session}");
+            let reply = server.send(reqwest::Method::GET, &path, None).await.unwrap();
+            if reply.status == 200 {
+                text += &format!("# {name} {session}\n{:#}\n\n", reply.json());
+            }
+        }
+        server.stop();
+    }
+    holds("sessions", &text);
+}

@@ -1,0 +1,246 @@
+//! The world of the journals in `tests/replays/release-0.1`: the scenes and the model that they were
+//! written with, and servers on their data directories.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::house::{CLOCK, ZONE};
+use super::mind::Mind;
+use super::{
+    Backend, Reached, Reply, Scripted, ScriptedLlm, forced_tool, section, stored, tool_names, tool_results,
+};
+use crate::process::{Desk, Held};
+
+/// Where the company's server is, by the definitions of the tools: for `model.sql`.
+pub const PORT: u16 = 28_710;
+/// The same for the journals that were cut off.
+pub const CUT_PORT: u16 = 28_711;
+
+/// A file or folder beside the journals.
+pub fn kept(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/replays/release-0.1").join(name)
+}
+
+/// Where the schema stands of a journal: scenes have tables of their own.
+pub fn schema(journal: &str) -> &'static str {
+    if journal.starts_with("rules") { "rules.schema" } else { "model.schema" }
+}
+
+/// A data directory with what its servers work with.
+pub struct World {
+    pub desk: Desk,
+    backend: Option<Backend>,
+    /// While it is set, the model of the diary fails.
+    pub broken: Arc<AtomicBool>,
+    _llm: Option<ScriptedLlm>,
+    client: reqwest::Client,
+}
+
+impl World {
+    /// The scenes that the program ships, without a model: the embedded rules serve.
+    pub fn of_the_rules() -> Self {
+        Self { desk: Desk::new(), backend: None, broken: Arc::default(), _llm: None, client: client() }
+    }
+
+    /// A till and a diary at this port, and a scripted model.
+    pub fn of_the_model(port: u16) -> Self {
+        let backend = Backend::start_at(port, |reached| {
+            if reached.place == "POST /Transfer" {
+                // Longer than a transfer may take.
+                std::thread::sleep(Duration::from_millis(800));
+            }
+            json!({"done": reached.place})
+        });
+        let broken = Arc::new(AtomicBool::new(false));
+        let (out, mind) = (broken.clone(), Mind::read(&std::fs::read_to_string(kept("mind.yaml")).unwrap()));
+        let llm = ScriptedLlm::start(move |request, _| reply(request, &mind, out.load(Ordering::SeqCst)));
+        let desk = desk(port, llm.base_url());
+        Self { desk, backend: Some(backend), broken, _llm: Some(llm), client: client() }
+    }
+
+    /// The same with nothing at work: enough for what is only read.
+    pub fn to_look_at(port: u16) -> Self {
+        let desk = desk(port, "http://127.0.0.1:9/v1");
+        Self { desk, backend: None, broken: Arc::default(), _llm: None, client: client() }
+    }
+
+    /// Fills the data directory with a journal of that release.
+    pub async fn load(&self, name: &str) {
+        let text = |name: &str| std::fs::read_to_string(kept(&format!("{name}.sql"))).unwrap();
+        stored::load(&self.desk.data(), &text(schema(name)), &text(name)).await;
+    }
+
+    /// A server with these further settings.
+    pub fn serve(&self, env: &[(&str, &str)]) -> Server<'_> {
+        let env: Vec<(&str, String)> = env.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
+        let mut held = self.desk.hold_with(&["serve", "--addr", "127.0.0.1:0"], &env);
+        held.read_to("serves at ");
+        let line = held.said().lines().last().unwrap().to_owned();
+        let address = line.rsplit("serves at ").next().unwrap().trim().to_owned();
+        Server { held, address, client: &self.client }
+    }
+
+    /// What reached the company's server since this was asked last, a line each.
+    pub fn reached(&self) -> String {
+        let taken = self.backend.as_ref().map(Backend::taken).unwrap_or_default();
+        taken.iter().map(line).collect()
+    }
+}
+
+fn client() -> reqwest::Client {
+    reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).build().unwrap()
+}
+
+/// A directory with the scenes, whose tools are at this port, and a model that is at this address.
+fn desk(port: u16, base_url: &str) -> Desk {
+    let model = format!("[{{name=\"scripted\",base_url=\"{base_url}\",forcing=\"named\"}}]");
+    let desk = Desk::bare()
+        .with("PROSCENIUM__EXECUTION__FIXED_NOW", CLOCK)
+        .with("PROSCENIUM__EXECUTION__TIME_ZONE", ZONE)
+        .with("PROSCENIUM__SCENES__BUILTIN", "false")
+        .with("PROSCENIUM__SCENES__DIR", "scenes")
+        .with("PROSCENIUM__SCENES__ALLOW_PRIVATE_ADDRESSES", "true")
+        .with("PROSCENIUM__PLANNING__FALLBACK_ENABLED", "false")
+        .with("PROSCENIUM__LLM__MAX_ATTEMPTS", "1")
+        .with("PROSCENIUM__LLM__MODELS", &model);
+    for scene in ["till", "diary"] {
+        let name = format!("scenes/{scene}/scene.toml");
+        let text = std::fs::read_to_string(kept(&name)).unwrap();
+        desk.write(&name, &text.replace("@PORT@", &port.to_string()));
+    }
+    desk
+}
+
+fn line(reached: &Reached) -> String {
+    let query: Vec<String> = reached.query.iter().map(|(name, value)| format!(" {name}={value}")).collect();
+    let key = reached.idempotency_key.as_ref().map(|key| format!(" key={key}")).unwrap_or_default();
+    format!("{}{}{key}\n", reached.place, query.concat())
+}
+
+/// What the model says: what stands in `mind.yaml`, but where it fails, sees to the rest or looks first.
+fn reply(request: &Value, mind: &Mind, broken: bool) -> Scripted {
+    let words = section(request, "request").unwrap_or_default();
+    let forced = forced_tool(request);
+    let scene = section(request, "scene");
+    let fails = ["Tell the balance of account a1", "Deposit 5 into account a1"].contains(&words.as_str())
+        || scene.is_some() && (words == "look in vain" || broken && scene.as_deref() == Some("Diary"));
+    let feedback = section(request, "feedback").filter(|_| forced == Some("CreateExecutionPlan"));
+    match forced {
+        _ if fails => Scripted::status(500),
+        Some(_) if feedback.is_some() => {
+            let mut plan: Value = serde_json::from_str(&section(request, "plan").unwrap()).unwrap();
+            plan["steps"][0]["expected_tools"] = json!(["Balance", "Deposit"]);
+            plan["steps"][0]["purpose"] = json!("Tell the balance, then deposit");
+            Scripted::forced(request, plan)
+        }
+        Some(forced) if words.ends_with("and see to the rest") => rest(request, forced, mind),
+        // The last question to a scene offers no tools.
+        None if scene.is_some() && tool_names(request).is_empty() => {
+            Scripted::Text(format!("{} calls came back.", tool_results(request).len()))
+        }
+        _ => mind.reply(request),
+    }
+}
+
+/// A plan of the first step; a check that asks for the rest, once; a plan of the second step.
+fn rest(request: &Value, forced: &str, mind: &Mind) -> Scripted {
+    let step = |number: usize| {
+        let reply = mind.plan(request);
+        let mut step = reply["steps"][number - 1].clone();
+        step["step_number"] = json!(number);
+        json!({"needs_execution": true, "reasoning": "as the user asked", "steps": [step]})
+    };
+    let executed = section(request, "executed").unwrap_or_default();
+    match forced {
+        "CreateExecutionPlan" if section(request, "missing").is_some() => Scripted::forced(request, step(2)),
+        "CreateExecutionPlan" => Scripted::forced(request, step(1)),
+        "CheckContinuation" if executed.lines().count() < 2 => Scripted::forced(
+            request,
+            json!({"should_continue": true, "can_answer_now": false, "reasoning": "The rest is left.",
+                "missing_information": "The rest was not seen to.", "answer": null}),
+        ),
+        _ => mind.reply(request),
+    }
+}
+
+/// A server under way.
+pub struct Server<'w> {
+    held: Held,
+    address: String,
+    client: &'w reqwest::Client,
+}
+
+impl Server<'_> {
+    /// `None` where it died before it answered.
+    pub async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Option<Reply> {
+        let request = self.client.request(method, format!("{}{path}", self.address));
+        let request = match body {
+            Some(body) => request.json(body),
+            None => request,
+        };
+        let response = request.send().await.ok()?;
+        Some(Reply::of(response).await)
+    }
+
+    pub async fn get(&self, path: &str) -> Value {
+        self.send(Method::GET, path, None).await.unwrap().json()
+    }
+
+    pub async fn post(&self, path: &str, body: &Value) -> Value {
+        self.send(Method::POST, path, Some(body)).await.unwrap().json()
+    }
+
+    /// Words in a conversation; gives the run's document, whatever became of it.
+    pub async fn say(&self, session: &str, words: &str) -> Option<Value> {
+        self.ask(session, words, &json!({})).await
+    }
+
+    /// The same with further fields of the request.
+    pub async fn ask(&self, session: &str, words: &str, more: &Value) -> Option<Value> {
+        let mut body = json!({"messages": [{"role": "user", "content": words}], "session_id": session});
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let reply = self.send(Method::POST, "/api/chat", Some(&body)).await?.json();
+        Some(if reply["document"].is_object() { reply["document"].clone() } else { reply })
+    }
+
+    /// Words of a client that tells the conversation itself and has instructions of its own.
+    pub async fn say_v1(&self, words: &str) -> Option<Reply> {
+        let said = |role: &str, words: &str| json!({"role": role, "content": words});
+        let messages = [
+            said("system", "You are the assistant of a bank. Be brief."),
+            said("user", "hello"),
+            said("assistant", "Good day."),
+            said("user", words),
+        ];
+        let body = json!({"model": "proscenium", "messages": messages});
+        self.send(Method::POST, "/v1/chat/completions", Some(&body)).await
+    }
+
+    /// Makes a plan in a conversation.
+    pub async fn plan(&self, session: &str, words: &str) -> Value {
+        self.post("/api/plans", &json!({"message": words, "session_id": session})).await
+    }
+
+    /// The run's document when it has ended or waits.
+    pub async fn at_rest(&self, run: &str) -> Value {
+        self.send(Method::GET, &format!("/api/runs/{run}/events"), None).await.unwrap();
+        self.get(&format!("/api/runs/{run}")).await
+    }
+
+    /// Ends it as a power failure would.
+    pub fn kill(self) {
+        self.held.kill();
+    }
+
+    /// Ends it as it should be ended.
+    pub fn stop(self) {
+        self.held.signal("TERM");
+        let ran = self.held.end();
+        assert_eq!(ran.status, 0, "{ran:?}");
+    }
+}
