@@ -201,6 +201,12 @@ fn instructions(state: &RunState) -> &str {
     state.queued.as_ref().and_then(|queued| queued.instructions.as_deref()).unwrap_or_default()
 }
 
+/// What an answer tells: its lines that are no questions, since what is asked is not said.
+fn told(answer: &str) -> String {
+    let lines = answer.lines().filter(|line| !line.trim_end().ends_with('?'));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
 /// Where the arguments of a write may come from.
 fn sources(state: &RunState) -> Option<Sources<'_>> {
     let started = state.started.as_ref()?;
@@ -225,7 +231,7 @@ fn sources(state: &RunState) -> Option<Sources<'_>> {
         said.push(turn.request.as_str().into());
         let is_last = at + 1 == context.turns.len();
         if turn.status != RunStatus::NeedsInput || (is_last && pending.is_some()) {
-            said.push(turn.answer.as_str().into());
+            said.push(told(&turn.answer).into());
         }
         found.extend(turn.calls.iter().flat_map(|call| [&call.arguments, &call.result]));
     }

@@ -168,11 +168,11 @@ async fn confirmation_is_no_approval_and_a_required_one_still_follows() {
     let asked = house.say("s-1", "May I pay 5 euros?").await;
     assert_eq!(asked.answer.status, RunStatus::NeedsInput);
     assert!(asked.answer.approvals.is_empty(), "nobody else is asked");
-    let waits = house.say("s-1", "yes").await;
-    assert_eq!((waits.answer.status, log.calls().len()), (RunStatus::Waiting, 0));
-    assert_eq!(waits.answer.approvals[0].tool.as_deref(), Some("Pay"));
-    let done = house.say("s-1", "yes").await;
-    assert_eq!((done.answer.status, log.calls().len()), (RunStatus::Completed, 1), "{:#?}", done.answer);
+    let waits = house.submit("s-1", "yes").await.unwrap().answer().await.unwrap();
+    assert_eq!((waits.status, log.calls().len()), (RunStatus::Waiting, 0), "{waits:#?}");
+    assert_eq!(waits.approvals[0].tool.as_deref(), Some("Pay"));
+    let done = house.submit("s-1", "yes").await.unwrap().answer().await.unwrap();
+    assert_eq!((done.status, log.calls().len()), (RunStatus::Completed, 1), "{done:#?}");
 }
 
 #[tokio::test]
