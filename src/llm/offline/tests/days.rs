@@ -77,6 +77,13 @@ fn a_tool_with_two_ends_gets_one_call_for_each_run_of_days() {
         ("vacation on Monday next week", vec!["2026-11-23..2026-11-23"]),
         ("ferie venerdì della prossima settimana", vec!["2026-11-27..2026-11-27"]),
         ("from 28 December to 3 January", vec!["2026-12-28..01-03"]),
+        ("a car from the 5th until the 8th", vec!["2026-12-05..2026-12-08"]),
+        ("ferie lunedì, martedì e giovedì", vec!["2026-11-23..2026-11-24", "2026-11-26..2026-11-26"]),
+        ("vacation tomorrow and the day after", vec!["2026-11-23..2026-11-24"]),
+        ("ferie il 15 giugno e il giorno dopo", vec!["06-15..06-16"]),
+        ("ferie il 15 giugno invece del 16 giugno", vec!["06-15..06-15"]),
+        ("vacation next weekend", vec!["2026-11-28..2026-11-29"]),
+        ("vacation not on Monday but on Tuesday", vec!["2026-11-24..2026-11-24"]),
         ("vacation from 28 to 3 July", vec!["06-28..07-03"]),
     ] {
         assert_eq!(span(words), calls, "{words}");
@@ -123,6 +130,7 @@ fn what_nobody_can_tell_fills_nothing() {
         "a metà giugno",
         "early June",
         "a few days in June",
+        "the weekend after 15 June",
         "on 15 or 16 June",
         "il 15 giugno o il 18 giugno",
         "either on Monday or on Tuesday",
