@@ -173,6 +173,20 @@ fn an_argument_called_so_takes_what_is_before_or_after_a_day() {
 }
 
 #[test]
+fn each_listed_time_has_a_call_and_alternatives_are_asked() {
+    let parameters = json!({"type": "object", "required": ["time"], "properties": {"time": {"type": "string", "format": "time"}}});
+    for (words, want) in [
+        ("a visit tomorrow at 10 and at 15:30", vec!["10:00", "15:30"]),
+        ("una visita domani alle 10 e alle 15", vec!["10:00", "15:00"]),
+        ("a visit tomorrow at 10 or at 11", vec![]),
+        ("una visita alle 10 oppure alle 11", vec![]),
+        ("a visit tomorrow at half past 9", vec!["09:30"]),
+    ] {
+        assert_eq!(fill(&parameters, words), want, "{words}");
+    }
+}
+
+#[test]
 fn each_listed_day_gets_its_time() {
     let parameters = json!({"type": "object", "required": ["start"], "properties": {"start": {"type": "string", "description": "YYYY-MM-DDTHH:MM"}}});
     assert_eq!(fill(&parameters, "a visit on 15 and 18 June at 10"), ["06-15T10:00", "06-18T10:00"]);
