@@ -20,7 +20,7 @@ guardare vedere mangiare bere guidare usare sign fate fatemi facciamo segnami me
 
 /// How and how soon, and what only praises: it changes nothing of what is done.
 const MANNER: &str = "\
-asap now adesso ora soon quickly quick immediately urgently urgent urgente urgentemente subito presto appena rapidamente \
+asap mano hand aiuto domanda question now adesso ora soon quickly quick immediately urgently urgent urgente urgentemente subito presto appena rapidamente \
 velocemente fretta hurry kindly gentilmente cortesemente cortese possible possibile again nuovamente nuovo \
 nuova right away straight directly direttamente nice good great lovely wonderful perfect bel bella bello \
 buon buona buono ottimo ottima really very actually simply quietly much lot lots advance anticipo tante \
@@ -153,12 +153,17 @@ pub(super) fn left_over(source: &Source, filled: &Filled, own: &Own) -> Vec<Stri
             out.push(token.raw.clone());
             continue;
         }
+        // The verb of the request is what led to the tool; a further one is a further wish.
+        let action = !name && lexicon::may_be_action(&token.features().concepts);
+        if acted.is_none() && action {
+            acted = Some(&token.norm);
+            object = Some(i + 1);
+            continue;
+        }
         if dated || (!name && plain) || own.says(token) || (!name && is_plain(source, i, own)) {
             continue;
         }
-        // The verb of the request is what led to the tool; a further one is a further wish.
-        let verb = lexicon::may_be_action(&token.features().concepts) || token.first;
-        if !name && (acted == Some(&token.norm) || acted.is_none() && verb) {
+        if !name && (acted == Some(&token.norm) || acted.is_none() && token.first) {
             acted = Some(&token.norm);
             object = Some(i + 1);
             continue;
