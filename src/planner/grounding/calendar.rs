@@ -103,6 +103,10 @@ impl Calendar {
             if item.negated {
                 excluded.extend(dates);
             } else if !dates.is_empty() {
+                let mut dates = dates;
+                if let (What::Weekday(day), Some((_, _, before))) = (&item.what, resolved.last()) {
+                    dates.extend(before.iter().take(4).map(|from| following(*from, *day)));
+                }
                 resolved.push((item.first, item.next, dates));
             }
             if let What::Weekday(day) = item.what
@@ -439,6 +443,12 @@ impl Calendar {
     }
 }
 
+/// The first such weekday after a day.
+fn following(date: Date, day: Weekday) -> Date {
+    let ahead = (day.to_monday_zero_offset() - date.weekday().to_monday_zero_offset()).rem_euclid(7);
+    date.saturating_add(i64::from(if ahead == 0 { 7 } else { ahead }).days())
+}
+
 fn recent(today: Date, date: Date) -> bool {
     date <= today && date >= today.saturating_sub(RECENT.days())
 }
@@ -673,6 +683,10 @@ impl Reader<'_> {
                 }
             },
         };
+        // "15 June, 10 days"
+        if self.words.get(next).is_some_and(|w| counted(&w.norm)) {
+            return None;
+        }
         i8::try_from(value).ok().filter(|day| (1..=31).contains(day)).map(|day| (day, next))
     }
 
@@ -913,6 +927,38 @@ const FREE: &[&str] = &[
 /// Whether a word counts nothing of the number before it.
 fn stands_alone(word: &Word) -> bool {
     LINKS.contains(&word.norm.as_str()) || FREE.contains(&word.norm.as_str())
+}
+
+/// What is counted and never follows a day of a month.
+fn counted(norm: &str) -> bool {
+    const THINGS: &[&str] = &[
+        "people",
+        "persons",
+        "persone",
+        "guests",
+        "ospiti",
+        "tickets",
+        "ticket",
+        "biglietti",
+        "euro",
+        "euros",
+        "eur",
+        "seats",
+        "posti",
+        "adults",
+        "adulti",
+        "copies",
+        "copie",
+        "pieces",
+        "pezzi",
+        "percent",
+        "units",
+    ];
+    // "il 15 h 10", "on the 15th at 3 h": an hour may follow a day, and is none of these.
+    quantity::days(norm).is_some()
+        || quantity::months(norm).is_some()
+        || (quantity::minutes(norm).is_some() && norm.len() > 3 && norm != "hora")
+        || THINGS.contains(&norm)
 }
 
 fn year(word: &Word) -> Option<i16> {

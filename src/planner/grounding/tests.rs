@@ -84,6 +84,7 @@ fn days_trace_to_what_was_said_and_to_the_calendar() {
         ("venerdì prossimo", "2026-11-27"),
         ("from Monday to Wednesday", "2026-11-25"),
         ("da lunedì a mercoledì", "2026-11-24"),
+        ("from Sunday to Wednesday", "2026-12-02"),
         ("the week after 15 June", "2027-06-16"),
         ("the week after 15 June", "2027-06-22"),
         ("the week after 15 June", "2027-06-21"),
@@ -123,6 +124,7 @@ fn days_trace_to_what_was_said_and_to_the_calendar() {
         ("il 15 giugno, non il 16", "2027-06-16"),
         ("from 15 to 17 June except the 16th", "2027-06-16"),
         ("12 July and 19 August", "2027-08-12"),
+        ("from 15 June, 10 days", "2027-06-10"),
         ("12 July and 19 August", "2027-07-19"),
         ("15 June 2028", "2027-06-15"),
         ("a table for 3 people", "2026-12-03"),
@@ -227,6 +229,7 @@ fn numbers_trace() {
         ("book a ticket", json!(1)),
         ("un biglietto", json!(1)),
         ("no sugar", json!(0)),
+        ("from 15 June, 10 days", json!(10)),
     ];
     let bad = [
         ("for three people", json!(4)),
