@@ -18,8 +18,8 @@ use crate::llm::offline;
 use crate::plan::{DependsOn, Plan, PreparedCall, Step, harmless, one_line};
 use crate::run::{
     CallState, CallStatus, Cause, ConfirmPolicy, ConfirmedCall, Context, Effect, Event, Fault, Maker,
-    Outcome, PlanMade, ReplyCall, RequestedCall, RunState, Settings, StepState, Unconfirmed, canonical_json,
-    exact_json,
+    Outcome, PlanMade, ReplyCall, RequestedCall, RunState, RunStatus, Settings, StepState, Unconfirmed,
+    canonical_json, exact_json,
 };
 use crate::scene::{Catalogue, Scene, SceneTool};
 use crate::tools::phrase;
@@ -50,17 +50,16 @@ pub(super) fn unconfirmed(state: &RunState, catalogue: &Catalogue, asked: &Asked
     if policy == ConfirmPolicy::Never || is_said_by_people(state, asked) {
         return None;
     }
-    // Whoever approved the plan is asked about this call by itself, with its arguments.
-    let shown_elsewhere =
-        asked.is_approved_by_itself && state.approval_of_step(asked.step.step.step_number).is_some();
-    if shown_elsewhere {
-        return None;
-    }
     let mut why = Vec::new();
     if policy == ConfirmPolicy::Writes {
         why.push("every write is to be confirmed".to_owned());
     }
-    why.extend(doubts(state, catalogue, asked));
+    why.extend(unasked(state, asked));
+    // Somebody will be shown exactly this call and can say no: how it came about is theirs to judge. Whether
+    // it was asked for at all only the user knows.
+    if !asked.is_approved_by_itself {
+        why.extend(doubts(state, catalogue, asked));
+    }
     if why.is_empty() {
         return None;
     }
@@ -94,12 +93,17 @@ fn is_said_by_people(state: &RunState, asked: &Asked<'_>) -> bool {
     })
 }
 
-/// Everything that speaks against doing the call unasked.
-fn doubts(state: &RunState, catalogue: &Catalogue, asked: &Asked<'_>) -> Vec<String> {
+/// Why the user may not have asked for the call.
+fn unasked(state: &RunState, asked: &Asked<'_>) -> Vec<String> {
     let mut why = Vec::new();
-    let (tool, scene) = (asked.tool.name.as_str(), asked.scene.name.as_str());
     if asked.is_question {
         why.push("its scene asks whether it is wanted".to_owned());
+    }
+    if let Some(said) = consent::said(state.request())
+        && !state.is_confirmation()
+        && !answers_a_question(state, said)
+    {
+        why.push("the request says yes or no to nothing that was asked".to_owned());
     }
     if asked.step.step.unclear {
         why.push("the plan is not sure that it was asked for".to_owned());
@@ -107,13 +111,26 @@ fn doubts(state: &RunState, catalogue: &Catalogue, asked: &Asked<'_>) -> Vec<Str
     if offline::is_background_task(state.request(), instructions(state)) {
         why.push("the request sets a task about a text: what the text says is no request".to_owned());
     }
+    why
+}
+
+/// Whether a plain yes or no is the answer to a question of a scene: what a no is about is not done.
+fn answers_a_question(state: &RunState, yes: bool) -> bool {
+    let pending = state.started.as_ref().and_then(|started| started.context.pending.as_ref());
+    yes && pending.is_some_and(|pending| pending.unconfirmed.is_empty())
+}
+
+/// What else speaks against doing the call without a word of a person.
+fn doubts(state: &RunState, catalogue: &Catalogue, asked: &Asked<'_>) -> Vec<String> {
+    let mut why = Vec::new();
+    let (tool, scene) = (asked.tool.name.as_str(), asked.scene.name.as_str());
     let sources = sources(state);
     let nowhere = sources.map(|from| untraced(&asked.tool.parameters, asked.arguments, &from));
     let nowhere = nowhere.unwrap_or_default();
     if !nowhere.is_empty() {
         why.push(format!("nobody said and no tool found: {}", nowhere.join(", ")));
     }
-    if !state.foresees(scene, tool) && !asked.is_approved_by_itself {
+    if !state.foresees(scene, tool) {
         why.push(format!("no plan named {tool} of {scene} before the first result of a tool"));
     }
     let most = most_writes(state, catalogue);
@@ -184,6 +201,12 @@ fn instructions(state: &RunState) -> &str {
     state.queued.as_ref().and_then(|queued| queued.instructions.as_deref()).unwrap_or_default()
 }
 
+/// What an answer tells: its lines that are no questions, since what is asked is not said.
+fn told(answer: &str) -> String {
+    let lines = answer.lines().filter(|line| !line.trim_end().ends_with('?'));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
 /// Where the arguments of a write may come from.
 fn sources(state: &RunState) -> Option<Sources<'_>> {
     let started = state.started.as_ref()?;
@@ -202,13 +225,18 @@ fn sources(state: &RunState) -> Option<Sources<'_>> {
     }
     let context = &started.context;
     said.extend(context.summary.iter().map(|summary| summary.as_str().into()));
-    for turn in &context.turns {
+    // What the user was asked to confirm and has not confirmed is no evidence of itself.
+    let pending = context.pending.as_ref().filter(|pending| pending.unconfirmed.is_empty());
+    for (at, turn) in context.turns.iter().enumerate() {
         said.push(turn.request.as_str().into());
-        said.push(turn.answer.as_str().into());
+        let is_last = at + 1 == context.turns.len();
+        if turn.status != RunStatus::NeedsInput || (is_last && pending.is_some()) {
+            said.push(told(&turn.answer).into());
+        }
         found.extend(turn.calls.iter().flat_map(|call| [&call.arguments, &call.result]));
     }
-    if let Some(pending) = &context.pending {
-        said.push(pending.request.as_str().into());
+    said.extend(context.pending.iter().map(|pending| pending.request.as_str().into()));
+    if let Some(pending) = pending {
         said.push(pending.question.text.as_str().into());
         found.push(&pending.question.known);
     }

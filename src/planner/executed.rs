@@ -66,6 +66,9 @@ pub(super) fn executed(state: &RunState, catalogue: &Catalogue) -> String {
                 (StepStatus::NeedsInput, _, Some(question), _) => {
                     line["question"] = question.text.as_str().into()
                 }
+                (StepStatus::NeedsInput, _, None, Some(asked)) => {
+                    line["question"] = asked.message.as_str().into()
+                }
                 (_, _, _, Some(error)) => line["error"] = error.message.as_str().into(),
                 _ => {}
             }

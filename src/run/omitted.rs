@@ -95,13 +95,8 @@ impl RunState {
         }
         let (line, result) = match outcome {
             Outcome::Ok { say: Some(say), result } => (say.clone(), Some(result)),
-            Outcome::Ok { result, .. } => {
-                (format!("{} {}", call.requested.tool, call.requested.arguments), Some(result))
-            }
-            Outcome::Unknown { .. } => {
-                let (tool, arguments) = (&call.requested.tool, &call.requested.arguments);
-                (format!("{tool} {arguments}: {}", words.unknown), None)
-            }
+            Outcome::Ok { result, .. } => (in_words(call), Some(result)),
+            Outcome::Unknown { .. } => (format!("{}: {}", in_words(call), words.unknown), None),
             Outcome::Refused { .. } | Outcome::Failed { .. } => return None,
         };
         // Whether another write with the same values is meant cannot be told: each wants one of its own.
@@ -128,13 +123,26 @@ impl RunState {
     fn cut_line(&self, words: &Words) -> Option<String> {
         let mut tools: Vec<String> = Vec::new();
         for call in self.steps.values().flat_map(|step| self.cut_calls(step)) {
-            let line = format!("{} {}", call.requested.tool, call.requested.arguments);
+            let line = in_words(call);
             if !tools.contains(&line) {
                 tools.push(line);
             }
         }
         (!tools.is_empty()).then(|| format!("{} {}", words.cut, tools.join("; ")))
     }
+}
+
+/// The tool and its arguments.
+fn in_words(call: &CallState) -> String {
+    let arguments = call.requested.arguments.as_object().into_iter().flatten();
+    let values: Vec<String> = arguments
+        .map(|(name, value)| match value {
+            Value::String(text) => format!("{name}: {text}"),
+            other => format!("{name}: {other}"),
+        })
+        .collect();
+    let tool = &call.requested.tool;
+    if values.is_empty() { tool.clone() } else { format!("{tool} ({})", values.join(", ")) }
 }
 
 /// The strings and numbers of a value, as text.

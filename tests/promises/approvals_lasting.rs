@@ -29,7 +29,7 @@ impl Hall {
         desk.write(
             "house.toml",
             &format!(
-                "[scenes]\nbuiltin = false\nallow_private_addresses = true\n[planning]\nfallback_enabled = false\n\
+                "[scenes]\nbuiltin = false\nallow_private_addresses = true\n[planning]\nfallback_enabled = false\n[execution]\nconfirm = \"never\"\n\
                  [[llm.models]]\nname = \"scripted\"\nbase_url = \"{}\"\nforcing = \"named\"\n",
                 office.llm.base_url()
             ),

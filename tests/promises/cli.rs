@@ -77,6 +77,7 @@ fn json_prints_the_answer_document_with_every_field_and_nothing_else() {
         "answer",
         "plan",
         "steps",
+        "writes",
         "metadata",
         "usage",
         "timings",

@@ -194,13 +194,18 @@ async fn when_a_scenes_model_dies_the_rules_take_its_place_and_ask_before_they_w
     assert_read_and_asks_before_it_writes(&town, &told);
 }
 
+/// The line of an answer whose words say nothing of the booking.
+const BOOKED: &str = "BookSpace (day: 2026-05-05, plate: AB123CD)";
+
 #[tokio::test]
 async fn when_the_check_dies_the_run_is_answered_from_what_was_done() {
     let llm = Play::of(both()).check(|_, _| Scripted::status(500)).start();
     let town = Town::open(&llm, |_| {}).await;
     let told = town.ask(REQUEST).await;
     assert_eq!(town.log.names(), ["FindBook", "BookSpace"]);
-    assert_eq!((told.answer.status, told.answer.answer.as_str()), (RunStatus::Completed, FROM_ANSWER));
+    // The words say nothing of the booking, so it is named.
+    let answer = format!("{FROM_ANSWER}\n{BOOKED}");
+    assert_eq!((told.answer.status, told.answer.answer.as_str()), (RunStatus::Completed, answer.as_str()));
     let degraded = |event: &Event| matches!(event, Event::Continuation { degraded: true, .. });
     assert!(told.events.iter().any(degraded));
 }
@@ -213,7 +218,7 @@ async fn when_the_check_and_the_answer_die_the_answer_lists_what_was_done() {
     let told = town.ask(REQUEST).await;
     assert_eq!(town.log.names(), ["FindBook", "BookSpace"]);
     assert_eq!(told.answer.status, RunStatus::Completed);
-    assert_eq!(told.answer.answer, "Library is done.\nParking is done.");
+    assert_eq!(told.answer.answer, format!("Library is done.\nParking is done.\n{BOOKED}"));
 }
 
 #[tokio::test]
@@ -254,6 +259,7 @@ async fn an_answer_cut_by_the_token_limit_is_written_again_or_replaced_by_what_w
         let town = Town::open(&llm, |config| config.planning.answer_with_check = false).await;
         let told = town.ask(REQUEST).await;
         assert_eq!(requests(&llm, Asked::Answer).len(), 2);
-        assert_eq!((told.answer.status, told.answer.answer.as_str()), (RunStatus::Completed, text));
+        let answer = format!("{text}\n{BOOKED}");
+        assert_eq!((told.answer.status, told.answer.answer), (RunStatus::Completed, answer));
     }
 }

@@ -117,8 +117,8 @@ async fn nobody_is_made_up_where_a_scene_found_nobody() {
 async fn a_write_on_days_that_nobody_said_is_not_made() {
     let (answer, _) = play(include_str!("../fixtures/real/wrong_month.json")).await;
     // The user said June; the recorded model wrote May, and would do so again.
-    assert!(!tools(&answer).iter().any(|(tool, _)| *tool == "MakeRequest"), "{answer:#?}");
-    assert!(matches!(answer.status, RunStatus::NeedsInput | RunStatus::Failed), "{:?}", answer.status);
+    assert!(answer.writes.is_empty(), "{answer:#?}");
+    assert_eq!(answer.status, RunStatus::NeedsInput);
     for invented in ["22 giorni", "n. 3"] {
         assert!(!answer.answer.contains(invented), "{}", answer.answer);
     }
@@ -143,8 +143,7 @@ async fn a_run_whose_scene_read_in_place_of_its_write_is_not_called_complete() {
 #[tokio::test]
 async fn a_write_on_the_planners_days_in_place_of_the_users_is_not_made() {
     let (answer, _) = play(include_str!("../fixtures/real/july_for_june.json")).await;
-    let written = tools(&answer).into_iter().filter(|(tool, _)| *tool == "MakeRequest");
-    assert!(written.clone().count() > 0, "{answer:#?}");
-    assert!(written.into_iter().all(|(_, outcome)| outcome == CallOutcome::Refused), "{answer:#?}");
-    assert_eq!(answer.status, RunStatus::Partial);
+    assert!(answer.writes.is_empty(), "{answer:#?}");
+    assert_eq!(answer.status, RunStatus::NeedsInput);
+    assert!(answer.answer.contains("07"), "the question names the days: {}", answer.answer);
 }

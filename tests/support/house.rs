@@ -64,6 +64,8 @@ impl Setup {
             .model("base_url", &format!("{:?}", llm.base_url()))
             .set("llm.backoff_ms", 1)
             .set("planning.fallback_enabled", false)
+            // What scripted scenes write is in no request, and some write twice to see the second skipped.
+            .set("execution.confirm", "never")
     }
 
     /// A key of the configuration, by its name with dots, as the environment would set it.

@@ -12,7 +12,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use proscenium::run::{Effect, Event, PlanMade, SessionId};
+use proscenium::run::{ConfirmPolicy, Effect, Event, PlanMade, SessionId};
 use proscenium::scene::{Scene, SceneTool};
 use proscenium::tools::{ToolContext, native};
 use proscenium::{Answer, Config, Engine};
@@ -266,6 +266,8 @@ impl Town {
     pub async fn open(llm: &ScriptedLlm, configure: impl FnOnce(&mut Config)) -> Self {
         let mut config = Config { llm: llm.options(), ..Config::default() };
         config.planning.fallback_enabled = false;
+        // What its scripted scenes write is in no request.
+        config.execution.confirm = ConfirmPolicy::Never;
         let log = Log::default();
         configure(&mut config);
         Self::with(config, scenes(&log), log).await

@@ -448,6 +448,10 @@ impl Part<'_> {
             if judge.tool(&x, None).is_some() && judge.tool(&y, None).is_some() {
                 let mut inner = self.soft(from, comma - 1, judge);
                 let mut main = self.soft(comma + 1, last, judge);
+                if before && main.first().is_some_and(|clause| clause.act == Act::Question) {
+                    // "Before I pay, how much is left?": it may depend on the answer.
+                    inner.iter_mut().for_each(|clause| clause.act = Act::Question);
+                }
                 let (a, b) = if before { (&mut main, &mut inner) } else { (&mut inner, &mut main) };
                 if let Some(head) = b.first_mut() {
                     head.link = Link::Then;

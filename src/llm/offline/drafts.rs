@@ -314,7 +314,8 @@ impl Planner {
         let tokens = text::tokens(&clause.text);
         let words: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
         let order = mood::orders_more(&words) && !self.orders_only;
-        let tells = !(self.acts_or(&clause.text, order)) || declares(&tokens);
+        let states = clause.act == Act::Statement && !self.orders_only;
+        let tells = states || !self.acts_or(&clause.text, order) || declares(&tokens);
         let Some((hit, purpose)) = hit else {
             self.unrouted(drafts, clause, tells);
             return;
@@ -362,7 +363,7 @@ impl Planner {
     fn about(&self, said: Vec<String>, purpose: String, hit: Hit) -> String {
         let fields = self.index.fields(hit);
         let complete = || slots::fill(fields, &purpose, &self.now, &[], false).missing(fields).is_empty();
-        let preambles = said.iter().any(|s| speech::is_preamble(s));
+        let preambles = said.iter().any(|s| speech::is_preamble(s) || speech::denies(s));
         if preambles && self.writes(hit) && complete() {
             return purpose;
         }

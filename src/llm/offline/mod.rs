@@ -151,6 +151,8 @@ fn input(request: &Request) -> usize {
 fn tokens(characters: usize) -> u64 {
     u64::try_from(characters.div_ceil(4)).unwrap_or(u64::MAX)
 }
-pub fn is_background_task(_r: &str, _i: &str) -> bool {
-    false
+/// Whether a request sets a task about a text (to translate, correct, summarise, name it, …), by its own words or by
+/// those of the chatbot's `instructions`: what the text says is then no request.
+pub fn is_background_task(request: &str, instructions: &str) -> bool {
+    background::task(request, instructions).is_some()
 }

@@ -111,6 +111,14 @@ const MINDS: &[&str] = &[
 const POLITE: &[&str] = &[
     "can/could/would/will/wont/wouldn/couldn/won t? you/u/ya please/kindly/also/just/maybe/then?",
     "would/do you mind",
+    "i/we would/d be very? grateful/glad/happy/thankful/delighted if you can/could/would?",
+    "i/we would/d really? appreciate it? if you can/could/would?",
+    "it would/d be great/nice/good/lovely/helpful/awesome/wonderful/kind if you can/could/would?",
+    "can/could/may i ask you to",
+    "ti/le/vi sarei/saremmo grato/grata/grati se",
+    "sarebbe bello/ottimo/utile/fantastico/perfetto se",
+    "ho/avrei/avremmo/abbiamo bisogno che tu?",
+    "mi fai/faresti/fareste il/la favore/piacere/cortesia di",
     "would you be so? able/kind/willing as? to?",
     "do you think you can/could/might",
     "is there any? way/chance you can/could",
@@ -188,6 +196,13 @@ const THANKS: &[&str] = &[
     "scusa/scusami/scusate/scusi se/per/che",
 ];
 
+/// What was not done, and might have been.
+const MISSED: &[&str] = &[
+    "i/we should/could/would/might/d not? have <ed>",
+    "had i/we",
+    "avrei/avremmo/avresti voluto/dovuto/potuto/preferito",
+];
+
 /// What opens a reason.
 const REASONS: &[&str] = &[
     "since/because/as/given/seeing that? i/we/my",
@@ -221,7 +236,6 @@ const WOULD_BE: &[&str] = &[
     "e se io? <verb>",
     "se io? prendessi/prenotassi/cancellassi/annullassi/chiedessi/disdicessi",
     "if i/we were to",
-    "i/we should/could/would/might/d have <ed>",
     "pretend/simulate/imagine",
     "fai/facciamo/fate finta",
     "fingi/simula/simulare",
@@ -233,8 +247,6 @@ const WOULD_BE: &[&str] = &[
     "in theory",
     "ipoteticamente",
     "in teoria",
-    "i/we would/d have <ed>",
-    "avrei/avremmo voluto/dovuto/preferito <inf>",
 ];
 
 /// Says that something is not to be done, at the beginning of a clause.
@@ -252,7 +264,13 @@ const NOT: &[&str] = &[
     "you mustn/shouldn t",
     "avoid/refrain/stop from? <ing>",
     "hold off",
-    "forget about",
+    "forget about/what/that",
+    "ignore what/that/my",
+    "i/we refuse/decline to",
+    "mi rifiuto di",
+    "ci? rifiutiamo di",
+    "rinuncio/rinunciamo a/alle/al/alla",
+    "dimentica/dimenticati/ignora/ignorate quello/cio/di/che/la/il",
     "under no circumstances",
     "in no case",
     "i/we don/do/dont t/not? really? want/need/wish/intend/plan/like/expect/have",
@@ -387,6 +405,12 @@ const TELLS: &[&str] = &[
     "telefona/telefonare a/al/alla",
 ];
 
+/// Has something invented or written that is no message.
+const TALES: &[&str] = &[
+    "write/tell/compose/invent/make/draft me/us/up? a/an/the/another? short/funny/little/long? story/poem/joke/essay/novel/song/tale/dialogue/script/speech/article/blog/example/sentence/function/program",
+    "scrivi/scrivimi/racconta/raccontami/inventa/componi/fammi un/una/il/la breve/bella/divertente/corta/lunga? storia/poesia/racconto/barzelletta/canzone/saggio/favola/tema/dialogo/discorso/articolo/esempio/frase",
+];
+
 /// Repeats what somebody said.
 const SAID: &[&str] = &[
     "said/says/say/told/wrote/writes/asked/asks/answered/replied/claims/claimed/suggested/suggests/thinks/thought",
@@ -396,6 +420,36 @@ const SAID: &[&str] = &[
     "dice/dicono/diceva/chiede/chiedono/scrive/sostiene/disse",
     "è scritto",
     "c è scritto",
+];
+
+/// Words for texts: what a colon follows is quoted.
+pub(super) const TEXTS: &[&str] = &[
+    "sentence",
+    "text",
+    "phrase",
+    "quote",
+    "example",
+    "title",
+    "subject",
+    "email",
+    "mail",
+    "message",
+    "letter",
+    "memo",
+    "poem",
+    "headline",
+    "caption",
+    "lyrics",
+    "frase",
+    "testo",
+    "citazione",
+    "esempio",
+    "titolo",
+    "oggetto",
+    "messaggio",
+    "lettera",
+    "poesia",
+    "didascalia",
 ];
 
 /// Verbs of somebody else.
@@ -418,6 +472,12 @@ const MAY_BE: &[&str] = &[
     "what about <ing>",
     "che ne dici/dite/pensi",
     "sto/stai/sta/stiamo/stavo/stavamo <ger>",
+    "di/ogni solito/anno/mese/settimana/giorno/volta/estate",
+    "i/we usually/normally/always/often/generally/sometimes",
+    "usually/normally/generally/every",
+    "normalmente/generalmente/solitamente/spesso",
+    "ci penso/pensiamo",
+    "lo/la faccio/facciamo io/noi",
     "sto/stiamo/stavo/stavamo pensando/valutando/considerando/organizzando/pianificando/programmando/andando/partendo/preparando/per",
     "penso/pensiamo/pensavo/pensavamo/spero/speravo/credo/conto/contiamo/intendo/vado/andiamo/parto/partiamo di/che/a/in/per?",
     "ho/abbiamo intenzione/in/idea",
@@ -428,13 +488,19 @@ const MAY_BE: &[&str] = &[
 
 /// Opens what is only told before a request.
 pub(super) const PREAMBLES: &[&str] = &[
+    "go ahead",
+    "can/could/would/will you please/kindly? go ahead",
+    "can/could/would/will you? please? do me a/another favor/favour",
+    "do me a favor/favour",
+    "fammi/mi un favore/piacere",
+    "mi fai/faresti un favore/piacere",
     "i/we have/ve got? a/an/another/one/some/two quick/small/simple/short/urgent? question/questions/request/requests/problem/doubt/favour/favor",
     "i/we need/want/would/d/could use? like? your/some/a? help/hand/assistance/information/info/advice",
     "can/could/would/will you please/kindly? help/assist me/us? out/with? this/something/please?",
     "i/we am/m/are/re just/currently? planning/organizing/organising/preparing/arranging/thinking a/an/my/our/the/about? trip/holiday/travel/party/visit/journey/weekend/vacation/event/evening/meeting/dinner/move",
     "ho/abbiamo/avrei/avremmo una/un/alcune/qualche/due piccola/piccolo/breve/altra? domanda/domande/richiesta/richieste/dubbio/problema/favore/cosa/cose/curiosita",
     "puoi/potresti/potete/potreste/mi/ci puoi/potresti/potete? aiutarmi/aiutarci/aiutare/dare/darmi una? mano?",
-    "ho/abbiamo/avrei/avremmo bisogno di un? aiuto/mano/una/informazioni/assistenza",
+    "ho/abbiamo/avrei/avremmo bisogno di un/una/del/qualche? aiuto/mano/informazione/informazioni/assistenza/supporto",
     "mi serve/servirebbe un/una/del? aiuto/mano",
     "sto/stiamo organizzando/pianificando/preparando/programmando un/una/il/la/le? viaggio/vacanza/festa/gita/weekend/trasferta/cena/evento/ferie",
     "i m/am writing/contacting",
@@ -487,11 +553,21 @@ pub(super) fn mood(words: &[&Token], marked: bool) -> Mood {
         let told = matches!(inner.act, Act::Request | Act::Question);
         return if told { said(Act::Statement) } else { inner };
     }
+    // "Tomorrow I need …".
+    if let Some(at) = when(words) {
+        let inner = mood(&words[at..], marked);
+        if inner.said {
+            return inner;
+        }
+    }
     if causes(words) {
         return said(Act::ThirdPerson);
     }
     if let Some(at) = any(words, 0, MINDS) {
         return said(behind(&words[at..], marked));
+    }
+    if any(words, 0, MISSED).is_some() {
+        return said(Act::Report);
     }
     if any(words, 0, REMINDS_ME_WHAT).is_some() {
         return said(Act::Question);
@@ -499,7 +575,7 @@ pub(super) fn mood(words: &[&Token], marked: bool) -> Mood {
     if any(words, 0, REMINDS).is_some() {
         return said(Act::Reminder);
     }
-    if tells(words) || quotes(words) {
+    if tells(words) || quotes(words) || any(words, 0, TALES).is_some() {
         return said(Act::Quoted);
     }
     if find(words, 4, WOULD_BE).is_some() {
@@ -574,6 +650,27 @@ fn other(words: &[&Token], marked: bool) -> Mood {
         return said(Act::Statement);
     }
     Mood { act: Act::Request, said: order }
+}
+
+/// Where the words that only say when end, at the beginning of a clause.
+fn when(words: &[&Token]) -> Option<usize> {
+    let small = [
+        "on", "in", "for", "at", "the", "il", "la", "nel", "per", "da", "dal", "of", "this", "questo",
+        "questa", "from", "to", "al", "dalle", "alle",
+    ];
+    let at = words.iter().take(8).take_while(|t| dated(t) || t.is(&small)).count();
+    let told = words[..at].iter().any(|t| dated(t) && !t.digit()) && at < words.len();
+    told.then_some(at)
+}
+
+/// Whether a clause is a polite question, whose mark is its own.
+pub(super) fn is_polite(words: &[&Token]) -> bool {
+    any(unfilled(words), 0, POLITE).is_some()
+}
+
+/// Whether a clause only denies something of the speaker: "I can't come on Monday".
+pub(super) fn denies(words: &[&Token]) -> bool {
+    any(unfilled(words), 0, CANNOT).is_some()
 }
 
 /// The act of what stands behind words that ask for it.
@@ -846,6 +943,14 @@ fn quotes(words: &[&Token]) -> bool {
     let Some((at, to)) = find(words, 6, SAID) else { return false };
     // Somebody who speaks, not the speaker.
     let before = &words[..at];
+    if any(words, at, &["c è scritto", "è scritto", "ce scritto"]).is_some() {
+        return true;
+    }
+    if before.iter().all(|t| t.is(&["mi", "ci", "qui", "here", "it", "li"]))
+        && words[at].is(&["dice", "dicono", "says", "è"])
+    {
+        return true;
+    }
     if before.is_empty() || before.iter().any(|t| t.is(&["i", "we", "you", "ho", "to"])) {
         // "Mi ha detto di prenotare": nobody is named.
         return words[at].is(&["mi", "ci", "ha", "hanno", "dice", "dicono"])
@@ -971,7 +1076,8 @@ const WANT: &[&str] = &[
 
 /// "A Luca serve …", "gli serve …".
 fn to_whom(words: &[&Token]) -> bool {
-    end(words, 0, "a * serve/servono/servirebbe/servirebbero/piacerebbe/occorre").is_some()
+    end(words, 0, "a/ad * * serve/servono/servirebbe/servirebbero/piacerebbe/occorre").is_some()
+        || end(words, 0, "a/ad * serve/servono/servirebbe/servirebbero/piacerebbe/occorre").is_some()
         || end(words, 0, "a/al/alla mio/mia/nostro/nostra * serve/servono/servirebbe/piacerebbe/occorre")
             .is_some()
         || end(words, 0, "gli/le serve/servono/servirebbe/piacerebbe/occorre").is_some()
@@ -1158,6 +1264,11 @@ fn causes(words: &[&Token]) -> bool {
 
 /// "Prenderò ferie", "andremo a Roma".
 fn future(words: &[&Token]) -> bool {
+    const WISHED: &[&str] = &["vorrei", "gradirei", "preferirei", "desidererei"];
+    let would = |t: &Token| t.norm.len() > 6 && t.norm.ends_with("rei") && !t.is(WISHED);
+    if words.iter().take(2).any(|t| would(t) && is_verb(t)) {
+        return true;
+    }
     words.iter().take(3).any(|t| {
         t.lower.ends_with("rò") && t.norm.len() > 3
             || t.norm.ends_with("remo") && t.norm.len() > 6 && t.norm != "estremo" && t.norm != "supremo"
@@ -1188,6 +1299,7 @@ pub(super) fn orders(words: &[&Token]) -> bool {
     });
     let noun = !first.features().concepts.is_empty() && !lexicon::may_be_action(&first.features().concepts);
     let closed = lexicon::is_stop(&first.norm)
+        || lexicon::is_chat(&first.norm)
         || lexicon::is_asking(&first.norm)
         || lexicon::is_measure(&first.norm)
         || dated(first)

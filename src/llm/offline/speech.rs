@@ -133,6 +133,8 @@ struct Unit {
     mood: Mood,
     part: Part,
     verb: Option<String>,
+    /// Whether a question mark at the end of the sentence may be its own.
+    asks: bool,
 }
 
 const POLITE_IF: &[&str] = &[
@@ -260,6 +262,30 @@ const WHETHER: &[&str] = &[
     "se",
 ];
 
+/// Words behind which "if" is a polite "that".
+const KIND: &[&str] = &[
+    "grateful",
+    "great",
+    "nice",
+    "good",
+    "glad",
+    "happy",
+    "helpful",
+    "lovely",
+    "wonderful",
+    "awesome",
+    "kind",
+    "thankful",
+    "grato",
+    "grata",
+    "grati",
+    "bello",
+    "utile",
+    "fantastico",
+    "ottimo",
+    "perfetto",
+];
+
 const INSTEAD: &[&str] = &[
     "instead of",
     "rather than",
@@ -359,6 +385,13 @@ pub(super) fn object(clause: &str) -> &str {
     rest.and_then(|t| clause.get(t.start..)).unwrap_or(clause).trim_end_matches(['.', '!', '?', ' ', ','])
 }
 
+/// Whether a clause only denies something of the speaker.
+pub(super) fn denies(clause: &str) -> bool {
+    let tokens = text::tokens(clause);
+    let words: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
+    mood::denies(&words)
+}
+
 /// Whether a question asks for something to be told, and not whether something may be done or is so.
 pub(super) fn asks_what(clause: &str) -> bool {
     let tokens = text::tokens(clause);
@@ -420,6 +453,15 @@ pub(super) fn of(tokens: &[Token], quoted: &[bool]) -> Speech {
                 found.iter_mut().for_each(|unit| unit.mood = Mood { act, said: true });
             }
             // A message behind a colon goes on to the end.
+            // "Practice sentence: …", "subject: …".
+            for n in 1..found.len() {
+                let (head, tail) = found.split_at_mut(n);
+                let Some(before) = head.last() else { continue };
+                let names = tokens[before.first..=before.last].iter().any(|t| t.is(mood::TEXTS));
+                if tail[0].join == Join::Colon && names && !before.mood.said {
+                    tail[0].mood = Mood { act: Act::Quoted, said: true };
+                }
+            }
             let told = found
                 .iter()
                 .zip(found.iter().skip(1))
@@ -517,7 +559,11 @@ impl<'a> Reader<'a> {
             let words = self.words(i);
             let here = if i == self.first { Join::Start } else { join };
             let before = self.tokens[self.first..i].iter().rev().find(|t| t.word);
-            if !before.is_some_and(|t| t.is(WHETHER))
+            let kind = i > 0
+                && self.tokens[i - 1].is(&["it"])
+                && self.tokens[..i - 1].last().is_some_and(|t| t.is(&["appreciate", "like", "love"]));
+            if !kind
+                && !before.is_some_and(|t| t.is(WHETHER) || t.is(KIND))
                 && let Some(n) = any(&words, 0, POLITE_IF)
             {
                 i = self.drop(i, n, dropped);
@@ -595,17 +641,44 @@ impl<'a> Reader<'a> {
                 .filter(|_| opened > 0)
                 .and_then(|t| (*first..=last).find(|i| self.tokens[*i].start == t.start));
             let first = &begin.unwrap_or(*first);
-            let mut mood = if quotes { self.quotation(*first, last) } else { mood(own, marked && is_last) };
+            let asked = out.iter().any(|unit: &Unit| unit.asks);
+            let mark = marked && is_last && !asked;
+            let mut mood = if quotes { self.quotation(*first, last) } else { mood(own, mark) };
             let mut opener = *opener;
             if opener == Opener::Without {
                 mood = Mood { act: Act::Negated, said: true };
-            } else if opener == Opener::None && cuts.len() > 1 && leads(own) {
+            } else if opener == Opener::None
+                && !is_last
+                && (leads(own)
+                    || cuts.get(n + 1).is_some_and(|next| next.1 == Join::Colon)
+                        && self.heads(*first, last, mood))
+            {
                 opener = Opener::Preamble;
                 mood = Mood { act: Act::Statement, said: true };
             }
-            out.push(Unit { first: *first, last, join: *join, opener, mood, part: Part::Whole, verb: None });
+            let asks = mood.said && mood.act == Act::Question || mood::is_polite(own);
+            out.push(Unit {
+                first: *first,
+                last,
+                join: *join,
+                opener,
+                mood,
+                part: Part::Whole,
+                verb: None,
+                asks,
+            });
         }
         out
+    }
+
+    /// Whether words before a colon only head what is asked: "quick one: …", "my plans changed: …".
+    fn heads(&self, first: usize, last: usize, mood: Mood) -> bool {
+        let values = (first..=last).any(|i| {
+            let t = &self.tokens[i];
+            self.quoted[i] || t.digit() || t.capital() && !t.first && t.norm != "i"
+        });
+        let text = self.tokens[first..=last].iter().any(|t| t.is(mood::TEXTS));
+        !text && !values && (!mood.said || matches!(mood.act, Act::Statement | Act::Report))
     }
 
     /// A clause that stands in quotation marks as a whole: a title, or somebody's order.
@@ -652,7 +725,10 @@ impl<'a> Reader<'a> {
         }
         if any(words, 0, IF).is_some() {
             let before = self.tokens[self.first..i].iter().rev().find(|t| t.word);
-            let whether = before.is_some_and(|t| t.is(WHETHER)) && !words[0].is(&["unless", "qualora"]);
+            let asked = self.tokens[self.first..i].iter().any(|t| t.is(&["appreciate"]))
+                || before.is_some_and(|t| t.is(KIND));
+            let whether =
+                (asked || before.is_some_and(|t| t.is(WHETHER))) && !words[0].is(&["unless", "qualora"]);
             let again = before.is_some_and(|t| t.is(&["e", "and"])) && marked && i == self.first + 1;
             let own =
                 words[0].is(&["in", "nel"]) && !any(words, 0, &["in case/the", "in/nel caso"]).is_some();
@@ -961,6 +1037,7 @@ fn inherit(last: &mut Unit, unit: &mut Unit, tokens: &[Token]) {
                 unit.verb = verb.map(|t| t.raw.clone());
             }
         }
+        Act::Hypothetical if unit.join == Join::Colon => unit.mood = last.mood,
         Act::Report if unit.join == Join::And && unit.mood.act == Act::Request && !unit.mood.said => {
             unit.mood = last.mood;
         }

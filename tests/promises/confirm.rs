@@ -1,0 +1,402 @@
+//! Writes that were not clearly asked for: the user is asked to confirm the exact call, and a plain yes does it.
+//! Beside that, what bounds the writes of a run, and what an answer must tell of them.
+
+use proscenium::ChatRequest;
+use proscenium::run::{ConfirmPolicy, Effect, Event, RunStatus, SessionId};
+use proscenium::scene::{Scene, SceneTool, ToolApproval, ToolBuilder};
+use proscenium::tools::{ToolContext, native};
+use serde_json::{Value, json};
+
+use crate::server_api::ask;
+use crate::support::planner_engine::{Asked, Log, Play, enough, has_results, more, plan, requests, step};
+use crate::support::{House, Reply, Scripted, ScriptedCall, ScriptedLlm, Served, Setup, Told, section};
+
+/// A tool that writes down how it is called.
+fn tool(log: &Log, name: &'static str, effect: Effect, arguments: &[&str]) -> ToolBuilder {
+    let log = log.clone();
+    let called = native(move |arguments: Value, _: ToolContext| {
+        log.begin(name, &arguments);
+        let balance = 100 + log.names().len();
+        async move { Ok(json!({"done": name, "balance": balance})) }
+    });
+    let properties: Value = arguments
+        .iter()
+        .map(|name| {
+            let kind = if *name == "amount" || *name == "number" { "number" } else { "string" };
+            ((*name).to_owned(), json!({"type": kind}))
+        })
+        .collect::<serde_json::Map<_, _>>()
+        .into();
+    let schema = json!({"type": "object", "properties": properties, "required": arguments});
+    SceneTool::dynamic(name, "Does it.", effect, schema, called)
+}
+
+/// A bank with a scene for its post.
+fn bank(log: &Log) -> [Scene; 2] {
+    let say = |tool: ToolBuilder| tool.say("en", "It is done, the balance is {{ balance }}.");
+    let bank =
+        Scene::builder("Bank").description("The bank.").instructions("Do it.").example("send money", "Send");
+    let bank = bank
+        .tool(say(tool(log, "Send", Effect::Write, &["recipient", "amount"])))
+        .tool(say(tool(log, "Deposit", Effect::Write, &["amount"])).repeatable())
+        .tool(tool(log, "Pay", Effect::Write, &["amount"]).approval(ToolApproval::Call))
+        .tool(tool(log, "Balance", Effect::Read, &[]))
+        .tool(tool(log, "Rate", Effect::Read, &[]).volatile());
+    let post =
+        Scene::builder("Post").description("The post.").instructions("Do it.").example("my post", "Inbox");
+    let post = post.tool(tool(log, "Inbox", Effect::Read, &[])).tool(tool(
+        log,
+        "Delete",
+        Effect::Write,
+        &["number"],
+    ));
+    [bank.build().unwrap(), post.build().unwrap()]
+}
+
+fn setup(llm: &ScriptedLlm, log: &Log) -> Setup {
+    let setup = Setup::scripted(llm).alone().set("execution.confirm", "unclear");
+    bank(log).into_iter().fold(setup, Setup::scene)
+}
+
+async fn house(llm: &ScriptedLlm, log: &Log) -> House {
+    setup(llm, log).start().await
+}
+
+fn calls(calls: &[(&str, Value)]) -> Scripted {
+    let call = |(name, arguments): &(&str, Value)| ScriptedCall {
+        id: "call_0".to_owned(),
+        name: (*name).to_owned(),
+        arguments: arguments.to_string(),
+    };
+    Scripted::Calls { text: String::new(), calls: calls.iter().map(call).collect() }
+}
+
+/// A plan of one step of the bank with this tool, and what its scene says first; then it says that it is done.
+fn one(tool: &str, first: Scripted) -> ScriptedLlm {
+    Play::of(plan(json!([step(1, "Bank", &[tool], Value::Null)])))
+        .scene(
+            move |request, _| {
+                if has_results(request) { Scripted::Text("Done.".into()) } else { first.clone() }
+            },
+        )
+        .start()
+}
+
+fn sent(amount: u32) -> Value {
+    json!({"recipient": "Anna", "amount": amount})
+}
+
+const REQUEST: &str = "Send 50 euros to Anna, please.";
+
+#[tokio::test]
+async fn write_that_was_clearly_asked_for_is_done_without_a_question() {
+    let (log, llm) = (Log::default(), one("Send", calls(&[("Send", sent(50))])));
+    let told = house(&llm, &log).await.say("s-1", REQUEST).await;
+    assert_eq!(told.answer.status, RunStatus::Completed, "{:#?}", told.answer);
+    assert_eq!(log.calls(), [("Send".to_owned(), sent(50))]);
+    let [write] = told.answer.writes.as_slice() else { panic!("{:#?}", told.answer.writes) };
+    assert_eq!((write.tool.as_str(), &write.arguments, write.step_number), ("Send", &sent(50), 1));
+}
+
+#[tokio::test]
+async fn untraced_write_ends_with_a_question_and_a_plain_yes_does_exactly_that_call_once() {
+    let (log, llm) = (Log::default(), one("Send", calls(&[("Send", sent(60))])));
+    let house = house(&llm, &log).await;
+    let asked = house.say("s-1", REQUEST).await;
+    assert_eq!(asked.answer.status, RunStatus::NeedsInput, "{:#?}", asked.answer);
+    assert!(asked.answer.answer.contains("amount: 60") && asked.answer.answer.contains("Anna"));
+    assert!(log.calls().is_empty() && asked.answer.writes.is_empty());
+
+    let before = llm.count();
+    let done = house.say("s-1", "Yes, please!").await;
+    assert_eq!(done.answer.status, RunStatus::Completed, "{:#?}", done.answer);
+    assert_eq!(log.calls(), [("Send".to_owned(), sent(60))]);
+    assert_eq!(llm.count(), before, "no model is asked: what is done was said");
+    assert!(done.answer.answer.contains("the balance is 101"), "{}", done.answer.answer);
+    assert!(done.events.iter().any(|event| matches!(event.body, Event::Prepared { .. })));
+
+    // It was done: another yes is about nothing.
+    house.say("s-1", "yes").await;
+    assert_eq!(log.calls().len(), 1);
+}
+
+#[tokio::test]
+async fn only_a_plain_yes_of_the_user_who_was_asked_confirms() {
+    for (user, words) in [("keysersoze", "yes, but 40"), ("keysersoze", "no"), ("somebody", "yes")] {
+        let (log, llm) = (Log::default(), one("Send", calls(&[("Send", sent(60))])));
+        let house = house(&llm, &log).await;
+        house.say("s-1", REQUEST).await;
+        let session = Some(SessionId::new("s-1").unwrap());
+        let request = ChatRequest { session, ..ChatRequest::new(words, house.tenant.clone(), user) };
+        let ticket = house.engine.submit(request).await.unwrap();
+        let told = house.end(ticket).await;
+        assert!(!told.state.is_confirmation(), "{user}: {words}");
+        assert!(log.calls().is_empty(), "{user}: {words}");
+    }
+}
+
+#[tokio::test]
+async fn scene_that_asks_with_a_complete_call_has_it_confirmed() {
+    let known = json!({"question": "Really?", "tool": "Send", "missing": [], "known": sent(50)});
+    let (log, llm) = (Log::default(), one("Send", calls(&[("AskUser", known)])));
+    let house = house(&llm, &log).await;
+    let asked = house.say("s-1", "Can I send 50 euros to Anna?").await;
+    assert_eq!(asked.answer.status, RunStatus::NeedsInput);
+    assert!(asked.answer.answer.contains("Send (Bank)"), "the exact call is named: {}", asked.answer.answer);
+    house.say("s-1", "sì").await;
+    assert_eq!(log.calls(), [("Send".to_owned(), sent(50))]);
+}
+
+#[tokio::test]
+async fn step_that_its_planner_marks_as_unclear_is_confirmed() {
+    let mut unclear = step(1, "Bank", &["Send"], Value::Null);
+    unclear["unclear"] = json!(true);
+    let llm = Play::of(plan(json!([unclear]))).scene(|_, _| calls(&[("Send", sent(50))])).start();
+    let log = Log::default();
+    let told = house(&llm, &log).await.say("s-1", REQUEST).await;
+    assert_eq!((told.answer.status, log.calls().len()), (RunStatus::NeedsInput, 0));
+    assert_eq!(section(&requests(&llm, Asked::Scene)[0], "unclear").as_deref(), Some("true"));
+}
+
+#[tokio::test]
+async fn confirmation_is_no_approval_and_a_required_one_still_follows() {
+    let mut unclear = step(1, "Bank", &["Pay"], Value::Null);
+    unclear["unclear"] = json!(true);
+    let llm = Play::of(plan(json!([unclear]))).scene(|_, _| calls(&[("Pay", json!({"amount": 5}))])).start();
+    let log = Log::default();
+    let house = house(&llm, &log).await;
+    let asked = house.say("s-1", "May I pay 5 euros?").await;
+    assert_eq!(asked.answer.status, RunStatus::NeedsInput);
+    assert!(asked.answer.approvals.is_empty(), "nobody else is asked");
+    let waits = house.submit("s-1", "yes").await.unwrap().answer().await.unwrap();
+    assert_eq!((waits.status, log.calls().len()), (RunStatus::Waiting, 0), "{waits:#?}");
+    assert_eq!(waits.approvals[0].tool.as_deref(), Some("Pay"));
+    let done = house.submit("s-1", "yes").await.unwrap().answer().await.unwrap();
+    assert_eq!((done.status, log.calls().len()), (RunStatus::Completed, 1), "{done:#?}");
+}
+
+#[tokio::test]
+async fn policy_is_set_for_all_by_scene_and_by_tenant() {
+    let play = |amount| one("Send", calls(&[("Send", sent(amount))]));
+    for (key, value, scene, amount, asks) in [
+        ("execution.confirm", "writes", None, 50, true),
+        ("execution.confirm", "never", None, 60, false),
+        ("execution.confirm", "writes", Some(ConfirmPolicy::Never), 60, false),
+        ("execution.confirm", "never", Some(ConfirmPolicy::Writes), 50, true),
+        // A tenant's word is the least that counts for its runs.
+        ("tenants.local.confirm", "writes", Some(ConfirmPolicy::Never), 50, true),
+        ("tenants.local.confirm", "unclear", Some(ConfirmPolicy::Writes), 50, true),
+        ("tenants.local.confirm", "unclear", None, 50, false),
+    ] {
+        let (log, llm) = (Log::default(), play(amount));
+        let mut setup = Setup::scripted(&llm).alone().set("execution.confirm", "unclear").set(key, value);
+        for mut made in bank(&log) {
+            made.confirm = scene;
+            setup = setup.scene(made);
+        }
+        let told = setup.start().await.say("s-1", REQUEST).await;
+        let status = if asks { RunStatus::NeedsInput } else { RunStatus::Completed };
+        assert_eq!((told.answer.status, log.calls().is_empty()), (status, asks), "{key} {value} {scene:?}");
+    }
+}
+
+/// A conversation that the client keeps, of one question and its answer, and these words.
+fn kept_by_the_client(question: &str, words: &str) -> Value {
+    let mut body = ask(words);
+    body["model"] = json!("proscenium");
+    body["messages"] = json!([
+        {"role": "user", "content": REQUEST},
+        {"role": "assistant", "content": question},
+        {"role": "user", "content": words},
+    ]);
+    body
+}
+
+async fn complete(served: &Served, body: &Value) -> String {
+    let reply: Reply = served.post("/v1/chat/completions", body).await;
+    assert_eq!(reply.status, 200, "{reply:#?}");
+    reply.json()["choices"][0]["message"]["content"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn client_that_keeps_the_conversation_confirms_by_the_question_itself_once() {
+    let (log, llm) = (Log::default(), one("Send", calls(&[("Send", sent(60))])));
+    let served = Served::start(setup(&llm, &log)).await;
+    let mut first = ask(REQUEST);
+    first["model"] = json!("proscenium");
+    let question = complete(&served, &first).await;
+    assert!(question.contains("amount: 60"), "{question}");
+    // Another text, or other words, is no answer to it.
+    complete(&served, &kept_by_the_client("Shall I?", "yes")).await;
+    complete(&served, &kept_by_the_client(&question, "yes, or rather no")).await;
+    assert!(log.calls().is_empty());
+    complete(&served, &kept_by_the_client(&question, "yes")).await;
+    assert_eq!(log.calls(), [("Send".to_owned(), sent(60))]);
+    // As another request with the same words and the same history.
+    complete(&served, &kept_by_the_client(&question, "Yes!")).await;
+    assert_eq!(log.calls().len(), 1);
+}
+
+#[tokio::test]
+async fn write_that_only_a_plan_after_a_tool_result_names_is_confirmed() {
+    let plans = [
+        plan(json!([step(1, "Post", &["Inbox"], Value::Null)])),
+        plan(json!([step(2, "Post", &["Delete"], Value::Null)])),
+    ];
+    let llm = Play::of(plans[0].clone())
+        .plan(move |request, nth| Scripted::forced(request, plans[nth.min(1)].clone()))
+        .scene(|request, _| match section(request, "expected_tools").as_deref() {
+            _ if has_results(request) => Scripted::Text("Read.".into()),
+            Some("Delete") => calls(&[("Delete", json!({"number": 101}))]),
+            _ => calls(&[("Inbox", json!({}))]),
+        })
+        .check(|request, nth| {
+            Scripted::forced(request, if nth == 0 { more("Delete 101.") } else { enough() })
+        })
+        .start();
+    let log = Log::default();
+    let told = house(&llm, &log).await.say("s-1", "What is in my post?").await;
+    assert_eq!(log.names(), ["Inbox"]);
+    assert_eq!(told.answer.status, RunStatus::NeedsInput, "{:#?}", told.answer);
+    assert!(told.answer.answer.contains("Delete (Post)"), "{}", told.answer.answer);
+}
+
+#[tokio::test]
+async fn writes_of_a_run_are_bounded_and_a_scene_may_raise_the_bound() {
+    for (raised, done) in [(None, 3), (Some(5), 5), (Some(2), 3)] {
+        let many: Vec<(&str, Value)> = (1..=8).map(|n| ("Send", sent(n))).collect();
+        let (log, llm) = (Log::default(), one("Send", calls(&many)));
+        let mut setup = Setup::scripted(&llm).alone().set("execution.max_writes", 3);
+        setup = setup.set("execution.confirm", "unclear");
+        for mut scene in bank(&log) {
+            scene.max_writes = raised;
+            setup = setup.scene(scene);
+        }
+        let house = setup.start().await;
+        let told = house.say("s-1", "Send Anna 1, 2, 3, 4, 5, 6, 7 and 8 euros.").await;
+        assert_eq!((told.answer.status, log.calls().len()), (RunStatus::NeedsInput, done), "{raised:?}");
+        // The user may well want all of them.
+        house.say("s-1", "yes").await;
+        assert_eq!(log.calls().len(), 8);
+    }
+}
+
+#[tokio::test]
+async fn equal_write_in_a_step_is_confirmed_unless_its_tool_may_be_repeated() {
+    let twice = [("Send", sent(50)), ("Send", sent(50))];
+    let (log, llm) = (Log::default(), one("Send", calls(&twice)));
+    let house = house(&llm, &log).await;
+    let told = house.say("s-1", REQUEST).await;
+    assert_eq!((told.answer.status, log.calls().len()), (RunStatus::NeedsInput, 1), "{:#?}", told.answer);
+    house.say("s-1", "yes").await;
+    assert_eq!(log.calls().len(), 2);
+
+    let deposit = || ("Deposit", json!({"amount": 50}));
+    let (log, llm) = (Log::default(), one("Deposit", calls(&[deposit(), deposit()])));
+    let told = self::house(&llm, &log).await.say("s-1", "Deposit 50 euros, twice.").await;
+    assert_eq!((told.answer.status, log.calls().len()), (RunStatus::Completed, 2), "{:#?}", told.answer);
+}
+
+#[tokio::test]
+async fn repeatable_write_of_a_further_plan_or_of_a_step_beside_it_is_done_once() {
+    let beside =
+        plan(json!([step(1, "Bank", &["Deposit"], Value::Null), step(2, "Bank", &["Deposit"], Value::Null)]));
+    let behind =
+        plan(json!([step(1, "Bank", &["Deposit"], Value::Null), step(2, "Bank", &["Deposit"], json!(1))]));
+    for (first, again, done) in [(beside, false, 1), (behind.clone(), false, 2), (behind, true, 2)] {
+        let next = plan(json!([step(3, "Bank", &["Deposit"], Value::Null)]));
+        let llm = Play::of(first.clone())
+            .plan(move |request, nth| {
+                Scripted::forced(request, if nth == 0 { first.clone() } else { next.clone() })
+            })
+            .scene(|request, _| match has_results(request) {
+                true => Scripted::Text("Done.".into()),
+                false => calls(&[("Deposit", json!({"amount": 50}))]),
+            })
+            .check(move |request, nth| {
+                Scripted::forced(request, if again && nth == 0 { more("The deposit.") } else { enough() })
+            })
+            .start();
+        let log = Log::default();
+        let told = house(&llm, &log).await.say("s-1", "Deposit 50 euros and then 50 euros more.").await;
+        assert_eq!(log.calls().len(), done, "again {again}: {:#?}", told.answer);
+    }
+}
+
+#[tokio::test]
+async fn reads_are_made_anew_after_a_write_of_another_scene_and_volatile_ones_each_time() {
+    let steps = json!([
+        step(1, "Post", &["Inbox"], Value::Null),
+        step(2, "Bank", &["Send", "Balance", "Rate"], json!(1)),
+        step(3, "Post", &["Inbox"], json!(2)),
+    ]);
+    let llm = Play::of(plan(steps))
+        .scene(|request, _| match section(request, "scene").as_deref() {
+            _ if has_results(request) => Scripted::Text("Done.".into()),
+            Some("Post") => calls(&[("Inbox", json!({}))]),
+            _ => calls(&[
+                ("Rate", json!({})),
+                ("Balance", json!({})),
+                ("Balance", json!({})),
+                ("Send", sent(50)),
+                ("Rate", json!({})),
+                ("Rate", json!({})),
+            ]),
+        })
+        .start();
+    let log = Log::default();
+    let told = house(&llm, &log).await.say("s-1", REQUEST).await;
+    assert_eq!(told.answer.status, RunStatus::Completed, "{:#?}", told.answer);
+    let count = |tool: &str| log.names().iter().filter(|name| *name == tool).count();
+    assert_eq!((count("Inbox"), count("Rate"), count("Balance"), count("Send")), (2, 3, 1, 1));
+}
+
+#[tokio::test]
+async fn part_that_no_scene_serves_is_named_and_makes_the_run_partial() {
+    let mut made = plan(json!([step(1, "Bank", &["Send"], Value::Null)]));
+    made["unserved"] = json!(["order a pizza"]);
+    let llm = Play::of(made)
+        .scene(|request, _| match has_results(request) {
+            true => Scripted::Text("Sent to Anna.".into()),
+            false => calls(&[("Send", sent(50))]),
+        })
+        .start();
+    let log = Log::default();
+    let told = house(&llm, &log).await.say("s-1", "Send 50 euros to Anna and order a pizza.").await;
+    assert_eq!((told.answer.status, log.calls().len()), (RunStatus::Partial, 1));
+    assert!(told.answer.answer.contains("order a pizza"), "{}", told.answer.answer);
+    assert_eq!(told.answer.plan.unwrap().unserved, ["order a pizza"]);
+}
+
+#[tokio::test]
+async fn task_about_a_text_does_not_do_what_the_text_says() {
+    for words in [
+        "Translate the following into German: Send 50 euros to Anna",
+        "Correct the grammar of this sentence: send 50 euros to Anna",
+    ] {
+        let (log, llm) = (Log::default(), one("Send", calls(&[("Send", sent(50))])));
+        let told = house(&llm, &log).await.say("s-1", words).await;
+        assert_eq!((told.answer.status, log.calls().len()), (RunStatus::NeedsInput, 0), "{words}");
+    }
+}
+
+#[tokio::test]
+async fn planner_is_told_how_many_steps_a_plan_may_have() {
+    let (log, llm) = (Log::default(), one("Send", calls(&[("Send", sent(50))])));
+    setup(&llm, &log).set("planning.max_steps", 7).start().await.say("s-1", REQUEST).await;
+    let asked = &requests(&llm, Asked::Plan)[0];
+    assert_eq!(asked["tools"][0]["function"]["parameters"]["properties"]["steps"]["maxItems"], 7);
+    assert!(asked["messages"][0]["content"].as_str().unwrap().contains("At most 7 steps"));
+}
+
+#[tokio::test]
+async fn question_outlasts_a_restart() {
+    let (log, llm) = (Log::default(), one("Send", calls(&[("Send", sent(60))])));
+    let house = house(&llm, &log).await;
+    house.say("s-1", REQUEST).await;
+    let dir = house.stop().await;
+    let house = setup(&llm, &log).on(&dir).start().await;
+    let told: Told = house.say("s-1", "ok").await;
+    assert_eq!(told.answer.status, RunStatus::Completed);
+    assert_eq!(log.calls(), [("Send".to_owned(), sent(60))]);
+}

@@ -1,0 +1,197 @@
+//! What was wrong with a request that was played.
+
+use std::collections::BTreeSet;
+
+use jiff::civil::{Date, Weekday};
+use serde_json::{Value, json};
+
+use super::{Made, Played};
+use crate::support::eval::{Call, Class};
+use crate::support::said;
+
+/// A labelled call of which something may still be done.
+struct Wanted<'a> {
+    call: &'a Call,
+    /// The days that are still to be covered, of a call with a first and a last one.
+    days: Option<BTreeSet<Date>>,
+    done: bool,
+}
+
+fn range(from: Option<&Value>, to: Option<&Value>) -> Option<BTreeSet<Date>> {
+    let day = |value: Option<&Value>| value?.as_str()?.parse::<Date>().ok();
+    let (from, to) = (day(from)?, day(to)?);
+    let days = from.series(jiff::Span::new().days(1)).take_while(|day| *day <= to);
+    Some(days.collect()).filter(|days: &BTreeSet<Date>| !days.is_empty())
+}
+
+impl<'a> Wanted<'a> {
+    fn of(call: &'a Call) -> Self {
+        let days = range(call.arguments.get("from"), call.arguments.get("to"));
+        Self { call, days, done: false }
+    }
+
+    /// Whether the call's arguments are those of the label, its days aside where they are a range.
+    fn is_meant(&self, made: &Made, words: &str) -> bool {
+        let aside = |name: &str| self.days.is_some() && (name == "from" || name == "to");
+        self.call.tool == made.tool
+            && self.call.arguments.iter().filter(|(name, _)| !aside(name)).all(|(name, label)| {
+                made.arguments.get(name).is_some_and(|given| said::is_meant(label, given, words))
+            })
+    }
+
+    /// Days off are no loss.
+    fn is_left(&self) -> bool {
+        let working = |day: &Date| !matches!(day.weekday(), Weekday::Saturday | Weekday::Sunday);
+        self.days.as_ref().map_or(!self.done, |days| days.iter().any(working))
+    }
+}
+
+/// Takes a call off what is wanted; false if nobody wanted it, or not once more.
+fn take(wanted: &mut [Wanted], made: &Made, words: &str) -> bool {
+    let days = range(made.arguments.get("from"), made.arguments.get("to"));
+    let mut meant: Vec<&mut Wanted> = wanted.iter_mut().filter(|w| w.is_meant(made, words)).collect();
+    if let Some(days) = days.filter(|_| meant.iter().any(|wanted| wanted.days.is_some())) {
+        let left: BTreeSet<Date> = meant.iter().filter_map(|w| w.days.clone()).flatten().collect();
+        if !days.is_subset(&left) {
+            return !made.writes && days.iter().all(|day| left.is_empty() || left.contains(day));
+        }
+        meant.iter_mut().filter_map(|w| w.days.as_mut()).for_each(|left| left.retain(|d| !days.contains(d)));
+        return true;
+    }
+    let Some(place) = meant.iter().position(|w| !w.done && w.days.is_none()) else {
+        return !made.writes && meant.iter().any(|wanted| wanted.days.is_none());
+    };
+    meant[place].done = true;
+    true
+}
+
+/// What was wrong with a request.
+#[derive(Default)]
+pub(super) struct Judged {
+    pub(super) wrong_writes: Vec<String>,
+    /// Calls with a value that nobody said.
+    pub(super) invented: Vec<String>,
+    pub(super) dropped: Vec<String>,
+    /// Reads with other values than meant.
+    pub(super) other_reads: usize,
+    pub(super) scenes: Option<bool>,
+    pub(super) tools_out_of_scope: bool,
+    pub(super) needless: bool,
+    /// It did not ask, though it had to.
+    pub(super) unasked: bool,
+    /// Labelled calls that were not carried out.
+    pub(super) left: usize,
+}
+
+impl Played {
+    pub(super) fn judged(&self, today: Date) -> Judged {
+        let words = self.labelled.words();
+        let mut judged = Judged::default();
+        let mut wanted: Vec<Wanted> = self.labelled.calls.iter().map(Wanted::of).collect();
+        let mut others = vec![];
+        for made in &self.calls {
+            let meant = take(&mut wanted, made, &words) && self.extras_are_said(made, &words, today);
+            if !meant {
+                others.push(made.tool.as_str());
+                judged.other_reads += usize::from(!made.writes && self.is_labelled(&made.tool));
+                judged.wrong_writes.extend(made.writes.then(|| made.to_string()));
+            }
+            if let Some(name) = self.unsaid(made, &words, today) {
+                judged.invented.push(format!("{name} of {made}"));
+            }
+        }
+        let left: Vec<&Call> = wanted.iter().filter(|w| w.is_left()).map(|w| w.call).collect();
+        judged.left = left.len();
+        judged.dropped = self.dropped(&left, others);
+        let asked = self.status == "needs_input";
+        judged.scenes = self.labelled.scenes.as_ref().and_then(|scenes| {
+            // Whoever asks before anything is planned has chosen no scene.
+            let before = asked && self.scenes.is_empty() && (self.labelled.asks || self.labelled.may_ask);
+            (!before).then(|| scenes.iter().cloned().collect::<BTreeSet<_>>() == self.scenes)
+        });
+        let uncalled_for = |made: &Made| !self.labelled.optional.contains(&made.tool);
+        judged.tools_out_of_scope =
+            self.labelled.class == Class::OutOfScope && self.calls.iter().any(uncalled_for);
+        judged.needless = self.labelled.plain && asked;
+        judged.unasked = self.labelled.asks && !asked;
+        judged
+    }
+
+    /// Arguments beside the labelled ones derive from the words.
+    fn extras_are_said(&self, made: &Made, words: &str, today: Date) -> bool {
+        let labels = self.labelled.calls.iter().filter(|call| call.tool == made.tool);
+        let labels: BTreeSet<&String> = labels.flat_map(|call| call.arguments.keys()).collect();
+        let mut extras = made.arguments.iter().filter(|(name, _)| !labels.contains(name));
+        extras.all(|(name, value)| said::is_said(value, &made.schema["properties"][name], words, today))
+    }
+
+    /// A required argument that is neither labelled so nor said.
+    fn unsaid<'a>(&self, made: &'a Made, words: &str, today: Date) -> Option<&'a str> {
+        let required = made.schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let labelled = |name: &str, given: &Value| {
+            let calls = self.labelled.calls.iter().filter(|call| call.tool == made.tool);
+            let mut labels = calls.filter_map(|call| call.arguments.get(name));
+            labels.any(|label| said::is_meant(label, given, words))
+        };
+        let mut given = required.filter_map(|name| made.arguments.get_key_value(name));
+        let unsaid = given.find(|(name, value)| {
+            let schema = &made.schema["properties"][name.as_str()];
+            !labelled(name, value) && !said::is_said(value, schema, words, today)
+        });
+        unsaid.map(|(name, _)| name.as_str())
+    }
+
+    fn is_labelled(&self, tool: &str) -> bool {
+        self.labelled.calls.iter().any(|call| call.tool == tool)
+    }
+
+    /// What was left out without a word. A call with other values than meant stands in for its label, and
+    /// so does another tool's for the only one: that is a fault of another kind. A request that is
+    /// declined as a whole has no half that is dropped.
+    fn dropped(&self, left: &[&Call], mut others: Vec<&str>) -> Vec<String> {
+        let mut dropped = vec![];
+        let whole = self.labelled.calls.len() == 1 && self.labelled.undone.is_empty();
+        if (self.scenes.is_empty() && self.calls.is_empty()) || (whole && !others.is_empty()) {
+            return dropped;
+        }
+        for call in left.iter().filter(|_| self.status == "completed") {
+            if let Some(place) = others.iter().position(|tool| *tool == call.tool) {
+                others.remove(place);
+            } else if !self.names(call) {
+                dropped.push(format!("{} {}", call.tool, json!(call.arguments)));
+            }
+        }
+        let answer = self.answer.to_lowercase();
+        let unnamed = |words: &&String| !words.split('|').any(|w| answer.contains(&w.to_lowercase()));
+        let unnamed = self.labelled.undone.iter().filter(unnamed);
+        dropped.extend(unnamed.map(|words| format!("{words:?} is not named")));
+        if self.status == "completed" && !self.labelled.undone.is_empty() {
+            dropped.push("completed, though something was not done".into());
+        }
+        dropped
+    }
+
+    /// Whether the answer names one of a call's values: one that no call had which was made. A call
+    /// without such a value is named where the answer quotes some of the request.
+    fn names(&self, call: &Call) -> bool {
+        let said = said::tokens(&self.answer);
+        let words = self.labelled.words();
+        let made: Vec<&Value> = self.calls.iter().flat_map(|made| made.arguments.values()).collect();
+        let own = |label: &&Value| !made.iter().any(|given| said::is_meant(label, given, &words));
+        let mut own = call.arguments.values().filter(own).peekable();
+        if own.peek().is_none() {
+            let quoted = self.answer.split('«').skip(1).filter_map(|rest| rest.split_once('»'));
+            let quoted: Vec<&str> = quoted.map(|(span, _)| span.trim()).collect();
+            return quoted.iter().any(|span| words.to_lowercase().contains(&span.to_lowercase()));
+        }
+        own.any(|value| match value {
+            Value::String(text) => match text.parse::<Date>() {
+                Ok(date) => self.answer.contains(text) || said.contains(&date.day().to_string()),
+                Err(_) => {
+                    text.split('|').any(|text| said::tokens(text).iter().all(|word| said.contains(word)))
+                }
+            },
+            value => said.contains(&value.to_string()),
+        })
+    }
+}

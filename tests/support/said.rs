@@ -1,0 +1,211 @@
+//! Whether a value was said in some words, and whether two values mean the same.
+
+use std::collections::BTreeSet;
+
+use deunicode::deunicode;
+use jiff::civil::{Date, Weekday};
+use serde_json::Value;
+
+/// Words that make no difference to a name or a text.
+const SMALL: [&str; 31] = [
+    "the", "a", "an", "of", "to", "in", "on", "at", "for", "by", "il", "lo", "la", "i", "gli", "le", "l",
+    "un", "uno", "una", "di", "del", "della", "dello", "dei", "delle", "dell", "d", "in", "per", "a",
+];
+/// Numbers as words, from 0.
+const NUMBERS: [&[&str]; 13] = [
+    &["zero"],
+    &["one", "first", "uno", "una", "un", "primo", "prima"],
+    &["two", "second", "due", "secondo"],
+    &["three", "third", "tre", "terzo"],
+    &["four", "fourth", "quattro", "quarto"],
+    &["five", "fifth", "cinque", "quinto"],
+    &["six", "sixth", "sei", "sesto"],
+    &["seven", "seventh", "sette", "settimo"],
+    &["eight", "eighth", "otto", "ottavo"],
+    &["nine", "ninth", "nove", "nono"],
+    &["ten", "tenth", "dieci", "decimo"],
+    &["eleven", "eleventh", "undici"],
+    &["twelve", "twelfth", "dodici", "noon", "midday", "mezzogiorno", "midnight", "mezzanotte"],
+];
+const DAYS: [(Weekday, [&str; 2]); 7] = [
+    (Weekday::Monday, ["monday", "lunedi"]),
+    (Weekday::Tuesday, ["tuesday", "martedi"]),
+    (Weekday::Wednesday, ["wednesday", "mercoledi"]),
+    (Weekday::Thursday, ["thursday", "giovedi"]),
+    (Weekday::Friday, ["friday", "venerdi"]),
+    (Weekday::Saturday, ["saturday", "sabato"]),
+    (Weekday::Sunday, ["sunday", "domenica"]),
+];
+
+/// Lower-case words of letters and digits, without accents.
+pub fn tokens(text: &str) -> Vec<String> {
+    let plain = deunicode(text).to_lowercase();
+    plain.split(|c: char| !c.is_ascii_alphanumeric()).filter(|t| !t.is_empty()).map(str::to_owned).collect()
+}
+
+fn content(text: &str) -> Vec<String> {
+    let all = tokens(text);
+    let kept: Vec<String> = all.iter().filter(|token| !SMALL.contains(&token.as_str())).cloned().collect();
+    if kept.is_empty() { all } else { kept }
+}
+
+/// Whether an argument is the labelled one. `|` in the label separates alternatives; a text of several
+/// words may have some more of the request's around it.
+pub fn is_meant(labelled: &Value, given: &Value, words: &str) -> bool {
+    match (labelled, given) {
+        (Value::Number(wanted), given) => match given {
+            Value::String(text) => text.parse::<f64>().ok() == wanted.as_f64(),
+            given => given.as_f64() == wanted.as_f64(),
+        },
+        (Value::String(wanted), Value::String(given)) => {
+            wanted.split('|').any(|wanted| same_text(wanted, given, words))
+        }
+        (Value::String(wanted), Value::Number(given)) => *wanted == given.to_string(),
+        _ => labelled == given,
+    }
+}
+
+fn same_text(wanted: &str, given: &str, words: &str) -> bool {
+    let (wanted, given) = (content(wanted), content(given));
+    if wanted == given {
+        return true;
+    }
+    let all = content(words);
+    wanted.len() >= 3
+        && given.len() <= 2 * wanted.len() + 2
+        && wanted.iter().all(|token| given.contains(token))
+        && given.iter().all(|token| all.contains(token))
+}
+
+/// Whether a value derives from the words: the numbers, days, times, names or alternatives of an
+/// enumeration that stand in them. `schema` is that of the argument, `today` the day of the clock.
+pub fn is_said(value: &Value, schema: &Value, words: &str, today: Date) -> bool {
+    match value {
+        Value::Number(number) => number.as_f64().is_some_and(|n| number_is_said(n, words)),
+        Value::String(text) => {
+            if schema["enum"].is_array() {
+                return alternative_is_said(text, schema, words);
+            }
+            if let Ok(date) = text.parse::<Date>() {
+                return day_is_said(date, words, today);
+            }
+            match clock_time(text) {
+                Some((hour, minute)) => time_is_said(hour, minute, words),
+                None => {
+                    let all: BTreeSet<String> = tokens(words).into_iter().collect();
+                    let value = content(text);
+                    !value.is_empty() && value.iter().all(|token| all.contains(token))
+                }
+            }
+        }
+        Value::Array(items) => items.iter().all(|item| is_said(item, &schema["items"], words, today)),
+        Value::Bool(_) | Value::Null => true,
+        Value::Object(_) => false,
+    }
+}
+
+fn number_is_said(number: f64, words: &str) -> bool {
+    let spelled = |n: f64| n.fract() == 0.0 && (0.0..13.0).contains(&n);
+    let named = spelled(number) && {
+        let names = NUMBERS[number as usize];
+        tokens(words).iter().any(|token| names.contains(&token.as_str()))
+    };
+    named || numbers(words).contains(&number.to_string())
+}
+
+/// The numbers written in digits, `1,250.75` and `1.250,75` in both readings.
+fn numbers(words: &str) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for piece in words.split(|c: char| !c.is_ascii_alphanumeric() && c != '.' && c != ',') {
+        if !piece.starts_with(|c: char| c.is_ascii_digit()) {
+            continue;
+        }
+        let piece = piece.trim_end_matches(|c: char| !c.is_ascii_digit());
+        let readings = [piece.replace(',', ""), piece.replace('.', "").replace(',', ".")];
+        let parts = piece.split(|c: char| !c.is_ascii_digit()).map(str::to_owned);
+        let read = readings.into_iter().chain(parts).filter_map(|text| text.parse::<f64>().ok());
+        found.extend(read.map(|n| n.to_string()));
+    }
+    found
+}
+
+fn day_is_said(date: Date, words: &str, today: Date) -> bool {
+    let all = tokens(words);
+    let has = |names: &[&str]| all.iter().any(|token| names.contains(&token.as_str()));
+    let in_days = today.until(date).map_or(i32::MAX, |span| span.get_days());
+    let relative = match in_days {
+        0 => has(&["today", "oggi", "now", "adesso", "tonight", "stasera"]),
+        1 => has(&["tomorrow", "domani"]),
+        2 => has(&["dopodomani"]) || (has(&["after"]) && has(&["tomorrow"])),
+        _ => false,
+    };
+    let weekday = DAYS.iter().find(|(day, _)| *day == date.weekday());
+    let weekday = in_days < 15 && weekday.is_some_and(|(_, names)| has(names));
+    relative || weekday || number_is_said(f64::from(date.day()), words)
+}
+
+fn clock_time(text: &str) -> Option<(u32, u32)> {
+    let (hour, minute) = text.split_once(':')?;
+    Some((hour.parse().ok()?, minute.get(..2)?.parse().ok()?))
+}
+
+/// The hour, as it is or of twelve, or the one before which a part of it is counted.
+fn time_is_said(hour: u32, minute: u32, words: &str) -> bool {
+    let hours = if minute > 30 { vec![hour, hour + 1] } else { vec![hour] };
+    let hours = hours.into_iter().flat_map(|hour| [hour, hour % 12, if hour == 0 { 12 } else { hour }]);
+    hours.into_iter().any(|hour| number_is_said(f64::from(hour), words)) || {
+        let midday = hour == 12 || hour == 0;
+        midday && number_is_said(12.0, words)
+    }
+}
+
+/// The value itself, or one of the words behind it in brackets: `van (furgone)`.
+fn alternative_is_said(value: &str, schema: &Value, words: &str) -> bool {
+    let described = schema["description"].as_str().unwrap_or_default();
+    let behind = described.split_once(&format!("{value} (")).and_then(|(_, rest)| rest.split_once(')'));
+    let names = tokens(value).into_iter().chain(behind.map_or(vec![], |(names, _)| content(names)));
+    let all = tokens(words);
+    let alike = |name: &String, token: &String| {
+        let shared = name.bytes().zip(token.bytes()).take_while(|(a, b)| a == b).count();
+        name == token || shared >= name.len().saturating_sub(3).max(4)
+    };
+    names.into_iter().any(|name| all.iter().any(|token| alike(&name, token)))
+}
+
+#[test]
+fn what_was_said_is_known_in_other_forms() {
+    let today: Date = "2026-11-22".parse().unwrap();
+    let class =
+        serde_json::json!({"enum": ["small", "van"], "description": "small (utilitaria) or van (furgone)"});
+    let none = Value::Null;
+    for (value, schema, words, said) in [
+        (serde_json::json!("13:30"), &none, "at half past 1 in the afternoon", true),
+        (serde_json::json!("08:45"), &none, "alle nove meno un quarto", true),
+        (serde_json::json!("13:30"), &none, "in the afternoon", false),
+        (serde_json::json!("2026-11-27"), &none, "venerdì", true),
+        (serde_json::json!("2026-11-22"), &none, "venerdì", false),
+        (serde_json::json!("2026-11-24"), &none, "the day after tomorrow", true),
+        (serde_json::json!("2027-06-16"), &none, "the 16th of June", true),
+        (serde_json::json!(1250.75), &none, "1.250,75 euro", true),
+        (serde_json::json!(1250.75), &none, "1,250.75 euros", true),
+        (serde_json::json!(1), &none, "cancel the one with the dentist", true),
+        (serde_json::json!(7), &none, "cancel the one with the dentist", false),
+        (serde_json::json!("van"), &class, "un furgone", true),
+        (serde_json::json!("small"), &class, "un furgone", false),
+        (serde_json::json!("Mario Rossi"), &none, "a Mario Rossi", true),
+        (serde_json::json!("Los Angeles"), &none, "by bus from Las Vegas", false),
+    ] {
+        assert_eq!(is_said(&value, schema, words, today), said, "{value} in {words:?}");
+    }
+}
+
+#[test]
+fn labels_are_met_by_other_spellings_alone() {
+    let meant = |label: &str, given: &str, words: &str| is_meant(&label.into(), &given.into(), words);
+    assert!(meant("Milan|Milano", "milano", "Milano"));
+    assert!(!meant("Milan|Milano", "Roma", "Milano e Roma"));
+    assert!(!meant("Sara Bianchi", "Bianchi", "Add Sara Bianchi"));
+    let words = "Report a damage: the left mirror is cracked";
+    assert!(meant("the left mirror is cracked", "left mirror is cracked", words));
+    assert!(!meant("the left mirror is cracked", "the mirror", words));
+}
