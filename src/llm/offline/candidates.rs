@@ -42,7 +42,7 @@ pub(super) const PLACE: &[&str] = &[
     "verso", "en", "zu", "nach", "pour",
 ];
 pub(super) const PERSON: &[&str] =
-    &["per", "for", "con", "with", "di", "of", "a", "to", "by", "del", "della", "from"];
+    &["per", "for", "con", "with", "di", "of", "a", "to", "by", "del", "della", "dell", "dello", "from"];
 pub(super) const VENUE: &[&str] =
     &["da", "dal", "al", "alla", "allo", "at", "presso", "in", "nel", "nella", "of", "il", "la"];
 const ARTICLES: &[&str] = &["il", "lo", "la", "i", "gli", "le", "l", "un", "una", "uno", "the", "a", "an"];

@@ -3,6 +3,7 @@
 
 use std::rc::Rc;
 
+use super::dayexpr::DayExpr;
 use super::lexicon;
 use super::schema::{Field, Kind};
 use super::slots::Filled;
@@ -16,7 +17,7 @@ make take get have do put give go going let help would love prefer wish hope pla
 looking arrange start starting happen proceed ahead fare faccia faresti prendere prendo prendi avere mettere \
 metti dare desidero desidererei gradirei piacerebbe intendo andare aiutami aiutarmi procedi riesci \
 riusciresti occupati potrei gonna wanna partire beginning ending possible possibile listen listening hear read reading watch watching eat drink drive wear ascoltare sentire leggere \
-guardare vedere mangiare bere guidare usare sign fate fatemi facciamo segnami mettimi vado vai";
+guardare vedere mangiare bere guidare usare sign fate fatemi facciamo segnami mettimi vado vai inizia iniziano comincia cominciano starts begins fai fammi";
 
 /// How and how soon, and what only praises: it changes nothing of what is done.
 const MANNER: &str = "\
@@ -127,10 +128,15 @@ pub(super) fn left_over(source: &Source, filled: &Filled, own: &Own) -> Vec<Stri
     let mut acted: Option<&str> = None;
     let reason = reasons(source, filled);
     let preamble = preambles(source, filled);
+    let days = accounted_days(source, filled);
     let mut object = None;
+    // "… e la carta di credito" asks for nothing by itself.
+    if !wants(source, own) {
+        out.push("…".to_owned());
+    }
     for (i, token) in source.tokens.iter().enumerate() {
         let used = filled.used.get(i).copied().unwrap_or(false) || said.contains(&token.norm);
-        let known = used || reason[i] || preamble[i] || is_number_of(source, filled, i);
+        let known = used || reason[i] || preamble[i] || days[i] || is_number_of(source, filled, i);
         if !token.word || known || is_label(source, filled, i) || is_maker(source, filled, i) {
             continue;
         }
@@ -160,6 +166,14 @@ pub(super) fn left_over(source: &Source, filled: &Filled, own: &Own) -> Vec<Stri
             object = Some(i + 1);
             continue;
         }
+        // "Annual leave": two words for one thing.
+        let pair = |a: usize, b: usize| {
+            let words = (source.tokens.get(a), source.tokens.get(b));
+            matches!(words, (Some(a), Some(b)) if lexicon::pair(&a.norm, &b.norm).is_some())
+        };
+        if pair(i, i + 1) || (i > 0 && pair(i - 1, i)) {
+            continue;
+        }
         if dated || (!name && plain) || own.says(token) || (!name && is_plain(source, i, own)) {
             continue;
         }
@@ -181,6 +195,21 @@ pub(super) fn left_over(source: &Source, filled: &Filled, own: &Own) -> Vec<Stri
         out.push(token.raw.clone());
     }
     out
+}
+
+/// Whether there is a verb of doing or wishing, known or at the head.
+fn wants(source: &Source, own: &Own) -> bool {
+    const WISH: &str = "vorrei voglio vogliamo vorremmo want wants need needs like serve servono servirebbe bisogno please puoi \
+potresti can could would mi ci me lo la li le";
+    let mut words = source.tokens.iter().filter(|t| t.word);
+    let head = words.clone().find(|t| !lexicon::is_chat(&t.norm));
+    head.is_some_and(|t| !lexicon::is_stop(&t.norm) && !own.says(t) && !t.digit())
+        || words.any(|t| {
+            t.among(LIGHT)
+                || t.among(WISH)
+                || lexicon::may_be_action(&t.features().concepts)
+                || super::pronouns::is_suffixed(&t.norm)
+        })
 }
 
 /// The words of all values.
@@ -273,9 +302,8 @@ fn is_label(source: &Source, filled: &Filled, i: usize) -> bool {
     let next = (i + 1..i + 4).find(|k| !link(k)).unwrap_or(i + 1);
     let value =
         source.tokens.get(next).is_some_and(|t| t.digit() || t.capital() || source.found.quoted[next]);
-    // ", livello avanzato".
-    let comma = i > 0 && (source.tokens[i - 1].raw == "," || source.is(i - 1, &["con", "with"]));
-    let value = value || (comma && next == i + 1 && used(next));
+    // "Livello avanzato", "sede campus".
+    let value = value || (next == i + 1 && used(next) && !lexicon::is_stop(&source.tokens[next].norm));
     let noun = !token.capital() && !token.digit() && !lexicon::is_action(&token.features().concepts);
     noun && value && used(next) && !source.found.taken[next]
 }
@@ -293,7 +321,42 @@ fn is_maker(source: &Source, filled: &Filled, i: usize) -> bool {
         && before.is_some_and(|k| used(k) && !source.found.taken[k] && !source.tokens[k].digit())
 }
 
-/// By token: whether it belongs to a sentence that only opens the talk.
+/// Whether a sentence asks for nothing and names nothing: "I'm planning a trip", "my wallet was stolen".
+fn is_background(source: &Source, first: usize, last: usize) -> bool {
+    let words = source.span(first, last);
+    let names = source.tokens[first..=last]
+        .iter()
+        .any(|t| t.digit() || t.among(NEGATING) || (t.capital() && !t.first && !lexicon::is_stop(&t.norm)));
+    let told = || {
+        matches!(
+            super::speech::act_of(words),
+            super::speech::Act::Statement | super::speech::Act::Report | super::speech::Act::ThirdPerson
+        )
+    };
+    super::speech::is_preamble(words) || (!names && told())
+}
+
+/// The words without the sentences that ask for nothing, by which the act of the rest is known.
+pub(super) fn asking(source: &Source, filled: &Filled) -> String {
+    let background = preambles(source, filled);
+    let first = background.iter().position(|b| !b).unwrap_or(0);
+    let from = (first..source.tokens.len()).find(|i| source.tokens[*i].word).unwrap_or(0);
+    source.span(from, source.tokens.len().saturating_sub(1)).to_owned()
+}
+
+/// By token: whether it is part of days that a value was made of, or of days left out, which fill nothing.
+fn accounted_days(source: &Source, filled: &Filled) -> Vec<bool> {
+    let mut out = vec![false; source.tokens.len()];
+    for expr in &source.found.said {
+        let used = (expr.first..=expr.last).any(|i| filled.used.get(i).copied().unwrap_or(false));
+        if used || matches!(expr.said, DayExpr::Excluded(..)) {
+            out[expr.first..=expr.last].fill(true);
+        }
+    }
+    out
+}
+
+/// By token: whether it belongs to a sentence that only opens the talk, or says how things are.
 fn preambles(source: &Source, filled: &Filled) -> Vec<bool> {
     let tokens = &source.tokens;
     let mut out = vec![false; tokens.len()];
@@ -301,7 +364,7 @@ fn preambles(source: &Source, filled: &Filled) -> Vec<bool> {
     let ends = |t: &Token| matches!(t.raw.as_str(), "." | "!" | "?" | "\n");
     for end in (0..tokens.len()).filter(|i| ends(&tokens[*i])) {
         let used = (first..end).any(|i| filled.used.get(i).copied().unwrap_or(false));
-        if end > first && !used && super::speech::is_preamble(source.span(first, end - 1)) {
+        if end > first && !used && is_background(source, first, end - 1) {
             out[first..end].fill(true);
         }
         first = end + 1;

@@ -81,6 +81,7 @@ pub(super) fn fill(fields: &[Field], source: &mut Source, out: &mut Filled, alon
     }
     ordinals(&wanted, source, out);
     between_days(fields, &wanted, source, out);
+    of_calendar(&wanted, source, out);
 }
 
 /// "Two adults and two children" are four heads where a tool counts them all together.
@@ -233,6 +234,38 @@ fn between_days(fields: &[Field], wanted: &[&Field], source: &Source, out: &mut 
     }
 }
 
+/// "In September" where a month's number is asked for, "on the 1st of each month" where a day's is.
+fn of_calendar(wanted: &[&Field], source: &mut Source, out: &mut Filled) {
+    for field in wanted.iter().filter(|f| f.required) {
+        if out.values.contains_key(&field.name) {
+            continue;
+        }
+        let month = field.named(&["month", "mese"]) && field.max.is_none_or(|m| m <= 12.0);
+        let day = field.named(&["day", "giorno"]) && field.max.is_none_or(|m| m <= 31.0);
+        let named = |i: &usize| super::dates::month(&source.tokens[*i].norm).filter(|_| month);
+        let all = 0..source.tokens.len();
+        if let Some((i, value)) = all.clone().find_map(|i| Some((i, named(&i)?))) {
+            out.values.insert(field.name.clone(), json!(value));
+            source.take(i, i);
+        } else if let Some((i, value)) =
+            all.clone().find_map(|i| Some((i, monthly(source, i).filter(|_| day)?)))
+        {
+            out.values.insert(field.name.clone(), json!(value));
+            source.take(i, i);
+        }
+    }
+}
+
+/// "The 1st of each month", "il giorno 1 di ogni mese": the day that comes again every month.
+fn monthly(source: &Source, i: usize) -> Option<i64> {
+    let norm = source.tokens[i].norm.as_str();
+    let digits = norm.trim_end_matches(|c: char| !c.is_ascii_digit());
+    let day: i64 = digits.parse().ok().filter(|day| (1..=31).contains(day))?;
+    let of = usize::from(source.is(i + 1, &["of", "di", "del"]));
+    let each = source.is(i + 1 + of, &["each", "every", "ogni", "the"]);
+    (each && source.is(i + 2 + of, &["month", "mese"])).then_some(day)
+}
+
 fn number(value: f64) -> Value {
     if value.fract() == 0.0 && value.abs() < 9e15 { json!(value as i64) } else { json!(value) }
 }
@@ -271,7 +304,16 @@ fn suits(field: &Field, number: &Number, source: &Source, alone: bool) -> (f64, 
     let coin = |i: usize| word(i).is_some_and(is_coin);
     if coin(last + 1) || (first > 0 && coin(first - 1)) {
         // What has a currency counts money and nothing else.
-        return (if money { 0.95 } else { 0.0 }, value);
+        let other =
+            people || field.identifies() || field.cues.iter().any(|f| unit_minutes(&f.norm).is_some());
+        let score = if money {
+            0.95
+        } else if field.required && !other {
+            0.4
+        } else {
+            0.0
+        };
+        return (score, value);
     }
     if field.named(&["year", "anno"]) {
         let year = (1900.0..2200.0).contains(&value) && value.fract() == 0.0 && last == first;

@@ -68,7 +68,7 @@ const ENDS: &[&str] = &[
 pub(super) fn fill<'f>(fields: &'f [Field], source: &mut Source, out: &mut Filled) -> Cow<'f, [Field]> {
     let ends: Vec<&Field> =
         fields.iter().filter(|f| f.kind == Kind::Date && f.role != Role::Single).collect();
-    if ends.len() < 2 || source.found.days.is_empty() {
+    if ends.len() < 2 || source.found.days.is_empty() || !are_apart(&ends) {
         return Cow::Borrowed(fields);
     }
     let mut gone = Vec::new();

@@ -255,9 +255,9 @@ impl Reader<'_> {
 
     /// Whether the number here counts something ("from 15 people"), which makes it no day.
     pub fn counts(&self, i: usize) -> bool {
-        self.tokens
-            .get(i + 1)
-            .is_some_and(|t| t.word && !super::lexicon::is_stop(&t.norm) && month(&t.norm).is_none())
+        self.tokens.get(i + 1).is_some_and(|t| {
+            t.word && !super::lexicon::is_stop(&t.norm) && month(&t.norm).is_none() && !t.is(TO)
+        })
     }
 
     fn skip(&self, mut i: usize) -> usize {
@@ -325,7 +325,7 @@ impl Reader<'_> {
         let follows = self.tokens.get(at + 1);
         let followed = !named
             && follows.is_some_and(|t| {
-                (t.word && !super::lexicon::is_stop(&t.norm) && !is_calendar(&t.norm))
+                (t.word && !super::lexicon::is_stop(&t.norm) && !is_calendar(&t.norm) && !t.is(TO))
                     || matches!(t.raw.as_str(), "%" | "€")
             });
         let word = number.is(&["primo", "first"]);
@@ -403,7 +403,11 @@ impl Reader<'_> {
     }
 
     fn weekend(&self, next: usize) -> (Said, usize) {
+        let ahead = |i: Option<usize>| i.is_some_and(|i| self.is(i, &["next", "prossimo", "prossima"]));
+        let coming = ahead(Some(next)) || (1..=3).any(|back| ahead(next.checked_sub(1 + back)));
         let saturday = match self.today.weekday() {
+            Weekday::Sunday if coming => self.today.saturating_add(6.days()),
+            Weekday::Saturday if coming => self.today.saturating_add(7.days()),
             Weekday::Sunday => self.today.saturating_sub(1.days()),
             _ => self.resolve(Said::Week(Weekday::Saturday), self.today, false).unwrap_or(self.today),
         };

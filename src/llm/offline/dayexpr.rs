@@ -113,6 +113,7 @@ pub(super) fn find(tokens: &[Token], today: Date, taken: &[bool]) -> Vec<Expr> {
     while i < tokens.len() {
         let found = reader
             .excluded(i, &out)
+            .or_else(|| reader.next_day(i, &out))
             .or_else(|| reader.unclear(i))
             .or_else(|| reader.reckoned(i))
             .or_else(|| reader.list(i))
@@ -232,13 +233,12 @@ type Found = Option<(Vec<Expr>, usize)>;
 impl Reader<'_> {
     /// Whether only what joins a list stands between two tokens.
     fn links(&self, from: usize, to: usize, words: &[&str]) -> bool {
-        let mut joined = false;
-        (from..to).all(|i| {
-            let link = self.is(i, words) || self.at(i).is_some_and(|t| t.raw == ",");
-            joined |= link;
-            link || self.is(i, LEADS)
-        }) && joined
-            && to - from <= 4
+        let joins = |i: usize| self.is(i, words);
+        let comma = |i: usize| self.at(i).is_some_and(|t| t.raw == ",");
+        let all = (from..to).all(|i| joins(i) || comma(i) || self.is(i, LEADS));
+        // A comma joins as "and" does, and parts no alternatives.
+        let joined = (from..to).any(|i| joins(i) || (words == AND && comma(i)));
+        all && joined && to - from <= 4
     }
 
     /// Whether English words have a date in figures that is read one way in Europe and another in America.
@@ -267,7 +267,8 @@ impl Reader<'_> {
     /// "not 16", "tranne il 16", "except from 16 to 18 June", "instead of 16 June".
     fn excluded(&self, i: usize, before: &[Expr]) -> Found {
         let instead = (self.is(i, &["instead", "rather"]) && self.is(i + 1, &["of", "than"]))
-            || (self.is(i, &["al"]) && self.is(i + 1, &["posto"]));
+            || (self.is(i, &["al"]) && self.is(i + 1, &["posto"]))
+            || (self.is(i, &["invece"]) && self.is(i + 1, &["di", "del", "dell", "che"]));
         if !(self.is(i, NOT) || instead) {
             return None;
         }
@@ -324,6 +325,24 @@ impl Reader<'_> {
         .then_some(i + 1)
     }
 
+    /// "tomorrow and the day after", "il 15 giugno e il giorno dopo".
+    fn next_day(&self, i: usize, before: &[Expr]) -> Found {
+        let at = self.leads_but_day(i);
+        let next = at + 2;
+        let said = self.is(at, &["day", "giorno"])
+            && self.is(at + 1, &["after", "dopo", "successivo", "seguente"])
+            || self.is(at, &["following"]) && self.is(at + 1, &["day"]);
+        if !said || self.date_at(self.leads(next), true).is_some() {
+            return None;
+        }
+        let date = before.last()?.days.last()?.date.tomorrow().ok()?;
+        Some((vec![of(vec![Day { first: i, last: next - 1, date, role: Role::Single }], i, next - 1)], next))
+    }
+
+    fn leads_but_day(&self, i: usize) -> usize {
+        (i..i + 2).find(|at| !self.is(*at, &["the", "il", "on", "anche", "also"])).unwrap_or(i + 2)
+    }
+
     /// What nobody can tell the days of.
     fn unclear(&self, i: usize) -> Found {
         let date = |at: usize| {
@@ -334,6 +353,12 @@ impl Reader<'_> {
         // "the week after 15 June", "la settimana del 15 giugno"; not "the week after".
         let at = if self.is(i, &["the", "la", "in", "nella", "during"]) { i + 1 } else { i };
         let at = if self.is(at, &["the", "la"]) { at + 1 } else { at };
+        let weekend = self.is(at, &["weekend", "week-end"]);
+        let of_weekend = ["of", "del", "dell", "dopo", "after", "prima", "before"];
+        if weekend && self.is(at + 1, &of_weekend) && date(at + 2).is_some() {
+            let next = date(at + 2)?;
+            return Some((vec![nothing_clear(i, next - 1)], next));
+        }
         if self.is(at, WEEK) {
             let skip =
                 if self.is(at + 1, &["successiva", "precedente", "starting", "beginning"]) { 2 } else { 1 };

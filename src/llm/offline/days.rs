@@ -25,11 +25,7 @@ pub(super) fn moments(fields: &[Field], source: &mut Source, out: &mut Filled) {
         place_days(&days, source, out, nights);
     }
     if !times.is_empty() {
-        let roles: Vec<(Role, Time)> = source.found.hours.iter().map(|h| (h.role, h.time)).collect();
-        let span = duration(source);
-        for (field, time) in ends(&times, &roles, false, span.map(|s| move |t: Time| t.saturating_add(s))) {
-            out.values.insert(field.name.clone(), json!(time.strftime("%H:%M").to_string()));
-        }
+        place_times(&times, source, out);
     }
     if !both.is_empty() {
         place_moments(&both, source, out);
@@ -48,6 +44,45 @@ pub(super) fn moments(fields: &[Field], source: &mut Source, out: &mut Filled) {
             out.values.insert(field.name.clone(), json!(all));
         }
     }
+}
+
+/// Times; of "at 10 and at 15" one for each call, and of "at 10 or 11" none.
+fn place_times(fields: &[&Field], source: &Source, out: &mut Filled) {
+    let hours = &source.found.hours;
+    let between = |words: &[&str]| {
+        hours.windows(2).any(|pair| (pair[0].last + 1..pair[1].first).any(|i| source.is(i, words)))
+    };
+    let single = hours.iter().all(|h| h.role == Role::Single);
+    if single && hours.len() > 1 && joined(source) && between(&["or", "o", "oppure", "od"]) {
+        return;
+    }
+    let text = |time: Time| json!(time.strftime("%H:%M").to_string());
+    let roles: Vec<(Role, Time)> = hours.iter().map(|h| (h.role, h.time)).collect();
+    let span = duration(source);
+    for (field, time) in ends(fields, &roles, false, span.map(|s| move |t: Time| t.saturating_add(s))) {
+        out.values.insert(field.name.clone(), text(time));
+    }
+    if let [field] = fields
+        && single
+        && hours.len() > 1
+        && joined(source)
+    {
+        out.say_several(&field.name, hours.iter().map(|h| text(h.time)));
+    }
+}
+
+/// Whether the times stand in one list: "at 10, 12 and 15".
+fn joined(source: &Source) -> bool {
+    source.found.hours.windows(2).all(|pair| {
+        let mut between = pair[0].last + 1..pair[1].first;
+        let link = |i: usize| {
+            source
+                .is(i, &["and", "e", "ed", "or", "o", "oppure", "od", "at", "alle", "again", "also", "anche"])
+                || source.tokens.get(i).is_some_and(|t| t.raw == ",")
+        };
+        // "alle 10 e alle 15": the preposition is part of the time.
+        !between.is_empty() && between.all(link)
+    })
 }
 
 fn place_days(fields: &[&Field], source: &Source, out: &mut Filled, nights: bool) {

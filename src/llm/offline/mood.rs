@@ -500,7 +500,7 @@ pub(super) const PREAMBLES: &[&str] = &[
     "i/we am/m/are/re just/currently? planning/organizing/organising/preparing/arranging/thinking a/an/my/our/the/about? trip/holiday/travel/party/visit/journey/weekend/vacation/event/evening/meeting/dinner/move",
     "ho/abbiamo/avrei/avremmo una/un/alcune/qualche/due piccola/piccolo/breve/altra? domanda/domande/richiesta/richieste/dubbio/problema/favore/cosa/cose/curiosita",
     "puoi/potresti/potete/potreste/mi/ci puoi/potresti/potete? aiutarmi/aiutarci/aiutare/dare/darmi una? mano?",
-    "ho/abbiamo/avrei/avremmo bisogno di un? aiuto/mano/una/informazioni/assistenza",
+    "ho/abbiamo/avrei/avremmo bisogno di un/una/del/qualche? aiuto/mano/informazione/informazioni/assistenza/supporto",
     "mi serve/servirebbe un/una/del? aiuto/mano",
     "sto/stiamo organizzando/pianificando/preparando/programmando un/una/il/la/le? viaggio/vacanza/festa/gita/weekend/trasferta/cena/evento/ferie",
     "i m/am writing/contacting",

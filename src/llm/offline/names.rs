@@ -105,7 +105,10 @@ fn joined(at: usize, candidates: &[Candidate], source: &Source, taken: &mut [boo
             && between.iter().all(|t| {
                 and(t)
                     || matches!(t.raw.as_str(), "\"" | "«" | "»" | "“" | "”")
-                    || t.is(&["or", "o", "a", "ad", "in", "at", "per", "for", "di", "da", "il", "la", "the"])
+                    || t.is(&[
+                        "of", "del", "dell", "della", "dello", "or", "o", "a", "ad", "in", "at", "per",
+                        "for", "di", "da", "il", "la", "the",
+                    ])
             })
             && between.iter().any(and)
             && next.digits == candidates[at].digits;
@@ -242,6 +245,11 @@ fn is_known(candidate: &Candidate) -> bool {
     candidate.capital && first.is_some_and(|w| lexicon::is_first_name(&super::text::fold(w)))
 }
 
+/// Whether a text begins with a usual first name, whatever its letters.
+fn is_first(text: &str) -> bool {
+    text.split_whitespace().next().is_some_and(|w| lexicon::is_first_name(&super::text::fold(w)))
+}
+
 fn is_full(candidate: &Candidate) -> bool {
     candidate.text.split_whitespace().count() > 1
 }
@@ -285,7 +293,10 @@ fn as_person(field: &Field, candidate: &Candidate) -> f64 {
     // "To Paris", "from Las Vegas" need not be somebody called so.
     let for_whom = matches!(lead, "for" | "per" | "with" | "con" | "di" | "of" | "by");
     let told = is_known(candidate) || candidate.intro || candidate.asked || candidate.called;
-    if !field.required && !told && !for_whom && !(lead.is_empty() && is_full(candidate)) {
+    let login = candidate.digits || candidate.text.contains(['_', '.', '@']);
+    let plain = !candidate.capital && !login && !is_first(&candidate.text);
+    let placed = for_whom || (lead.is_empty() && is_full(candidate));
+    if !field.required && !told && (plain || !placed) {
         score -= 0.5;
     }
     score
@@ -303,7 +314,9 @@ fn as_thing(field: &Field, candidate: &Candidate, rivals: &Rivals) -> f64 {
     score -= if candidate.intro { 0.6 } else { 0.0 };
     // What something is called has a capital, or stands beside the word for it.
     let strange = !candidate.capital && !candidate.quoted && !candidate.digits;
-    score -= if strange && field.is_name() && !candidate.called { 0.6 } else { 0.0 };
+    // "The prescription of ramipril": a noun is told more of by its "of".
+    let of = matches!(lead, "of" | "di" | "del" | "dell" | "dello" | "della") && !candidate.cues.is_empty();
+    score -= if strange && field.is_name() && !candidate.called && !of { 0.6 } else { 0.0 };
     // A bare number is a name only beside the word for the thing.
     score -= if candidate.text.chars().all(|c| c.is_ascii_digit()) { 0.5 } else { 0.0 };
     score

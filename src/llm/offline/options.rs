@@ -17,8 +17,17 @@ pub(super) fn choices(fields: &[Field], source: &mut Source, out: &mut Filled, a
         match &field.kind {
             Kind::Enum(choices) => {
                 if let Some((choice, first, last)) = best(field, choices, source, alone) {
-                    out.values.insert(field.name.clone(), choice);
-                    source.take(first, last);
+                    let mut all = vec![(choice, first, last)];
+                    all.extend(joined(field, choices, source, &all[0]));
+                    all.sort_by_key(|(_, first, _)| *first);
+                    for (_, first, last) in &all {
+                        source.take(*first, *last);
+                    }
+                    let values: Vec<Value> = all.into_iter().map(|(value, _, _)| value).collect();
+                    out.values.extend(values.first().map(|value| (field.name.clone(), value.clone())));
+                    if values.len() > 1 {
+                        out.say_several(&field.name, values);
+                    }
                 }
             }
             Kind::List(inner) => {
@@ -35,6 +44,33 @@ pub(super) fn choices(fields: &[Field], source: &mut Source, out: &mut Filled, a
             _ => {}
         }
     }
+}
+
+/// Other values that "and" joins to the one found: "my debit card and my credit card".
+fn joined(
+    field: &Field,
+    choices: &[Choice],
+    source: &Source,
+    found: &(Value, usize, usize),
+) -> Vec<(Value, usize, usize)> {
+    let others = choices.iter().filter(|c| c.value != found.0);
+    let said = others.filter_map(|c| {
+        let exact = c.words.iter().filter_map(|words| said(words, source)).find(|said| said.0 > 0.9)?;
+        Some((c.value.clone(), exact.1, exact.2))
+    });
+    let near = |other: &(Value, usize, usize)| {
+        let (from, to) = if other.1 > found.2 { (found.2 + 1, other.1) } else { (other.2 + 1, found.1) };
+        let Some(between) = source.tokens.get(from..to) else { return false };
+        let and = between.iter().any(|t| t.lower == "e" || t.is(&["and", "ed", "und", "et", "y"]));
+        and && between.len() <= 6
+            && between.iter().all(|t| {
+                !t.word
+                    || lexicon::is_stop(&t.norm)
+                    || t.is(&["one", "una"])
+                    || field.speaks_of(&t.features()) > 0.5
+            })
+    };
+    said.filter(near).collect()
 }
 
 /// The value that the words mean, with the place of the words.

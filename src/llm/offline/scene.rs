@@ -307,7 +307,12 @@ impl<'a> Step<'a> {
         if !self.approved.is_empty() || (!unclear && !memory::may_write(self.tool)) {
             return true;
         }
-        if unclear || filled.doubtful || self.rivalled {
+        // "Cancel that one": it is not said which.
+        let pointed = || {
+            text::tokens(&self.purpose).iter().any(|t| t.is(lexicon::BACK) || t.is(&["one", "uno", "una"]))
+        };
+        let nothing = !self.fields.is_empty() && filled.values.is_empty() && pointed();
+        if unclear || filled.doubtful || self.rivalled || nothing {
             return false;
         }
         // A paraphrase, or a step that a person wrote, has its words from whoever judged what is meant.
@@ -325,7 +330,8 @@ impl<'a> Step<'a> {
     fn is_asked_for(&self, filled: &Filled, own: &Own) -> bool {
         let texts =
             || self.fields.iter().any(|f| f.kind == Kind::Text && filled.values.contains_key(&f.name));
-        match speech::act_of(&self.purpose) {
+        let words = clear::asking(&Source::new(&self.purpose, &self.now), filled);
+        match speech::act_of(&words) {
             Act::Request => true,
             Act::Statement => texts(),
             Act::Reminder => own.says_any(&["remind", "reminder", "promemoria"]),

@@ -312,6 +312,7 @@ const BEHIND: &[&str] = &[
     "circa",
     "precise",
     "meno",
+    "oppure",
     "until",
     "till",
     "e",

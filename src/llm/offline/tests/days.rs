@@ -77,6 +77,13 @@ fn a_tool_with_two_ends_gets_one_call_for_each_run_of_days() {
         ("vacation on Monday next week", vec!["2026-11-23..2026-11-23"]),
         ("ferie venerdì della prossima settimana", vec!["2026-11-27..2026-11-27"]),
         ("from 28 December to 3 January", vec!["2026-12-28..01-03"]),
+        ("a car from the 5th until the 8th", vec!["2026-12-05..2026-12-08"]),
+        ("ferie lunedì, martedì e giovedì", vec!["2026-11-23..2026-11-24", "2026-11-26..2026-11-26"]),
+        ("vacation tomorrow and the day after", vec!["2026-11-23..2026-11-24"]),
+        ("ferie il 15 giugno e il giorno dopo", vec!["06-15..06-16"]),
+        ("ferie il 15 giugno invece del 16 giugno", vec!["06-15..06-15"]),
+        ("vacation next weekend", vec!["2026-11-28..2026-11-29"]),
+        ("vacation not on Monday but on Tuesday", vec!["2026-11-24..2026-11-24"]),
         ("vacation from 28 to 3 July", vec!["06-28..07-03"]),
     ] {
         assert_eq!(span(words), calls, "{words}");
@@ -123,6 +130,7 @@ fn what_nobody_can_tell_fills_nothing() {
         "a metà giugno",
         "early June",
         "a few days in June",
+        "the weekend after 15 June",
         "on 15 or 16 June",
         "il 15 giugno o il 18 giugno",
         "either on Monday or on Tuesday",
@@ -162,6 +170,20 @@ fn an_argument_called_so_takes_what_is_before_or_after_a_day() {
     let parameters = json!({"type": "object", "properties": {"before": day, "since": day}});
     assert_eq!(fill(&parameters, "the invoices before 15 June"), ["06-15"]);
     assert_eq!(fill(&parameters, "le fatture dopo il 15 giugno"), ["06-15"]);
+}
+
+#[test]
+fn each_listed_time_has_a_call_and_alternatives_are_asked() {
+    let parameters = json!({"type": "object", "required": ["time"], "properties": {"time": {"type": "string", "format": "time"}}});
+    for (words, want) in [
+        ("a visit tomorrow at 10 and at 15:30", vec!["10:00", "15:30"]),
+        ("una visita domani alle 10 e alle 15", vec!["10:00", "15:00"]),
+        ("a visit tomorrow at 10 or at 11", vec![]),
+        ("una visita alle 10 oppure alle 11", vec![]),
+        ("a visit tomorrow at half past 9", vec!["09:30"]),
+    ] {
+        assert_eq!(fill(&parameters, words), want, "{words}");
+    }
 }
 
 #[test]

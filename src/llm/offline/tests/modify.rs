@@ -263,7 +263,6 @@ fn what_is_not_surely_understood_leaves_the_plan_as_it_was() {
         "annulla le ferie",
         "le ferie solo il 5 luglio",
         "il 12 luglio",
-        "fino al 7 luglio",
         "until 4 July",
         "approve",
         "passo 1: dal 12 al 13 luglio",
@@ -271,4 +270,10 @@ fn what_is_not_surely_understood_leaves_the_plan_as_it_was() {
     ] {
         assert_eq!(changed(BOTH, feedback), None, "{feedback}");
     }
+}
+
+#[test]
+fn a_new_end_alone_moves_the_end() {
+    let plan = changed(BOTH, "fino al 7 luglio").unwrap().to_string();
+    assert!(plan.contains(r#"{"from":"2026-07-05","to":"2026-07-07"}"#), "{plan}");
 }
