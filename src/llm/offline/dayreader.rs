@@ -134,6 +134,27 @@ const NEAR: &[&str] = &[
 ];
 const WEEK: &[&str] = &["week", "settimana", "woche", "semaine", "semana"];
 
+const WEEK_OF: &[&str] = &[
+    "after",
+    "before",
+    "dopo",
+    "prima",
+    "of",
+    "del",
+    "dell",
+    "di",
+    "following",
+    "al",
+    "on",
+    "from",
+    "dal",
+    "in",
+];
+const WEEKEND_OF: &[&str] = &["of", "del", "dell", "dopo", "after", "prima", "before"];
+/// Parts of a month.
+const PARTS: &[&str] =
+    &["end", "fine", "mid", "meta", "middle", "beginning", "start", "inizio", "inizi", "early", "late"];
+
 type Found = Option<(Vec<Expr>, usize)>;
 
 impl Reader<'_> {
@@ -251,68 +272,49 @@ impl Reader<'_> {
 
     /// What nobody can tell the days of.
     fn unclear(&self, i: usize) -> Found {
-        let date = |at: usize| {
-            let at = self.leads(at);
-            let bare = self.is(at.wrapping_sub(1), &["il", "the", "l", "del", "el"]) && !self.counts(at);
-            self.date_at(at, bare).map(|found| found.1)
-        };
-        // "the week after 15 June", "la settimana del 15 giugno"; not "the week after".
+        let next = self.week_beside(i).or_else(|| self.part_of_month(i));
+        next.map(|next| (vec![nothing_clear(i, next - 1)], next)).or_else(|| self.side_of_day(i))
+    }
+
+    /// Behind a date that something leans on.
+    fn leaned_on(&self, at: usize) -> Option<usize> {
+        let at = self.leads(at);
+        let bare = self.is(at.wrapping_sub(1), &["il", "the", "l", "del", "el"]) && !self.counts(at);
+        self.date_at(at, bare).map(|found| found.1)
+    }
+
+    /// "the week after 15 June", "la settimana del 15 giugno"; not "the week after".
+    fn week_beside(&self, i: usize) -> Option<usize> {
         let at = if self.is(i, &["the", "la", "in", "nella", "during"]) { i + 1 } else { i };
         let at = if self.is(at, &["the", "la"]) { at + 1 } else { at };
-        let weekend = self.is(at, &["weekend", "week-end"]);
-        let of_weekend = ["of", "del", "dell", "dopo", "after", "prima", "before"];
-        if weekend && self.is(at + 1, &of_weekend) && date(at + 2).is_some() {
-            let next = date(at + 2)?;
-            return Some((vec![nothing_clear(i, next - 1)], next));
+        if self.is(at, &["weekend", "week-end"]) {
+            return self.is(at + 1, WEEKEND_OF).then(|| self.leaned_on(at + 2)).flatten();
         }
-        if self.is(at, WEEK) {
-            let skip =
-                if self.is(at + 1, &["successiva", "precedente", "starting", "beginning"]) { 2 } else { 1 };
-            let of = [
-                "after",
-                "before",
-                "dopo",
-                "prima",
-                "of",
-                "del",
-                "dell",
-                "di",
-                "following",
-                "al",
-                "on",
-                "from",
-                "dal",
-                "in",
-            ];
-            if (skip == 2 || self.is(at + 1, &of))
-                && let Some(next) =
-                    date(at + skip + usize::from(self.is(at + skip, &of))).or_else(|| date(at + skip))
-            {
-                return Some((vec![nothing_clear(i, next - 1)], next));
-            }
+        if !self.is(at, WEEK) {
             return None;
         }
-        // "the end of June", "metà giugno", "fine mese".
-        let vague = [
-            "end",
-            "fine",
-            "mid",
-            "meta",
-            "middle",
-            "beginning",
-            "start",
-            "inizio",
-            "inizi",
-            "early",
-            "late",
-        ];
-        if self.is(i, &vague) {
-            let of = i + 1 + usize::from(self.is(i + 1, &["of", "di", "del", "-", "to"]));
-            let of = of + usize::from(self.is(of, &["the"]));
-            let month = self.at(of).is_some_and(|t| month(&t.norm).is_some() || t.is(&["mese", "month"]));
-            let day = self.at(of + 1).is_some_and(Token::digit);
-            return (month && !day).then(|| (vec![nothing_clear(i, of)], of + 1));
+        let behind = self.is(at + 1, &["successiva", "precedente", "starting", "beginning"]);
+        let of = at + if behind { 2 } else { 1 };
+        if !(behind || self.is(of, WEEK_OF)) {
+            return None;
         }
+        self.leaned_on(of + usize::from(self.is(of, WEEK_OF))).or_else(|| self.leaned_on(of))
+    }
+
+    /// "the end of June", "metà giugno", "fine mese".
+    fn part_of_month(&self, i: usize) -> Option<usize> {
+        if !self.is(i, PARTS) {
+            return None;
+        }
+        let of = i + 1 + usize::from(self.is(i + 1, &["of", "di", "del", "-", "to"]));
+        let of = of + usize::from(self.is(of, &["the"]));
+        let month = self.at(of).is_some_and(|t| month(&t.norm).is_some() || t.is(&["mese", "month"]));
+        let day = self.at(of + 1).is_some_and(Token::digit);
+        (month && !day).then_some(of + 1)
+    }
+
+    /// "before 15 June", "dopo il 15", "around the 15th".
+    fn side_of_day(&self, i: usize) -> Found {
         if !self.is(i, NEAR) {
             return None;
         }
@@ -324,7 +326,7 @@ impl Reader<'_> {
             return None;
         }
         let of = i + 1 + usize::from(joined);
-        let next = date(of)?;
+        let next = self.leaned_on(of)?;
         // "the day after tomorrow" is a day of its own.
         let own = self.is(i, &["after", "dopo", "nach"]) && self.is(of, &["tomorrow", "domani"]);
         let side = match () {
