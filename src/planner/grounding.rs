@@ -8,7 +8,9 @@
 
 mod calendar;
 mod clock;
+mod mentions;
 mod names;
+mod numerals;
 mod property;
 mod quantity;
 mod terms;
@@ -332,7 +334,7 @@ impl Evidence<'_> {
     fn person(&self, text: &str) -> bool {
         let lone = words::words(text);
         let number =
-            |w: &words::Word| quantity::spoken(&w.norm).is_some() || w.is(&["half", "mezzo", "mezza", "day"]);
+            |w: &words::Word| numerals::spoken(&w.norm).is_some() || w.is(&["half", "mezzo", "mezza", "day"]);
         if lone.iter().all(number) {
             return self.user.eq_ignore_ascii_case(text);
         }

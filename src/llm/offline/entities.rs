@@ -3,7 +3,8 @@
 use jiff::civil::Date;
 
 use super::dates::{self, Day, Role};
-use super::dayexpr::{self, DayExpr, Expr};
+use super::dayexpr::{DayExpr, Expr};
+use super::dayreader;
 use super::numbers::{self, Number};
 use super::text::Token;
 use super::times::{self, Hour};
@@ -41,7 +42,7 @@ impl Entities {
         for (a, b) in &quotes {
             quoted[*a..=*b].fill(true);
         }
-        let probe: Vec<Day> = days_of(&dayexpr::find(tokens, today, &quoted));
+        let probe: Vec<Day> = days_of(&dayreader::find(tokens, today, &quoted));
         let hours: Vec<Hour> = times::find(tokens, !probe.is_empty())
             .into_iter()
             .filter(|h| !quoted[h.first])
@@ -61,7 +62,7 @@ impl Entities {
         for (b, q) in blocked.iter_mut().zip(&quoted) {
             *b |= *q;
         }
-        let said = dayexpr::find(tokens, today, &blocked);
+        let said = dayreader::find(tokens, today, &blocked);
         let mut days = days_of(&said);
         for day in days.iter_mut().filter(|day| day.role == Role::From) {
             day.first = opened(tokens, day.first);

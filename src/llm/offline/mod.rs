@@ -19,6 +19,7 @@ mod counts;
 mod cued;
 mod dates;
 mod dayexpr;
+mod dayreader;
 mod days;
 mod drafts;
 mod entities;

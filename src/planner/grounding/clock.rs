@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::numerals;
 use super::quantity;
 use super::words::Word;
 
@@ -154,7 +155,7 @@ impl Reader<'_> {
     fn hour(&self, i: usize) -> Option<i32> {
         let word = self.words.get(i)?;
         let value =
-            word.figure().filter(|_| word.norm.len() <= 2).or_else(|| quantity::spoken(&word.norm))?;
+            word.figure().filter(|_| word.norm.len() <= 2).or_else(|| numerals::spoken(&word.norm))?;
         i32::try_from(value).ok().filter(|hour| (0..=24).contains(hour))
     }
 
@@ -241,7 +242,7 @@ impl Reader<'_> {
             } else if word.is(HALF) {
                 Some(30)
             } else {
-                quantity::spoken(&word.norm).or(word.figure()).and_then(|v| i32::try_from(v).ok())
+                numerals::spoken(&word.norm).or(word.figure()).and_then(|v| i32::try_from(v).ok())
             };
             value.filter(|v| (1..60).contains(v))
         };
@@ -278,7 +279,7 @@ impl Reader<'_> {
             }
             // "venti e cinquanta cinque"
             if let Some(unit) =
-                self.words.get(at + 1).and_then(|w| quantity::spoken(&w.norm)).filter(|u| *u < 10)
+                self.words.get(at + 1).and_then(|w| numerals::spoken(&w.norm)).filter(|u| *u < 10)
                 && minutes >= 20
                 && led
             {

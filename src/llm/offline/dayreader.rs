@@ -1,0 +1,562 @@
+//! Reads what is said of days: lists, days left out, days reckoned from others, and what is not clear.
+
+use jiff::ToSpan;
+use jiff::civil::{Date, Weekday};
+
+use super::dates::{Day, Reader, Role, Said as Written, Span, day_number, month, weekday};
+use super::dayexpr::{DayExpr, Expr, far};
+use super::numbers;
+use super::text::Token;
+
+/// Longest list of days that is looked at.
+const MAX_LIST: usize = 40;
+
+/// Everything that is said of days, in order. Tokens in `taken` (times, quotations) are passed over.
+pub(super) fn find(tokens: &[Token], today: Date, taken: &[bool]) -> Vec<Expr> {
+    let reader = Reader { tokens, today, taken };
+    let mut out: Vec<Expr> = Vec::new();
+    let mut i = 0;
+    while i < tokens.len() {
+        let found = reader
+            .excluded(i, &out)
+            .or_else(|| reader.next_day(i, &out))
+            .or_else(|| reader.unclear(i))
+            .or_else(|| reader.reckoned(i))
+            .or_else(|| reader.list(i))
+            .or_else(|| reader.spanning(i))
+            .or_else(|| reader.single(i).map(|(days, next)| (vec![of(days, i, next - 1)], next)));
+        let Some((mut exprs, mut next)) = found else {
+            i += 1;
+            continue;
+        };
+        if let Some(after) = reader.left_out_behind(next) {
+            exclude(&mut exprs, after - 1);
+            next = after;
+        }
+        if reader.in_either_order(i, next) {
+            exprs = vec![nothing_clear(i, next - 1)];
+        }
+        if let (Some(before), Some(first)) = (out.last_mut(), exprs.first_mut())
+            && !(before.days.is_empty() || first.days.is_empty())
+        {
+            first.listed |= reader.links(before.last + 1, first.first, AND);
+            // One of the two, and nobody knows which.
+            if reader.links(before.last + 1, first.first, OR) {
+                *before = nothing_clear(before.first, before.last);
+                *first = nothing_clear(first.first, first.last);
+            }
+        }
+        out.extend(exprs);
+        i = next.max(i + 1);
+    }
+    out
+}
+
+fn of(days: Vec<Day>, first: usize, last: usize) -> Expr {
+    let said = match days.as_slice() {
+        [day] if day.role == Role::Single => DayExpr::Single(day.date),
+        [day] => DayExpr::Bound(day.role, day.date),
+        [from, .., to] => DayExpr::Range(from.date, to.date),
+        [] => DayExpr::Unclear,
+    };
+    Expr { said, days, first, last, listed: false }
+}
+
+fn nothing_clear(first: usize, last: usize) -> Expr {
+    Expr { said: DayExpr::Unclear, days: Vec::new(), first, last, listed: false }
+}
+
+/// "17 June excluded": leaves the last day that was said out.
+fn exclude(exprs: &mut Vec<Expr>, last: usize) {
+    let Some(expr) = exprs.last_mut() else { return };
+    expr.last = last;
+    match expr.said {
+        DayExpr::Single(date) => {
+            expr.said = DayExpr::Excluded(date, date);
+            expr.days.clear();
+        }
+        DayExpr::Range(_, to) => {
+            let out =
+                Expr { said: DayExpr::Excluded(to, to), days: Vec::new(), first: last, last, listed: false };
+            exprs.push(out);
+        }
+        _ => {}
+    }
+}
+
+const AND: &[&str] = &["e", "ed", "and", "et", "und", "y", "&", "+"];
+const OR: &[&str] = &["o", "od", "or", "oppure", "ou", "oder"];
+const LEADS: &[&str] = &[
+    "il", "l", "lo", "the", "on", "for", "per", "del", "el", "le", "den", "am", "giorno", "anche", "also",
+    "dell",
+];
+const NOT: &[&str] = &[
+    "not",
+    "non",
+    "except",
+    "excepting",
+    "excluding",
+    "tranne",
+    "escluso",
+    "esclusi",
+    "esclusa",
+    "eccetto",
+    "salvo",
+    "nicht",
+    "ausser",
+    "sauf",
+    "excepto",
+    "anziche",
+    "minus",
+    "meno",
+];
+/// Words that leave a day in the dark: before it, after it, near it.
+const NEAR: &[&str] = &[
+    "before",
+    "after",
+    "around",
+    "about",
+    "approximately",
+    "roughly",
+    "circa",
+    "near",
+    "intorno",
+    "attorno",
+    "verso",
+    "prima",
+    "dopo",
+    "vor",
+    "nach",
+    "avant",
+    "apres",
+    "antes",
+    "despues",
+];
+const WEEK: &[&str] = &["week", "settimana", "woche", "semaine", "semana"];
+
+type Found = Option<(Vec<Expr>, usize)>;
+
+impl Reader<'_> {
+    /// Whether only what joins a list stands between two tokens.
+    fn links(&self, from: usize, to: usize, words: &[&str]) -> bool {
+        let joins = |i: usize| self.is(i, words);
+        let comma = |i: usize| self.at(i).is_some_and(|t| t.raw == ",");
+        let all = (from..to).all(|i| joins(i) || comma(i) || self.is(i, LEADS));
+        // A comma joins as "and" does, and parts no alternatives.
+        let joined = (from..to).any(|i| joins(i) || (words == AND && comma(i)));
+        all && joined && to - from <= 4
+    }
+
+    /// Whether English words have a date in figures that is read one way in Europe and another in America.
+    fn in_either_order(&self, from: usize, to: usize) -> bool {
+        let both = |token: &Token| {
+            let mut parts = token.norm.split('/').map(|p| p.parse::<i16>().ok());
+            let (a, b) = (parts.next().flatten(), parts.next().flatten());
+            a.zip(b).is_some_and(|(a, b)| a != b && (1..=12).contains(&a) && (1..=12).contains(&b))
+        };
+        if !(from..to).filter_map(|i| self.at(i)).any(both) {
+            return false;
+        }
+        let words: Vec<&str> = self.tokens.iter().map(|t| t.raw.as_str()).collect();
+        crate::llm::language::detect(&words.join(" ")) == Some("en")
+    }
+
+    fn leads(&self, mut i: usize) -> usize {
+        let mut steps = 0;
+        while steps < 3 && self.is(i, LEADS) {
+            i += 1;
+            steps += 1;
+        }
+        i
+    }
+
+    /// "not 16", "tranne il 16", "except from 16 to 18 June", "instead of 16 June".
+    fn excluded(&self, i: usize, before: &[Expr]) -> Found {
+        let instead = (self.is(i, &["instead", "rather"]) && self.is(i + 1, &["of", "than"]))
+            || (self.is(i, &["al"]) && self.is(i + 1, &["posto"]))
+            || (self.is(i, &["invece"]) && self.is(i + 1, &["di", "del", "dell", "che"]));
+        if !(self.is(i, NOT) || instead) {
+            return None;
+        }
+        let at = self.leads(i + if instead { 2 } else { 1 });
+        let known = before.iter().rev().find_map(|e| e.days.last()).map(|day| day.date);
+        let mut exprs = Vec::new();
+        let mut at = at;
+        while let Some((from, to, next)) = self.left_out(at, known) {
+            exprs.push(Expr {
+                said: DayExpr::Excluded(from, to),
+                days: Vec::new(),
+                first: if exprs.is_empty() { i } else { at },
+                last: next - 1,
+                listed: false,
+            });
+            let comma = self.at(next).is_some_and(|t| t.raw == ",");
+            if exprs.len() >= MAX_LIST || !(comma || self.is(next, AND) || self.is(next, OR)) {
+                break;
+            }
+            at = self.leads(next + 1);
+        }
+        let next = exprs.last()?.last + 1;
+        Some((exprs, next))
+    }
+
+    /// A day or a range of days to leave out; one without a month is of the month that was said before.
+    fn left_out(&self, at: usize, known: Option<Date>) -> Option<(Date, Date, usize)> {
+        if let Some((exprs, next)) = self.spanning(at)
+            && let [Expr { said: DayExpr::Range(from, to), .. }] = exprs.as_slice()
+        {
+            return Some((*from, *to, next));
+        }
+        let (said, next) = self.date_at(at, known.is_some() && !self.counts(at))?;
+        let date = match (said, known) {
+            (Written::Parts { day, month: None, year: None }, Some(known)) => {
+                Date::new(known.year(), known.month(), day).ok()?
+            }
+            (Written::Between(from, to), _) => return Some((from, to, next)),
+            // Of all Mondays, the one of those days.
+            (Written::Week(day), Some(known)) => {
+                self.resolve(Written::Week(day), known.first_of_month(), false)?
+            }
+            _ => self.resolve(said, self.today, false)?,
+        };
+        Some((date, date, next))
+    }
+
+    /// "17 June excluded", "il 17 escluso".
+    fn left_out_behind(&self, i: usize) -> Option<usize> {
+        let ends = self.tokens.get(i + 1).is_none_or(|t| !t.word || super::lexicon::is_stop(&t.norm));
+        (self.is(i, &["excluded", "exclusive", "escluso", "esclusa"])
+            && ends
+            && self.date_at(self.leads(i + 1), false).is_none())
+        .then_some(i + 1)
+    }
+
+    /// "tomorrow and the day after", "il 15 giugno e il giorno dopo".
+    fn next_day(&self, i: usize, before: &[Expr]) -> Found {
+        let at = self.leads_but_day(i);
+        let next = at + 2;
+        let said = self.is(at, &["day", "giorno"])
+            && self.is(at + 1, &["after", "dopo", "successivo", "seguente"])
+            || self.is(at, &["following"]) && self.is(at + 1, &["day"]);
+        if !said || self.date_at(self.leads(next), true).is_some() {
+            return None;
+        }
+        let date = before.last()?.days.last()?.date.tomorrow().ok()?;
+        Some((vec![of(vec![Day { first: i, last: next - 1, date, role: Role::Single }], i, next - 1)], next))
+    }
+
+    fn leads_but_day(&self, i: usize) -> usize {
+        (i..i + 2).find(|at| !self.is(*at, &["the", "il", "on", "anche", "also"])).unwrap_or(i + 2)
+    }
+
+    /// What nobody can tell the days of.
+    fn unclear(&self, i: usize) -> Found {
+        let date = |at: usize| {
+            let at = self.leads(at);
+            let bare = self.is(at.wrapping_sub(1), &["il", "the", "l", "del", "el"]) && !self.counts(at);
+            self.date_at(at, bare).map(|found| found.1)
+        };
+        // "the week after 15 June", "la settimana del 15 giugno"; not "the week after".
+        let at = if self.is(i, &["the", "la", "in", "nella", "during"]) { i + 1 } else { i };
+        let at = if self.is(at, &["the", "la"]) { at + 1 } else { at };
+        let weekend = self.is(at, &["weekend", "week-end"]);
+        let of_weekend = ["of", "del", "dell", "dopo", "after", "prima", "before"];
+        if weekend && self.is(at + 1, &of_weekend) && date(at + 2).is_some() {
+            let next = date(at + 2)?;
+            return Some((vec![nothing_clear(i, next - 1)], next));
+        }
+        if self.is(at, WEEK) {
+            let skip =
+                if self.is(at + 1, &["successiva", "precedente", "starting", "beginning"]) { 2 } else { 1 };
+            let of = [
+                "after",
+                "before",
+                "dopo",
+                "prima",
+                "of",
+                "del",
+                "dell",
+                "di",
+                "following",
+                "al",
+                "on",
+                "from",
+                "dal",
+                "in",
+            ];
+            if (skip == 2 || self.is(at + 1, &of))
+                && let Some(next) =
+                    date(at + skip + usize::from(self.is(at + skip, &of))).or_else(|| date(at + skip))
+            {
+                return Some((vec![nothing_clear(i, next - 1)], next));
+            }
+            return None;
+        }
+        // "the end of June", "metà giugno", "fine mese".
+        let vague = [
+            "end",
+            "fine",
+            "mid",
+            "meta",
+            "middle",
+            "beginning",
+            "start",
+            "inizio",
+            "inizi",
+            "early",
+            "late",
+        ];
+        if self.is(i, &vague) {
+            let of = i + 1 + usize::from(self.is(i + 1, &["of", "di", "del", "-", "to"]));
+            let of = of + usize::from(self.is(of, &["the"]));
+            let month = self.at(of).is_some_and(|t| month(&t.norm).is_some() || t.is(&["mese", "month"]));
+            let day = self.at(of + 1).is_some_and(Token::digit);
+            return (month && !day).then(|| (vec![nothing_clear(i, of)], of + 1));
+        }
+        if !self.is(i, NEAR) {
+            return None;
+        }
+        let joined = self.is(i + 1, &["di", "del", "dell", "a", "al", "to"]);
+        // "Prima il 15 giugno, poi …" only says what comes first; "what about Monday?" is about that day.
+        if (self.is(i, &["prima"]) && !joined)
+            || (self.is(i, &["about"]) && !self.at(self.leads(i + 1)).is_some_and(Token::digit))
+        {
+            return None;
+        }
+        let of = i + 1 + usize::from(joined);
+        let next = date(of)?;
+        // "the day after tomorrow" is a day of its own.
+        let own = self.is(i, &["after", "dopo", "nach"]) && self.is(of, &["tomorrow", "domani"]);
+        let side = match () {
+            () if self.is(i, &["before", "prima", "vor", "avant", "antes"]) => Some(Role::To),
+            () if self.is(i, &["after", "dopo", "nach", "apres", "despues"]) => Some(Role::From),
+            () => None,
+        };
+        let day =
+            self.date_at(self.leads(of), true).and_then(|(said, _)| self.resolve(said, self.today, false));
+        let said = match (side, day) {
+            (Some(role), Some(day)) => DayExpr::Beside(role, day),
+            _ => DayExpr::Unclear,
+        };
+        (!own).then(|| (vec![Expr { said, ..nothing_clear(i, next - 1) }], next))
+    }
+
+    /// Days that are reckoned from others: "the first Monday of March", "the Monday after 15 June", "two days
+    /// before Christmas", "Monday next week".
+    fn reckoned(&self, i: usize) -> Found {
+        let at = if self.is(i, &["the", "il", "l", "on", "lo"]) { i + 1 } else { i };
+        let at = if self.is(at, &["the", "il"]) { at + 1 } else { at };
+        let single = |date: Date, next: usize| {
+            Some((
+                vec![of(vec![Day { first: i, last: next - 1, date, role: Role::Single }], i, next - 1)],
+                next,
+            ))
+        };
+        if let Some((date, next)) = self.nth_weekday(at) {
+            return single(date, next);
+        }
+        if let Some(day) = self.at(at).and_then(|t| weekday(&t.norm)) {
+            let (week, next) = self.of_next_week(at + 1);
+            if week {
+                let monday = self.resolve(Written::Week(Weekday::Monday), self.today, true)?;
+                return single(monday.saturating_add(i64::from(day.to_monday_zero_offset()).days()), next);
+            }
+            let after = self.is(at + 1, &["after", "dopo", "following", "successivo"]);
+            if after || self.is(at + 1, &["before", "prima", "precedente"]) {
+                let of = self.leads(at + 2 + usize::from(self.is(at + 2, &["di", "del", "al"])));
+                let (said, next) = self.date_at(of, true).filter(|_| !self.counts(of))?;
+                let date = self.resolve(said, self.today, false)?;
+                return single(beside(date, day, after), next);
+            }
+            return None;
+        }
+        let count = self.at(at).and_then(|t| {
+            numbers::digits(&t.norm)
+                .or_else(|| numbers::word(&t.norm))
+                .or_else(|| t.is(&["a", "un", "una"]).then_some(1.0))
+        })?;
+        let unit = match () {
+            () if self.is(at + 1, &["day", "days", "giorno", "giorni"]) => 1,
+            () if self.is(at + 1, &["week", "weeks", "settimana", "settimane"]) => 7,
+            () => return None,
+        };
+        let after = self.is(at + 2, &["after", "dopo"]);
+        if !(after || self.is(at + 2, &["before", "prima"])) || !(1.0..=365.0).contains(&count) {
+            return None;
+        }
+        let of = self.leads(at + 3 + usize::from(self.is(at + 3, &["di", "del", "al"])));
+        let (said, next) = self.date_at(of, false)?;
+        let date = self.resolve(said, self.today, false)?;
+        let days = (count as i64 * unit).days();
+        single(if after { date.saturating_add(days) } else { date.saturating_sub(days) }, next)
+    }
+
+    /// "first Monday of March", "ultimo venerdì del mese".
+    fn nth_weekday(&self, at: usize) -> Option<(Date, usize)> {
+        let rank: i8 = match self.at(at)?.norm.as_str() {
+            "first" | "primo" | "prima" | "1st" => 1,
+            "second" | "secondo" | "seconda" | "2nd" => 2,
+            "third" | "terzo" | "terza" | "3rd" => 3,
+            "fourth" | "quarto" | "quarta" | "4th" => 4,
+            "last" | "ultimo" | "ultima" => -1,
+            _ => return None,
+        };
+        let day = self.at(at + 1).and_then(|t| weekday(&t.norm))?;
+        let of = at + 2 + usize::from(self.is(at + 2, &["of", "in", "di", "del", "a", "de"]));
+        let of = of + usize::from(self.is(of, &["the"]));
+        let within = |first: Date| first.nth_weekday_of_month(rank, day).ok();
+        if self.is(of, &["month", "mese"]) && self.is(of - 1, &["the", "del"]) {
+            let this = self.today.first_of_month();
+            let next = if self.is(of + 1, &["prossimo"]) { this.saturating_add(1.months()) } else { this };
+            return within(next).filter(|d| *d >= self.today).map(|d| (d, of + 1));
+        }
+        let month = self.at(of).and_then(|t| month(&t.norm))?;
+        let (year, next) = self.year(of + 1);
+        let years = year.map_or(vec![self.today.year(), self.today.year().saturating_add(1)], |y| vec![y]);
+        let all = years.into_iter().filter_map(|y| within(Date::new(y, month, 1).ok()?));
+        all.into_iter().find(|d| year.is_some() || *d >= self.today).map(|d| (d, next))
+    }
+
+    /// "next week", "della prossima settimana", behind a weekday.
+    fn of_next_week(&self, i: usize) -> (bool, usize) {
+        let at = i + usize::from(self.is(i, &["of", "della", "nella", "di"]));
+        let front = self.is(at, &["next", "prossima"]) && self.is(at + 1, &["week", "settimana"]);
+        let back = self.is(at, &["settimana"]) && self.is(at + 1, &["prossima"]);
+        (front || back, at + 2)
+    }
+
+    /// Two dates with a beginning and an end; such as contradict one another are unclear.
+    fn spanning(&self, i: usize) -> Found {
+        match self.range(i)? {
+            Span::Days(days, next) => Some((vec![of(days, i, next - 1)], next)),
+            Span::Contrary(next) => Some((vec![nothing_clear(i, next - 1)], next)),
+        }
+    }
+
+    /// "15, 16 and 18 June", "June 15, 16 and 18", "il 3 e il 4 agosto", "15-17 and 20 June".
+    fn list(&self, i: usize) -> Found {
+        let start = self.leads(i);
+        let ahead = self.at(start).and_then(|t| month(&t.norm));
+        let mut parts: Vec<Part> = Vec::new();
+        let mut at = if ahead.is_some() { start + 1 } else { start };
+        let (mut and, mut or) = (false, false);
+        while parts.len() < MAX_LIST {
+            let Some(part) = self.part(self.leads(at)) else { break };
+            if part.month.is_none() && (self.counts(part.next - 1) || self.is_clock(part.next)) {
+                break;
+            }
+            let next = part.next;
+            parts.push(part);
+            let comma = self.at(next).is_some_and(|t| t.raw == ",");
+            let either = self.is(next + usize::from(comma), OR);
+            let joins = self.is(next + usize::from(comma), AND) || either;
+            if !(comma || joins) {
+                break;
+            }
+            and |= joins;
+            or |= either;
+            at = next + usize::from(comma) + usize::from(joins);
+        }
+        let all_own = parts.iter().all(|p| p.month.is_some());
+        if parts.len() < 2 || !(and || all_own) {
+            return None;
+        }
+        let last = parts.iter().rev().find_map(|p| p.month.map(|m| (m, p.year)));
+        let mut shared = ahead.map(|m| (m, parts.iter().rev().find_map(|p| p.year))).or(last)?;
+        // What has no month is of the next one that is named, or of the last.
+        for part in parts.iter_mut().rev() {
+            match part.month {
+                Some(month) => shared = (month, part.year.or(shared.1)),
+                None => (part.month, part.year) = (Some(shared.0), part.year.or(shared.1)),
+            }
+        }
+        let next = parts.last()?.next;
+        if or { Some((vec![nothing_clear(i, next - 1)], next)) } else { self.listed(&parts, i) }
+    }
+
+    fn listed(&self, parts: &[Part], i: usize) -> Found {
+        let mut out: Vec<Expr> = Vec::new();
+        let next = parts.last()?.next;
+        for part in parts {
+            let date = |day| {
+                let said = Written::Parts { day, month: part.month, year: part.year };
+                self.resolve(said, self.today, false)
+            };
+            let (from, to) = (date(part.from)?, date(part.to)?);
+            if to < from {
+                return Some((vec![nothing_clear(i, next - 1)], next));
+            }
+            let first = if out.is_empty() { i } else { part.first };
+            let day = |date, role| Day { first, last: part.next - 1, date, role };
+            let days = if from == to {
+                vec![day(from, Role::Single)]
+            } else {
+                vec![day(from, Role::From), day(to, Role::To)]
+            };
+            out.push(Expr { listed: !out.is_empty(), ..of(days, first, part.next - 1) });
+        }
+        let dates: Vec<Date> = out.iter().filter_map(|e| e.days.first()).map(|d| d.date).collect();
+        let (least, most) = (dates.iter().min()?, dates.iter().max()?);
+        // A list around the turn of today's date: this year's and next year's days of one month.
+        if parts.iter().any(|p| p.year.is_none())
+            && far(*least, *most)
+            && parts.iter().all(|p| p.month == parts[0].month)
+        {
+            return Some((vec![nothing_clear(i, next - 1)], next));
+        }
+        Some((out, next))
+    }
+
+    /// One member of a list: a day or two with a dash, perhaps with its month.
+    fn part(&self, at: usize) -> Option<Part> {
+        let token = self.at(at)?;
+        let month_first = month(&token.norm).filter(|_| self.at(at + 1).is_some_and(Token::digit));
+        let day_at = if month_first.is_some() { at + 1 } else { at };
+        let norm = self.at(day_at)?.norm.as_str();
+        let (from, to) = match norm.split_once('-') {
+            Some((a, b)) => (day_number(a)?, day_number(b)?),
+            None => {
+                let word = |w: &str| numbers::word(w).filter(|v| *v >= 2.0).map(|v| v as i8);
+                let day = day_number(norm).or_else(|| word(norm)).filter(|d| (1..=31).contains(d))?;
+                (day, day)
+            }
+        };
+        let mut next = day_at + 1;
+        let mut said = month_first;
+        let of = next + usize::from(self.is(next, &["di", "of", "de", "."]));
+        if said.is_none()
+            && let Some(month) = self.at(of).and_then(|t| month(&t.norm))
+        {
+            said = Some(month);
+            next = of + 1;
+        }
+        let (year, next) = if said.is_some() { self.year(next) } else { (None, next) };
+        Some(Part { first: at, next, from, to, month: said, year })
+    }
+
+    fn is_clock(&self, i: usize) -> bool {
+        self.is(i, &["am", "pm", "oclock", "ore", "uhr"])
+            || self.at(i).is_some_and(|t| matches!(t.raw.as_str(), "%" | "€" | ":"))
+    }
+}
+
+/// Days of a list with a month that may be named elsewhere.
+struct Part {
+    first: usize,
+    next: usize,
+    from: i8,
+    to: i8,
+    month: Option<i8>,
+    year: Option<i16>,
+}
+
+/// The next such weekday after a day, or the last before it.
+fn beside(date: Date, day: Weekday, after: bool) -> Date {
+    let ahead =
+        i64::from((day.to_monday_zero_offset() - date.weekday().to_monday_zero_offset()).rem_euclid(7));
+    if after {
+        date.saturating_add(if ahead == 0 { 7 } else { ahead }.days())
+    } else {
+        date.saturating_sub((7 - ahead).days())
+    }
+}

@@ -1,0 +1,269 @@
+//! Words that are numbers, in English, Italian, French, German and Spanish.
+
+const SMALL: &[(&str, u32)] = &[
+    ("zero", 0),
+    ("one", 1),
+    ("two", 2),
+    ("three", 3),
+    ("four", 4),
+    ("five", 5),
+    ("six", 6),
+    ("seven", 7),
+    ("eight", 8),
+    ("nine", 9),
+    ("ten", 10),
+    ("eleven", 11),
+    ("twelve", 12),
+    ("thirteen", 13),
+    ("fourteen", 14),
+    ("fifteen", 15),
+    ("sixteen", 16),
+    ("seventeen", 17),
+    ("eighteen", 18),
+    ("nineteen", 19),
+    ("twenty", 20),
+    ("thirty", 30),
+    ("forty", 40),
+    ("fifty", 50),
+    ("sixty", 60),
+    ("seventy", 70),
+    ("eighty", 80),
+    ("ninety", 90),
+    ("dozen", 12),
+    ("couple", 2),
+    ("pair", 2),
+    ("both", 2),
+    ("uno", 1),
+    ("due", 2),
+    ("tre", 3),
+    ("quattro", 4),
+    ("cinque", 5),
+    ("sei", 6),
+    ("sette", 7),
+    ("otto", 8),
+    ("nove", 9),
+    ("dieci", 10),
+    ("undici", 11),
+    ("dodici", 12),
+    ("tredici", 13),
+    ("quattordici", 14),
+    ("quindici", 15),
+    ("sedici", 16),
+    ("diciassette", 17),
+    ("diciotto", 18),
+    ("diciannove", 19),
+    ("venti", 20),
+    ("trenta", 30),
+    ("quaranta", 40),
+    ("cinquanta", 50),
+    ("sessanta", 60),
+    ("settanta", 70),
+    ("ottanta", 80),
+    ("novanta", 90),
+    ("dozzina", 12),
+    ("paio", 2),
+    ("coppia", 2),
+    ("entrambi", 2),
+    ("entrambe", 2),
+    ("ambedue", 2),
+    ("deux", 2),
+    ("trois", 3),
+    ("quatre", 4),
+    ("cinq", 5),
+    ("sept", 7),
+    ("huit", 8),
+    ("neuf", 9),
+    ("dix", 10),
+    ("onze", 11),
+    ("douze", 12),
+    ("treize", 13),
+    ("quatorze", 14),
+    ("quinze", 15),
+    ("seize", 16),
+    ("vingt", 20),
+    ("trente", 30),
+    ("quarante", 40),
+    ("cinquante", 50),
+    ("soixante", 60),
+    ("eins", 1),
+    ("zwei", 2),
+    ("drei", 3),
+    ("vier", 4),
+    ("funf", 5),
+    ("sechs", 6),
+    ("sieben", 7),
+    ("acht", 8),
+    ("neun", 9),
+    ("zehn", 10),
+    ("elf", 11),
+    ("zwolf", 12),
+    ("dreizehn", 13),
+    ("vierzehn", 14),
+    ("funfzehn", 15),
+    ("sechzehn", 16),
+    ("siebzehn", 17),
+    ("achtzehn", 18),
+    ("neunzehn", 19),
+    ("zwanzig", 20),
+    ("dreissig", 30),
+    ("vierzig", 40),
+    ("funfzig", 50),
+    ("sechzig", 60),
+    ("siebzig", 70),
+    ("achtzig", 80),
+    ("neunzig", 90),
+    ("dutzend", 12),
+    ("dos", 2),
+    ("tres", 3),
+    ("cuatro", 4),
+    ("cinco", 5),
+    ("seis", 6),
+    ("siete", 7),
+    ("ocho", 8),
+    ("nueve", 9),
+    ("diez", 10),
+    ("once", 11),
+    ("doce", 12),
+    ("trece", 13),
+    ("catorce", 14),
+    ("quince", 15),
+    ("dieciseis", 16),
+    ("diecisiete", 17),
+    ("dieciocho", 18),
+    ("diecinueve", 19),
+    ("veinte", 20),
+    ("treinta", 30),
+    ("cuarenta", 40),
+    ("cincuenta", 50),
+    ("sesenta", 60),
+    ("docena", 12),
+];
+
+const ORDINALS: &[(&str, u32)] = &[
+    ("first", 1),
+    ("second", 2),
+    ("third", 3),
+    ("fourth", 4),
+    ("fifth", 5),
+    ("sixth", 6),
+    ("seventh", 7),
+    ("eighth", 8),
+    ("ninth", 9),
+    ("tenth", 10),
+    ("eleventh", 11),
+    ("twelfth", 12),
+    ("thirteenth", 13),
+    ("fourteenth", 14),
+    ("fifteenth", 15),
+    ("sixteenth", 16),
+    ("seventeenth", 17),
+    ("eighteenth", 18),
+    ("nineteenth", 19),
+    ("twentieth", 20),
+    ("thirtieth", 30),
+    ("primo", 1),
+    ("prima", 1),
+    ("secondo", 2),
+    ("seconda", 2),
+    ("terzo", 3),
+    ("terza", 3),
+    ("quarto", 4),
+    ("quarta", 4),
+    ("quinto", 5),
+    ("quinta", 5),
+    ("sesto", 6),
+    ("sesta", 6),
+    ("settimo", 7),
+    ("settima", 7),
+    ("ottavo", 8),
+    ("ottava", 8),
+    ("nono", 9),
+    ("nona", 9),
+    ("decimo", 10),
+    ("decima", 10),
+    ("undicesimo", 11),
+    ("dodicesimo", 12),
+    ("premier", 1),
+    ("premiere", 1),
+    ("deuxieme", 2),
+    ("troisieme", 3),
+    ("quatrieme", 4),
+    ("erste", 1),
+    ("ersten", 1),
+    ("erster", 1),
+    ("zweite", 2),
+    ("zweiten", 2),
+    ("dritte", 3),
+    ("dritten", 3),
+    ("vierte", 4),
+    ("vierten", 4),
+    ("funfte", 5),
+    ("funften", 5),
+    ("primero", 1),
+    ("primera", 1),
+    ("segundo", 2),
+    ("segunda", 2),
+    ("tercero", 3),
+    ("tercera", 3),
+    ("cuarto", 4),
+];
+
+/// The value of one word that names a whole number: "three", "ventuno", "duecentocinquanta".
+pub(super) fn spoken(norm: &str) -> Option<u32> {
+    if norm.len() > 40 {
+        return None;
+    }
+    if let Some((_, value)) = SMALL.iter().find(|(word, _)| *word == norm) {
+        return Some(*value);
+    }
+    match norm {
+        "hundred" | "cento" | "cent" | "hundert" | "cien" | "ciento" => return Some(100),
+        "thousand" | "mille" | "mila" | "tausend" | "mil" | "milla" => return Some(1000),
+        "million" | "milione" | "milioni" | "millions" | "millionen" => return Some(1_000_000),
+        _ => {}
+    }
+    for (mark, by) in [("mila", 1000), ("mille", 1000), ("tausend", 1000), ("cento", 100), ("hundert", 100)] {
+        if let Some((head, tail)) = norm.split_once(mark) {
+            let head = if head.is_empty() { 1 } else { spoken(head)? };
+            let tail = if tail.is_empty() { 0 } else { spoken(tail)? };
+            return head.checked_mul(by)?.checked_add(tail);
+        }
+    }
+    // fünfundzwanzig
+    if let Some((unit, tens)) = norm.split_once("und")
+        && let (Some(unit), Some(tens)) = (spoken_unit(unit), small(tens).filter(|t| *t >= 20))
+    {
+        return Some(tens + unit);
+    }
+    // ventuno, ventitre, trentotto
+    SMALL.iter().filter(|(_, value)| *value >= 20 && value % 10 == 0).find_map(|(tens, value)| {
+        let stem = tens.trim_end_matches(['i', 'a', 'e']);
+        let rest = norm.strip_prefix(tens).or_else(|| norm.strip_prefix(stem))?;
+        spoken_unit(rest).map(|unit| value + unit)
+    })
+}
+
+fn small(norm: &str) -> Option<u32> {
+    SMALL.iter().find(|(word, _)| *word == norm).map(|(_, value)| *value)
+}
+
+fn spoken_unit(norm: &str) -> Option<u32> {
+    if norm == "ein" { Some(1) } else { small(norm).filter(|value| (1..10).contains(value)) }
+}
+
+/// The value of an ordinal: "third", "terzo", "3rd", "3o".
+pub(super) fn ordinal(norm: &str) -> Option<u32> {
+    if let Some((_, value)) = ORDINALS.iter().find(|(word, _)| *word == norm) {
+        return Some(*value);
+    }
+    let digits = norm.trim_end_matches(|c: char| !c.is_ascii_digit());
+    let tail = norm.get(digits.len()..)?;
+    let marked =
+        matches!(tail, "st" | "nd" | "rd" | "th" | "o" | "a" | "er" | "e" | "eme" | "deg" | "degdeg");
+    if marked && (1..=3).contains(&digits.len()) {
+        return digits.parse().ok();
+    }
+    // "trentesimo", and "twenty-first" is two words.
+    let head = norm.strip_suffix("esimo").or_else(|| norm.strip_suffix("esima"))?;
+    ["", "i", "a", "o", "e"].iter().find_map(|end| spoken(&format!("{head}{end}")))
+}
