@@ -43,12 +43,13 @@ const MARKS: &[&str] = &[
 const WORDINGS: &[(&str, &str)] = &[
     ("translate/traduci/traducimi/traducete/tradurre/traduca/ubersetze/traduis/traduce", "translate"),
     ("proofread", "proofread"),
+    ("rewrite/riscrivi/riscrivere/riscrivimi", "rewrite"),
     ("paraphrase/parafrasa/parafrasare", "paraphrase"),
     ("rephrase/reword/riformula/riformulare", "rephrase"),
 ];
 
 /// Verbs whose object may be a text.
-const TEXT_VERBS: &str = "correct/fix/improve/polish/rewrite/shorten/simplify/summarize/summarise/edit/revise/format/classify/categorize/categorise/tag/label/extract/analyze/analyse/complete/continue/convert/title/spellcheck/\
+const TEXT_VERBS: &str = "assign/determine/identify/assegna/attribuisci/determina/identifica/correct/fix/improve/polish/rewrite/shorten/simplify/summarize/summarise/edit/revise/format/classify/categorize/categorise/tag/label/extract/analyze/analyse/complete/continue/convert/title/spellcheck/\
 correggi/correggere/correggimi/sistema/migliora/riscrivi/riscrivere/accorcia/semplifica/riassumi/riassumere/riassumimi/sintetizza/rivedi/formatta/classifica/categorizza/estrai/analizza/completa/continua/rendi/resume/corrige/korrigiere";
 
 /// Verbs for which a text in this sentence or behind a colon is enough.
@@ -168,6 +169,8 @@ const MADE: &[&str] = &[
     "titolo",
     "titoli",
     "etichette",
+    "etichetta",
+    "label",
     "domande",
     "chiave",
     "riassunto",
@@ -267,10 +270,11 @@ fn describes_another(instructions: &str) -> bool {
             &[
                 "your only/sole/main? task/job/role/goal/purpose is to?",
                 "il tuo unico/solo? compito/ruolo/scopo/lavoro è di?",
-                "you must/will/should/only",
+                "you must/will/should/only?",
             ],
         );
-        if let Some((_, at)) = tasked
+        let own = tasked.filter(|(from, _)| !manners || !all[*from].is(&["you"]));
+        if let Some((_, at)) = own
             && (is_wording(&all[at..]).is_some()
                 || is_text_task(&all[at..], sentence)
                 || makes(&all[at..], sentence))
@@ -312,7 +316,7 @@ fn restricts(all: &[&Token]) -> bool {
                 ])
         })
     });
-    let silent = find(all, 3, &["do not answer/follow/respond/execute/reply to? the/any? user/question/questions/request/requests/instructions/message", "don t answer/follow/respond to? the user/question/request/message", "non rispondere/eseguire alla/alle/la? domanda/domande/richiesta/utente"]).is_some();
+    let silent = find(all, 3, &["do not answer/follow/respond/execute/reply to? the/any? user/question/questions/request/requests/instructions/message/it/them", "don t answer/follow/respond to? the user/question/request/message", "non rispondere/eseguire alla/alle/la? domanda/domande/richiesta/utente"]).is_some();
     made || silent
 }
 

@@ -73,6 +73,8 @@ stamattina oclock clock ore ora pm am dinner lunch cena pranzo noon";
 /// What accounts for words besides values: the texts of the tool and its scene.
 pub(super) struct Own {
     words: Vec<Rc<Features>>,
+    /// The first word of the tool's name: what it does.
+    verb: Option<Rc<Features>>,
     /// Some argument that was not said is somebody's name.
     names_somebody: bool,
     /// Some argument is a time of day.
@@ -100,6 +102,7 @@ impl Own {
         all.dedup_by(|a, b| a.norm == b.norm);
         Self {
             words: all,
+            verb: name_words(&tool.name).first().map(|verb| features(verb)),
             names_somebody: fields.iter().any(|f| f.kind == Kind::Person),
             timed: fields.iter().any(|f| matches!(f.kind, Kind::Time | Kind::DateTime)),
         }
@@ -177,7 +180,9 @@ pub(super) fn left_over(source: &Source, filled: &Filled, own: &Own) -> Vec<Stri
         if dated || (!name && plain) || own.says(token) || (!name && is_plain(source, i, own)) {
             continue;
         }
-        if !name && (acted == Some(&token.norm) || acted.is_none() && token.first) {
+        // "Fai lavare …": an infinitive is a verb, too.
+        let verb = token.first || is_infinitive(&token.norm);
+        if !name && (acted == Some(&token.norm) || acted.is_none() && verb) {
             acted = Some(&token.norm);
             object = Some(i + 1);
             continue;
@@ -197,13 +202,19 @@ pub(super) fn left_over(source: &Source, filled: &Filled, own: &Own) -> Vec<Stri
     out
 }
 
+/// Whether a word has the ending of an Italian infinitive.
+fn is_infinitive(norm: &str) -> bool {
+    norm.len() > 4 && ["are", "ere", "ire"].iter().any(|end| norm.ends_with(end))
+}
+
 /// Whether there is a verb of doing or wishing, known or at the head.
 fn wants(source: &Source, own: &Own) -> bool {
     const WISH: &str = "vorrei voglio vogliamo vorremmo want wants need needs like serve servono servirebbe bisogno please puoi \
-potresti can could would mi ci me lo la li le";
+potresti can could would mi ci me";
     let mut words = source.tokens.iter().filter(|t| t.word);
     let head = words.clone().find(|t| !lexicon::is_chat(&t.norm));
-    head.is_some_and(|t| !lexicon::is_stop(&t.norm) && !own.says(t) && !t.digit())
+    let verb = |t: &Token| own.verb.as_ref().is_some_and(|v| v.similarity(&t.features()) > 0.8);
+    head.is_some_and(|t| !lexicon::is_stop(&t.norm) && (!own.says(t) || verb(t)) && !t.digit())
         || words.any(|t| {
             t.among(LIGHT)
                 || t.among(WISH)
@@ -256,11 +267,9 @@ fn reasons(source: &Source, filled: &Filled) -> Vec<bool> {
     let used = |i: usize| filled.used.get(i).copied().unwrap_or(false);
     // "… to visit my parents", "… per andare al mare": what for, behind what was said of it.
     let aims = |i: usize| {
-        let infinitive =
-            |norm: &str| ["are", "ere", "ire"].iter().any(|end| norm.len() > 4 && norm.ends_with(end));
         let verb = tokens.get(i + 1).is_some_and(|t| match tokens[i].norm.as_str() {
             "to" => super::candidates::is_verb(&t.norm),
-            "per" => infinitive(&t.norm),
+            "per" => is_infinitive(&t.norm),
             _ => false,
         });
         verb && (0..i).any(used) && !(i..tokens.len()).any(used)

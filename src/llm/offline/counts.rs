@@ -251,7 +251,7 @@ fn of_calendar(wanted: &[&Field], source: &mut Source, out: &mut Filled) {
             all.clone().find_map(|i| Some((i, monthly(source, i).filter(|_| day)?)))
         {
             out.values.insert(field.name.clone(), json!(value));
-            source.take(i, i);
+            source.take(i, (i + 3).min(source.tokens.len() - 1));
         }
     }
 }

@@ -213,13 +213,43 @@ impl Planner {
             // It was found by other words than the clause's own.
             return (hit, false);
         }
-        let close = others.iter().filter(|h| !same(h) && h.score > FITS && hit.score - h.score < NEAR);
+        // "Blocca" is no "sblocca": the tool whose examples begin so is meant.
+        if let Some(named) = self.named_by_verb(hit, &others, &clause.text) {
+            return (named, false);
+        }
+        // "Cancel that one": a verb alone is said of many things.
+        let near = if has_subject(&clause.text) { NEAR } else { 10.0 * NEAR };
+        let close = others.iter().filter(|h| !same(h) && h.score > FITS && hit.score - h.score < near);
         let best = close.reduce(|a, b| if b.score > a.score { b } else { a });
         match best {
             Some(other) if !self.writes(*other) && looks(&clause.text) => (*other, false),
             Some(_) => (hit, true),
             None => (hit, false),
         }
+    }
+
+    /// Another write whose examples have the verb that opens the clause, where those of `hit` have it not.
+    fn named_by_verb(&self, hit: Hit, others: &[Hit], words: &str) -> Option<Hit> {
+        let tokens = text::tokens(words);
+        let said: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
+        let verb = mood::unfilled(&said).first()?.features();
+        let has = |h: &Hit| {
+            let tool = self.tool_name(*h);
+            let examples = self.index.scenes[h.scene].examples.iter();
+            let own = examples.filter(|e| e.tool.as_deref() == Some(tool));
+            let says =
+                |say: &str| text::tokens(say).iter().take(4).any(|t| t.features().similarity(&verb) > 0.9);
+            own.into_iter().any(|e| says(&e.say))
+                || text::name_words(tool).iter().any(|w| text::features(w).similarity(&verb) > 0.9)
+        };
+        if has(&hit) {
+            return None;
+        }
+        let near =
+            others.iter().filter(|h| h.scene == hit.scene && self.writes(**h) && hit.score - h.score < 0.2);
+        near.filter(|h| h.tool != hit.tool && has(h))
+            .copied()
+            .reduce(|a, b| if b.score > a.score { b } else { a })
     }
 
     /// The best read for some words.
@@ -402,6 +432,18 @@ impl Drafts {
         let points_back = pronouns::hands_back(&text::tokens(&clause.text)) && !self.list.is_empty();
         self.list.push(Draft { hit, purpose, link: clause.link, points_back, unclear });
     }
+}
+
+/// Whether words name something beside what is done, numbers and function words.
+fn has_subject(words: &str) -> bool {
+    text::tokens(words).iter().any(|t| {
+        let quiet = lexicon::is_stop(&t.norm) || lexicon::is_chat(&t.norm) || lexicon::is_measure(&t.norm);
+        t.word
+            && !quiet
+            && !t.digit()
+            && !lexicon::is_action(&t.features().concepts)
+            && !t.is(&["one", "ones"])
+    })
 }
 
 /// Whether words begin with a way of looking.

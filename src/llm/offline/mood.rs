@@ -1329,7 +1329,10 @@ pub(super) fn orders(words: &[&Token]) -> bool {
 /// Whether a word has no form of a verb that only names what is done: "cancelling", "disdicendo".
 fn told_form(token: &Token) -> bool {
     let ends = |end: &str| token.norm.len() > end.len() + 3 && token.norm.ends_with(end);
-    !(ends("ing") || ends("ando") && token.norm != "comando" || ends("endo"))
+    let past = ends("ed") && is_past(&token.norm)
+        || ["ato", "ata", "uto", "uta", "ito", "ita"].iter().any(|end| ends(end))
+            && is_participle(&token.norm);
+    !(past || ends("ing") || ends("ando") && token.norm != "comando" || ends("endo"))
 }
 
 /// Whether a part of a sentence orders something beside what stands before it, and not only how, or to be

@@ -179,7 +179,8 @@ impl<'a> Step<'a> {
     /// Arguments from the purpose first; what is required and missing, from where else it was said.
     fn filled(&self) -> Filled {
         let fill = |words: &str, alone: bool| slots::fill(&self.fields, words, &self.now, &self.verbs, alone);
-        let mut filled = fill(&self.purpose, false);
+        let both = slots::parallel(&self.fields, &self.purpose, &self.now, &self.verbs);
+        let mut filled = both.unwrap_or_else(|| fill(&self.purpose, false));
         let user = self.prompt.get("user");
         if let Some(pending) = &self.pending {
             self.reply(&mut filled, pending);

@@ -138,6 +138,17 @@ fn what_does_not_fit_in_one_reply_is_told() {
 }
 
 #[test]
+fn two_whole_requests_behind_one_verb_are_two_calls() {
+    let words = "Transfer 500 dollars from savings to Diego and 30 dollars from checking to Amy Wong";
+    let told = World::of(&[WEATHER, super::services::BANK]).told(words);
+    let want = [
+        json!({"account_type": "savings", "amount": 500, "recipient_account_name": "Diego"}),
+        json!({"account_type": "checking", "amount": 30, "recipient_account_name": "Amy Wong"}),
+    ];
+    assert_eq!(told.calls.iter().map(|c| c.1.clone()).collect::<Vec<_>>(), want, "{:?}", told.questions);
+}
+
+#[test]
 fn a_pronoun_is_no_number() {
     for words in [
         "Cancel the visit with the dentist, the one on Friday",
