@@ -281,9 +281,7 @@ fn describes_another(instructions: &str) -> bool {
         {
             return true;
         }
-        is_role(&all)
-            || restricts(&all)
-            || (n == 0 || !manners) && n < 3 && !manners && of_sentence(sentence).is_some()
+        is_role(&all) || restricts(&all) || n < 3 && !manners && of_sentence(sentence).is_some()
     })
 }
 

@@ -720,7 +720,8 @@ pub(super) fn asks_past(words: &[&Token]) -> bool {
         reports(&words[at..]).is_some()
             || find(&words[at..], 4, &["ho/hai/ha/abbiamo/avete/hanno gia? <pp>"]).is_some()
     };
-    aux.is_some_and(|_| !any(words, 0, &["have you/i got"]).is_some())
+    aux.is_some()
+        && any(words, 0, &["have you/i got"]).is_none()
         && words.iter().skip(1).any(|t| is_past(&t.norm) || is_participle(&t.norm) || words[0].is(&["did"]))
         || known.is_some_and(told)
 }
@@ -1182,8 +1183,7 @@ fn reports(words: &[&Token]) -> Option<Act> {
             let verb = words.get(k)?;
             let polite =
                 verb.is(&["wanted", "hoped", "needed", "wondered", "read", "put", "cut"]) && k == i + 1;
-            let perfect = k > i + 1 && words[k - 1].is(&["have", "had", "ve", "d"]) || k > i + 1;
-            return (is_past(&verb.norm) && !polite || perfect && is_past(&verb.norm)).then(|| act(verb));
+            return (is_past(&verb.norm) && !polite).then(|| act(verb));
         }
         let aux = t.is(&[
             "ho", "hai", "abbiamo", "avete", "hanno", "avevo", "avevamo", "aveva", "ha", "sono", "siamo",

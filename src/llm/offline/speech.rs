@@ -730,8 +730,7 @@ impl<'a> Reader<'a> {
             let whether =
                 (asked || before.is_some_and(|t| t.is(WHETHER))) && !words[0].is(&["unless", "qualora"]);
             let again = before.is_some_and(|t| t.is(&["e", "and"])) && marked && i == self.first + 1;
-            let own =
-                words[0].is(&["in", "nel"]) && !any(words, 0, &["in case/the", "in/nel caso"]).is_some();
+            let own = words[0].is(&["in", "nel"]) && any(words, 0, &["in case/the", "in/nel caso"]).is_none();
             let soon = words[0].is(&["appena"])
                 && before.is_some_and(|t| t.is(&["ho", "ha", "hai", "abbiamo", "è", "e"]));
             let should = words[0].is(&["should"]) && (marked || i > self.first && join == Join::Bare);
