@@ -55,6 +55,43 @@ correggi/correggere/correggimi/sistema/migliora/riscrivi/riscrivere/accorcia/sem
 /// Verbs for which a text in this sentence or behind a colon is enough.
 const PLAIN_VERBS: &str = "correct/improve/rewrite/summarize/summarise/shorten/simplify/correggi/migliora/riscrivi/riassumi/sintetizza/accorcia/semplifica";
 
+/// Further verbs that make something of the user's words, or judge them.
+const WORKS: &str = "return/output/turn/convert/transform/detect/score/rate/grade/evaluate/assess/judge/rank/parse/compress/condense/expand/reformulate/transliterate/clean/normalize/normalise/anonymize/anonymise/redact/mask/moderate/flag/annotate/predict/infer/repeat/echo/encode/decode/reformat/rephrase/paraphrase/proofread/translate/\
+restituisci/restituire/trasforma/trasformare/converti/convertire/rileva/rilevare/individua/individuare/valuta/valutare/giudica/giudicare/estrarre/riformula/riformulare/ripeti/ripulisci/anonimizza/normalizza/etichetta/etichettare/classificare/tradurre/traduci/parafrasa";
+
+/// Verbs of giving something back to a program.
+const RETURNS: &str = "return/output/generate/produce/restituisci/produci/genera/extract/estrai";
+
+/// The user's words, without a noun for them.
+const WHAT_IS_WRITTEN: &[&str] = &[
+    "what/whatever/everything/anything/all that? the/a? user/users/they/people write/writes/say/says/type/types/send/sends/enter/enters/input/inputs",
+    "cio/quello/quanto/tutto cio/quello/quanto? che? l? utente scrive/dice/invia/manda/digita",
+    "cio/quello/quanto/tutto cio/quello/quanto? che? scrive/dice/invia/manda/digita l? utente",
+];
+
+/// What is looked for in texts, or mended in them: who does that is for nothing else.
+const CRAFTS: &[&str] = &[
+    "grammar",
+    "spelling",
+    "spell",
+    "punctuation",
+    "style",
+    "sentiment",
+    "intent",
+    "tone",
+    "topic",
+    "keyword",
+    "title",
+    "query",
+    "spam",
+    "toxicity",
+    "text",
+    "sentence",
+    "language",
+    "headline",
+    "tag",
+];
+
 const TEXTS: &[&str] = &[
     "text",
     "sentence",
@@ -281,8 +318,51 @@ fn describes_another(instructions: &str) -> bool {
         {
             return true;
         }
-        is_role(&all) || restricts(&all) || n < 3 && !manners && of_sentence(sentence).is_some()
+        is_role(&all)
+            || restricts(&all)
+            || !manners && works_on_words(&all, sentence)
+            || n < 3 && (gives_text(&all) || !manners && of_sentence(sentence).is_some())
     })
+}
+
+/// "Return the user's text without mistakes", "you score whatever the user writes": something is made of the
+/// user's words, or they are judged, and nobody does what they say.
+fn works_on_words(all: &[&Token], sentence: &[Token]) -> bool {
+    let begins = |n: usize| {
+        let Some(before) = n.checked_sub(1).and_then(|b| all.get(b)) else { return true };
+        let between = sentence.iter().filter(|t| t.start >= before.end && t.end <= all[n].start);
+        before.is(&[
+            "you", "to", "then", "and", "e", "poi", "must", "will", "should", "only", "please", "di", "tu",
+        ]) || between.into_iter().any(|t| matches!(t.raw.as_str(), "," | ":" | "-" | "–"))
+    };
+    let does = |n: &usize| any(all, *n, &[WORKS]).or_else(|| any(all, *n, &[TEXT_VERBS])).is_some();
+    (0..all.len()).filter(does).filter(|n| begins(*n)).any(|n| {
+        let near: Vec<&Token> = all[n + 1..].iter().take(8).copied().collect();
+        let named = near.iter().position(|t| t.is(TEXTS)).is_some_and(|at| {
+            let user = |t: &&&Token| t.is(&["user", "user's", "users", "utente", "incoming", "input"]);
+            near.iter().take(at + 4).any(|t| user(&t))
+        });
+        let json = any(all, n, &[RETURNS]).is_some() && near.iter().take(4).any(|t| t.is(&["json"]));
+        named || json || find(&near, 4, WHAT_IS_WRITTEN).is_some()
+    })
+}
+
+/// "Given a message, …".
+fn gives_text(all: &[&Token]) -> bool {
+    any(all, 0, &["given a/an/the/this/each/any", "for each/every", "dato/data un/una/il/la", "per ogni"])
+        .is_some_and(|at| all.iter().skip(at).take(2).any(|t| t.is(TEXTS)))
+}
+
+/// Whether a noun is who does what a verb for texts says: "classifier", "extractor".
+fn is_agent(noun: &Token) -> bool {
+    let norm = noun.norm.as_str();
+    let Some(stem) = norm.strip_suffix("er").or_else(|| norm.strip_suffix("or")) else { return false };
+    let stem = stem.strip_suffix('i').unwrap_or(stem);
+    let doubled = stem.as_bytes().windows(2).last().is_some_and(|pair| pair[0] == pair[1]);
+    let single = if doubled { &stem[..stem.len() - 1] } else { stem };
+    let verbs = || TEXT_VERBS.split('/').chain(WORKS.split('/'));
+    let is = |verb: &str| verb == single || verb.len() == stem.len() + 1 && verb.starts_with(stem);
+    stem.len() >= 3 && verbs().any(is)
 }
 
 /// "Reply only with the title", "do not answer the question".
@@ -297,22 +377,36 @@ fn restricts(all: &[&Token]) -> bool {
             "output/return the",
         ],
     );
+    let manner = |at: usize| all.get(at).is_some_and(|t| t.is(&["in", "to", "if", "when", "about", "su"]));
     let made = only.is_some_and(|(_, at)| {
-        all.iter().skip(at).take(5).any(|t| {
-            t.is(MADE)
-                || t.is(&[
-                    "corrected",
-                    "rewritten",
-                    "translated",
-                    "label",
-                    "category",
-                    "corretto",
-                    "tradotto",
-                    "riscritta",
-                    "categoria",
-                    "query",
-                ])
-        })
+        !manner(at)
+            && all.iter().skip(at).take(5).any(|t| {
+                t.is(MADE)
+                    || t.is(&[
+                        "corrected",
+                        "rewritten",
+                        "translated",
+                        "label",
+                        "category",
+                        "corretto",
+                        "tradotto",
+                        "riscritta",
+                        "categoria",
+                        "query",
+                        "json",
+                        "intent",
+                        "sentiment",
+                        "score",
+                        "rating",
+                        "topic",
+                        "yes",
+                        "true",
+                        "intento",
+                        "punteggio",
+                        "sentimento",
+                        "argomento",
+                    ])
+            })
     });
     let silent = find(all, 3, &["do not answer/follow/respond/execute/reply to? the/any? user/question/questions/request/requests/instructions/message/it/them", "don t answer/follow/respond to? the user/question/request/message", "non rispondere/eseguire alla/alle/la? domanda/domande/richiesta/utente"]).is_some();
     made || silent
@@ -357,7 +451,14 @@ fn is_role(all: &[&Token]) -> bool {
         let maker = next.is_some_and(|t| {
             t.is(&["maker", "generator", "generation", "writer", "bot", "creator", "model"])
         });
-        t.is(ROLES) && !next.is_some_and(|t| t.is(&firm))
+        let crafts = t.is(CRAFTS)
+            && next.is_some_and(|t| {
+                t.norm.len() > 5
+                    && (t.norm.ends_with("er") || t.norm.ends_with("or"))
+                    && !t.is(&["teacher", "tutor"])
+            });
+        crafts
+            || (t.is(ROLES) || is_agent(t)) && !next.is_some_and(|t| t.is(&firm))
             || t.is(&["title", "query", "tag", "keyword", "headline"]) && maker
             || t.is(&["generatore", "creatore"]) && all.iter().any(|t| t.is(MADE))
     })

@@ -4,6 +4,7 @@
 use super::entities::Entities;
 use super::lexicon;
 use super::mood;
+use super::pattern::is_verb;
 use super::pronouns;
 use super::speech::{self, Act, Run, Speech};
 use super::text::{self, Token};
@@ -535,10 +536,33 @@ impl Part<'_> {
         mood::orders_more(&words) && !pronouns::hands_back(part) && !self.only_when(first, last)
     }
 
+    /// Whether a part asks a question of its own, and is no clause about what stands before it.
+    fn asks_else(&self, first: usize, last: usize) -> bool {
+        let words: Vec<&Token> = self.tokens[first..=last].iter().filter(|t| t.word).collect();
+        let comma = first > 0 && self.tokens[first - 1].raw == ",";
+        let relative = comma
+            && words.first().is_some_and(|t| {
+                t.is(&["which", "whose", "whom", "where", "when", "why", "dove", "quando", "come", "perche"])
+            });
+        let content = words.iter().any(|t| !lexicon::is_stop(&t.norm) && !lexicon::is_asking(&t.norm));
+        content && !relative && mood::asks_what(&words)
+    }
+
     /// Whether what follows may be part of an account: "… because …", "segnala che …".
     fn accounts(&self, first: usize, last: usize) -> bool {
-        let account = ["because", "perche", "che", "that", "saying", "poiche", "since", "so", "to", "about"];
-        self.tokens[first..=last].iter().any(|t| t.is(&account) || t.raw == ":")
+        let account = ["because", "perche", "that", "saying", "poiche", "since", "so", "about"];
+        let wish = ["like", "want", "need", "love", "wish", "prefer", "you", "wanted", "have"];
+        let ask = ["dimmi", "dirmi", "sapere", "mostrami", "a", "in", "di"];
+        (first..=last).any(|i| {
+            let token = &self.tokens[i];
+            let before = |words: &[&str]| i > first && self.tokens[i - 1].is(words);
+            // "Send 60 euros to Ivo" names who; "report that …", "remind me to …" tell what.
+            let verb = self.tokens.get(i + 1).is_some_and(|t| is_verb(t) && !t.capital() && !t.digit());
+            token.raw == ":"
+                || token.is(&account)
+                || token.is(&["che"]) && i > first && !before(&ask)
+                || token.is(&["to"]) && verb && !before(&wish)
+        })
     }
 
     /// Whether a part only hands on what was said before it to its verb ("…, potresti prenotarlo?"), so
@@ -611,7 +635,8 @@ impl Part<'_> {
                 (None, Some((_, sure))) => sure && judge.acts(&words),
                 // "… and order a pizza": asked for, though it leads nowhere.
                 (Some((l, _)), None) => {
-                    !self.accounts(current.0, current.1) && self.asks_more(a, b) && !judge.names(&words, l)
+                    let more = self.asks_more(a, b) || self.asks_else(a, b);
+                    more && !self.accounts(current.0, current.1) && !judge.names(&words, l)
                 }
                 _ => false,
             };

@@ -148,7 +148,8 @@ impl Planner {
             drafts.list.push(draft);
             return;
         }
-        let Some((found, mut purpose)) = hit else {
+        let told = act == Act::Request && only_tells(&clause.text);
+        let Some((found, mut purpose)) = self.looked_up(drafts, clause, hit, told, near) else {
             self.place(drafts, clause, None, false);
             return;
         };
@@ -182,6 +183,77 @@ impl Planner {
         };
         let unclear = !self.orders_only && self.is_unclear(act, found) || doubt;
         self.place(drafts, clause, Some((found, purpose)), unclear);
+    }
+
+    /// What a clause leads to: what only wants to be told something is no write, and of reads one that has all
+    /// it needs goes before one that lacks a value.
+    fn looked_up(
+        &self,
+        drafts: &Drafts,
+        clause: &Clause,
+        hit: Option<(Hit, String)>,
+        told: bool,
+        near: Option<usize>,
+    ) -> Option<(Hit, String)> {
+        let hit = hit.map(|(hit, words)| {
+            let read = (told && self.writes(hit)).then(|| self.read(&words, near)).flatten();
+            (read.unwrap_or(hit), words)
+        });
+        match hit {
+            Some((hit, words)) if self.writes(hit) => {
+                if told {
+                    self.of_spoken(drafts, clause, near)
+                } else {
+                    Some((hit, words))
+                }
+            }
+            Some((hit, words)) if self.lacks(hit, &words) => {
+                let spoken = || self.of_spoken(drafts, clause, near).filter(|(h, w)| !self.lacks(*h, w));
+                let whole = |(hit, words): (Hit, String)| (self.whole(hit, &words, near), words);
+                Some(spoken().unwrap_or_else(|| whole((hit, words))))
+            }
+            Some(hit) => Some(hit),
+            None => self.of_spoken(drafts, clause, near),
+        }
+    }
+
+    /// Whether words lack a value that the tool needs.
+    fn lacks(&self, hit: Hit, words: &str) -> bool {
+        let fields = self.index.fields(hit);
+        !slots::fill(fields, words, &self.now, &[], false).missing(fields).is_empty()
+    }
+
+    /// Another read of the scene that fits nearly as well and to which the words give a value and all it needs.
+    fn whole(&self, hit: Hit, words: &str, near: Option<usize>) -> Hit {
+        let whole = |h: &Hit| {
+            let fields = self.index.fields(*h);
+            let filled = slots::fill(fields, words, &self.now, &[], false);
+            let required = fields.iter().any(|f| f.required && filled.values.contains_key(&f.name));
+            required && filled.missing(fields).is_empty()
+        };
+        let hits = self.index.hits(words, self.today(), near).into_iter();
+        let others = hits.filter(|h| {
+            h.scene == hit.scene && !self.writes(*h) && h.score >= FITS && hit.score - h.score < 0.15
+        });
+        others.filter(whole).reduce(|a, b| if b.score > a.score { b } else { a }).unwrap_or(hit)
+    }
+
+    /// The read that answers a clause about what was spoken of before and not asked for: "don't book AB123CD,
+    /// just tell me its fuel".
+    fn of_spoken(&self, drafts: &Drafts, clause: &Clause, near: Option<usize>) -> Option<(Hit, String)> {
+        let said = drafts.spoken.last()?.trim_end_matches(['.', '?', '!', ' ']);
+        let tokens = text::tokens(&clause.text);
+        let quiet = |t: &Token| lexicon::is_stop(&t.norm) || lexicon::is_chat(&t.norm);
+        let mut content = tokens.iter().filter(|t| t.word && !quiet(t)).peekable();
+        content.peek()?;
+        if !content.all(|t| lexicon::is_asking(&t.norm) || self.index.knows(&t.features())) {
+            return None;
+        }
+        let mark = if clause.text.ends_with('?') { "?" } else { "" };
+        let whole = format!("{} ({said}){mark}", clause.text.trim_end_matches(['.', '?', '!', ' ']));
+        let read = self.read(&whole, near)?;
+        let read = if self.lacks(read, &whole) { self.whole(read, &whole, near) } else { read };
+        Some((read, whole))
     }
 
     /// Whether a write that a clause leads to was not plainly asked for. How things are may be told in the
@@ -385,7 +457,7 @@ impl Planner {
         let words: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
         let order = mood::orders_more(&words) && !self.orders_only;
         let states = clause.act == Act::Statement && !self.orders_only;
-        let tells = states || !self.acts_or(&clause.text, order) || declares(&tokens);
+        let tells = states || !self.acts_or(&clause.text, order) || !order && declares(&tokens);
         let Some((hit, purpose)) = hit else {
             self.unrouted(drafts, clause, tells);
             return;
@@ -484,6 +556,14 @@ fn has_subject(words: &str) -> bool {
             && !lexicon::is_action(&t.features().concepts)
             && !t.is(&["one", "ones"])
     })
+}
+
+/// Whether words only want something to be told.
+fn only_tells(words: &str) -> bool {
+    let tokens = text::tokens(words);
+    let words: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
+    let told = ["tell", "show", "list", "dimmi", "dirmi", "mostrami", "mostra", "elenca", "elencami"];
+    mood::unfilled(&words).first().is_some_and(|t| t.is(&told))
 }
 
 /// Whether words begin with a way of looking.

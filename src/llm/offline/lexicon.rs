@@ -36,11 +36,11 @@ a ad ai al all alla alle allo agli anche ancora c che ci come con cosa d da dal 
 delle dello degli di e ed era essere fa fare fai faccio fammi gli ha hai hanno ho i il in io l la le lei lo loro lui ma me mi mia mie mio miei \
 ne nei nel nell nella nelle nello negli no noi non nostra nostro vostra vostro vostri vostre o od per perche piu po poi prima puoi potresti potrei posso qual quale quali quella quelle \
 quelli quello quel quei questa queste questi questo se sei si sia siamo sono sta stai sto su sua suo sul sull sulla sulle sui suoi te ti tra fra tu tua tuo tuoi tutti \
-tutto un una uno va vi voglio vogliamo vorrei vorremmo volevo sapere dimmi dire dammi dare grazie favore cortesia piacere gentilmente serve servono servirebbe bisogno \
+tutto un una uno va vi solo soltanto solamente voglio vogliamo vorrei vorremmo volevo sapere dimmi dire dammi dare grazie favore cortesia piacere gentilmente serve servono servirebbe bisogno \
 devo deve dobbiamo puo potete dopo ora adesso allora quindi inoltre infine ecco salve ciao buongiorno buonasera ok va bene perfetto finora avere avrei avremmo sarebbe fosse stata stato \
 fara farai faranno sara saranno avra avro ci c ce the an and or of to for from by on at with is are was were be been am i you he she it we they me my mine your his her its our their this that these those there here \
 do does did doing have has had can could would should will shall may might must d s t ll re ve m not no yes if then than so as too also but please thanks thank hello hi hey \
-want wanted like need needs tell give let know get got make made us just some any into about over up out off after before what which how \
+want wanted like need needs tell give let know get got make made us just only some any into about over up out off after before what which how \
 le les des du et ou je tu il nous vous mon ma mes est avec pour dans sur que qui quel quelle \
 der die das und oder ich du er wir ihr ein eine einen einem mit fur von zu im ist bitte mein meine wie was \
 el los las y o yo nosotros mi mis es con para por que cual una unos \

@@ -16,6 +16,7 @@ use super::entities::Entities;
 use super::index::Index;
 use super::lexicon;
 use super::modify;
+use super::mood;
 use super::prepared;
 use super::prompt::{Conversation, Executed, Pending, Prompt};
 use super::pronouns;
@@ -120,6 +121,7 @@ impl Judge for Planner {
         let known = self.judged.borrow().get(&key).copied();
         let hit = known.unwrap_or_else(|| {
             let hit = self.index.route(words, self.now.date(), near);
+            let hit = hit.filter(|hit| !self.names_another(words, *hit));
             self.judged.borrow_mut().insert(key, hit);
             hit
         })?;
@@ -198,7 +200,9 @@ impl Planner {
         near: Option<usize>,
         previous: Option<&Clause>,
     ) -> Option<(Hit, String)> {
-        let found = self.index.route(&clause.text, self.today(), near).map(|hit| (hit, clause.text.clone()));
+        let found = self.index.route(&clause.text, self.today(), near);
+        let found = found.filter(|hit| self.orders_only || !self.names_another(&clause.text, *hit));
+        let found = found.map(|hit| (hit, clause.text.clone()));
         // "Prenota un tavolo e una sala": the second part borrows the verb of the first.
         if clause.link == Link::Also
             && !self.acts(&clause.text)
@@ -212,6 +216,33 @@ impl Planner {
             }
         }
         found.or_else(|| Some((self.ordered(&clause.text)?, clause.text.clone())))
+    }
+
+    /// Whether words order something of which the tool says nothing: "call me a taxi" is no question for
+    /// one's name. What is ordered is no read, but by a way of looking.
+    fn names_another(&self, words: &str, hit: Hit) -> bool {
+        let tokens = text::tokens(words);
+        let said: Vec<&text::Token> = tokens.iter().filter(|t| t.word).collect();
+        let own = mood::unfilled(&said);
+        let Some(verb) = own.first() else { return false };
+        let looks = mood::tells_me(own) || lexicon::is_looking(&verb.features().concepts);
+        if looks || !mood::orders(own) {
+            return false;
+        }
+        let spoken = |t: &text::Token| self.index.speaks_of(hit, &t.features(), false);
+        let quiet = |t: &text::Token| {
+            lexicon::is_stop(&t.norm)
+                || lexicon::is_chat(&t.norm)
+                || lexicon::is_measure(&t.norm)
+                || t.digit()
+                || t.capital()
+                || mood::is_day(t)
+        };
+        let (known, strange): (Vec<&text::Token>, Vec<&text::Token>) =
+            own.iter().skip(1).filter(|t| !quiet(t)).partition(|t| spoken(t));
+        let nothing = known.is_empty();
+        !strange.is_empty()
+            && if self.writes(hit) { nothing && !spoken(verb) } else { nothing || !spoken(verb) }
     }
 
     /// "Vorrei leggere X per 5 giorni, puoi prenotarlo?": the tool of the order at the end, where what

@@ -8,6 +8,7 @@ use jiff::civil::Date;
 use super::entities::Entities;
 use super::index::{Entry, Index, SLOT_WEIGHT, SLOTS, Sort, code, senses, slots, sort};
 use super::lexicon;
+use super::pattern;
 use super::pronouns;
 use super::schema::{Field, Kind};
 use super::slots as arguments;
@@ -72,6 +73,8 @@ struct Clause {
     thing: Option<Rc<Features>>,
     /// What it asks for by "what is …", word by word.
     asked: Vec<Vec<(usize, f64)>>,
+    /// It asks how something is done, or what is most of all in the world.
+    general: bool,
 }
 
 impl Index {
@@ -191,6 +194,10 @@ impl Index {
             .map(|((slot, _), weight)| (self.slot(slot).unwrap_or(usize::MAX), weight))
             .collect();
         let like = entry.examples.iter().map(|e| likeness(&plain, &slots, e)).fold(0.0, f64::max);
+        // "How do I open a lemonade stand?": a word that is in no text of the catalogue is what it asks about.
+        if clause.general && unknown > 0 && like < 0.93 {
+            return None;
+        }
         // "Chi è X?" may be all that an example says, too.
         let same = like > 0.93 && clause.words.iter().any(|w| w.name);
         // Book a flight: an action alone is no request for a tool that books something else.
@@ -380,7 +387,21 @@ impl Index {
         let timed = !entities.hours.is_empty();
         let (stock, thing) = asks_for_stock(&tokens);
         let asked = self.asked(&tokens);
-        Clause { words, slots: there, back, own, lead, tells, wh, timed, wish, stock, thing, asked }
+        Clause {
+            words,
+            slots: there,
+            back,
+            own,
+            lead,
+            tells,
+            wh,
+            timed,
+            wish,
+            stock,
+            thing,
+            asked,
+            general: asks_in_general(&tokens),
+        }
     }
 
     /// "What is the Italian word for …": the words for what a question asks, each with the words of the
@@ -402,6 +423,27 @@ impl Index {
         }
         asked.iter().map(|t| self.like(&t.features()).to_vec()).collect()
     }
+}
+
+/// Whether words ask how something is done, or what is most of all in the world: nothing that a scene keeps.
+fn asks_in_general(tokens: &[Token]) -> bool {
+    let words: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
+    let how = [
+        "how do/does/can/could/should/would/to i/you/we/one/people?",
+        "come si/faccio/posso/potrei/facciamo/devo/dovrei",
+        "in che modo si/posso",
+    ];
+    let most = [
+        "in/of the? world/universe/history",
+        "in the whole world",
+        "of all time",
+        "ever",
+        "del/al mondo",
+        "della storia",
+        "di sempre",
+    ];
+    let asks = words.iter().take(2).any(|t| lexicon::is_asking(&t.norm) || t.is(&["qual"]));
+    pattern::any(&words, 0, &how).is_some() || asks && pattern::find(&words, words.len(), &most).is_some()
 }
 
 /// Whether an "a" is the English article, behind a verb that no Italian one looks like: "call a taxi".

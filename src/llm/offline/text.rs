@@ -115,7 +115,10 @@ pub(super) fn stems(norm: &str) -> (String, String) {
     if norm.len() > 40 || !norm.chars().all(|c| c.is_ascii_alphabetic()) {
         return (norm.to_owned(), norm.to_owned());
     }
-    STEMMERS.with(|(it, en)| (it.stem(norm).into_owned(), en.stem(norm).into_owned()))
+    // "Guidatrice" is who is a "guidatore".
+    let agent = norm.strip_suffix("trice").or_else(|| norm.strip_suffix("trici"));
+    let italian = agent.map_or_else(|| norm.to_owned(), |stem| format!("{stem}tore"));
+    STEMMERS.with(|(it, en)| (it.stem(&italian).into_owned(), en.stem(norm).into_owned()))
 }
 
 /// The features of a word without accents; remembered, since stemming is the slow part.

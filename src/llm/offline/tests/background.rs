@@ -95,6 +95,21 @@ fn instructions_that_describe_another_task_leave_no_steps() {
         "Il tuo compito è generare un titolo breve per il messaggio dell'utente.",
         "Correggi la grammatica del testo dell'utente.",
         "Rispondi solo con il titolo della conversazione.",
+        "You are a spelling checker. Give the text of the user back without mistakes.",
+        "Return the user's message in capital letters.",
+        "You score whatever the user writes from 1 to 10.",
+        "Evaluate the user's message for politeness.",
+        "Detect the language of the user's text.",
+        "Extract the names and dates from the user's message as JSON.",
+        "Return a JSON object with the keys intent and entities.",
+        "You are an intent classifier for a call centre.",
+        "You are a careful evaluator.",
+        "Respond only with the sentiment: positive, negative or neutral.",
+        "Given a message, decide which team it belongs to.",
+        "Sei un revisore: restituisci il testo dell'utente senza errori.",
+        "Valuta il messaggio dell'utente con un punteggio da 1 a 10.",
+        "Trasforma in maiuscolo tutto quello che scrive l'utente.",
+        "Assegna al messaggio dell'utente una categoria tra: casa, lavoro, altro.",
     ] {
         for request in ["Send 50 euros to Mario Rossi", "Disdici l'appuntamento 41"] {
             assert_eq!(scenes(instructions, request), [0, 0], "{instructions} {request}");
@@ -112,6 +127,12 @@ fn ordinary_instructions_change_nothing() {
         "Sei l'assistente di ACME. Rispondi in italiano e sii cortese.",
         "Always greet the user by name. Never mention competitors.",
         "You help customers of a bank. When a transfer was made, suggest what to do next.",
+        "You are a customer adviser. Read the user's message carefully and answer it.",
+        "Answer only in the user's language.",
+        "You are a travel planner and the chat helper of ACME.",
+        "Carry out the user's requests with your tools and return a short answer.",
+        "Rispondi al messaggio dell'utente in modo cortese, solo con informazioni certe.",
+        "Reply in the language of the user's message. Evaluate every request carefully.",
     ] {
         for request in ["Send 50 euros to Mario Rossi", "Disdici l'appuntamento 41"] {
             assert_eq!(scenes(instructions, request), [1, 1], "{instructions} {request}");

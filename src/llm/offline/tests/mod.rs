@@ -8,6 +8,7 @@ mod contract;
 mod days;
 mod domains;
 mod flow;
+mod halves;
 mod lists;
 mod modify;
 mod more;

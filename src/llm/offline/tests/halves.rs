@@ -1,0 +1,111 @@
+//! Halves of a request that lead elsewhere, or nowhere, over scenes that the rules were not written with.
+
+use super::support::World;
+
+/// The shipped scenes, and those of a bank, of shared cars and of a clinic.
+fn customers() -> World {
+    World::of(&[
+        include_str!("../../../../scenes/weather/scene.toml"),
+        include_str!("../../../../scenes/identity/scene.toml"),
+        include_str!("../../../../scenes/vacation_management/scene.toml"),
+        include_str!("../../../../tests/eval/scenes/bank/scene.toml"),
+        include_str!("../../../../tests/eval/scenes/cars/scene.toml"),
+        include_str!("../../../../tests/eval/scenes/clinic/scene.toml"),
+    ])
+}
+
+/// What requests lead to, each with the tools that are called and the parts that are named as not served.
+fn check(cases: &[(&str, &[&str], &[&str])]) {
+    let mut wrong = Vec::new();
+    for (request, tools, unserved) in cases {
+        let told = customers().told(request);
+        let named = told.plan["unserved"].as_array().cloned().unwrap_or_default();
+        let named: Vec<&str> = named.iter().filter_map(serde_json::Value::as_str).collect();
+        if told.tools() != *tools || named != *unserved {
+            wrong.push(format!("{request}: {:?} {named:?} {:?}", told.tools(), told.purposes));
+        }
+    }
+    assert!(wrong.is_empty(), "{}:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn an_order_that_no_scene_serves_is_a_half_of_its_own() {
+    check(&[
+        ("Send 40 euros to Rita Neri and feed the cat", &["SendMoney"], &["feed the cat"]),
+        ("Lock AB123CD and put a sticker on it", &["LockCar"], &["put a sticker on it"]),
+        ("Cancel appointment 12 and call me a plumber", &["CancelAppointment"], &["call me a plumber"]),
+        ("Send 40 euros to Rita Neri and order me a pizza", &["SendMoney"], &["order me a pizza"]),
+        ("Manda 40 euro a Rita Neri e annaffia i gerani", &["SendMoney"], &["annaffia i gerani"]),
+        (
+            "Disdici l'appuntamento 12 e chiamami un idraulico",
+            &["CancelAppointment"],
+            &["chiamami un idraulico"],
+        ),
+    ]);
+}
+
+#[test]
+fn each_question_of_a_list_is_one() {
+    check(&[
+        (
+            "Tell me the weather in Rome tomorrow, who mrossi is and how much a visit with the cardiologist costs",
+            &["WeatherForecast_Get", "get_user_name", "VisitPrice"],
+            &[],
+        ),
+        (
+            "Dimmi che tempo fa domani a Roma, chi è mrossi e quanto costa una visita dal cardiologo",
+            &["WeatherForecast_Get", "get_user_name", "VisitPrice"],
+            &[],
+        ),
+    ]);
+}
+
+#[test]
+fn what_is_told_instead_of_done_is_looked_up() {
+    check(&[
+        ("Non bloccare il bancomat, dimmi solo il suo limite", &["ListCards"], &[]),
+        ("Don't book EF456GH, just tell me how much fuel it has", &["CarInfo"], &[]),
+        ("Non prenotare EF456GH, dimmi solo quanto carburante ha", &["CarInfo"], &[]),
+        ("Quanto carburante ha EF456GH?", &["CarInfo"], &[]),
+    ]);
+}
+
+#[test]
+fn questions_of_the_world_call_no_tool() {
+    for request in [
+        "How do I open a bakery?",
+        "How can I book a rocket?",
+        "Come si apre una gelateria?",
+        "Qual è la banca più antica del mondo?",
+        "Which is the fastest car in the world?",
+    ] {
+        let told = customers().told(request);
+        assert!(told.scenes.is_empty() && told.calls.is_empty(), "{request}: {:?}", told.purposes);
+    }
+}
+
+#[test]
+fn a_woman_who_does_it_is_called_by_her_own_word() {
+    check(&[("Aggiungi Lara Conti come guidatrice alla prenotazione 9", &["AddDriver"], &[])]);
+}
+
+#[test]
+fn probe() {
+    let Ok(path) = std::env::var("PROBE") else { return };
+    for line in std::fs::read_to_string(path).unwrap().lines() {
+        let told = customers().told(line);
+        println!(
+            "{line}\n   calls {:?}\n   unserved {} steps {}\n   q {:?}",
+            told.calls,
+            told.plan["unserved"],
+            told.plan["steps"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|s| format!("[{}: {} {}]", s["expected_tools"], s["purpose"], s["unclear"]))
+                .collect::<Vec<_>>()
+                .join(" "),
+            told.question.as_ref().map(|q| q["question"].clone())
+        );
+    }
+}
