@@ -103,6 +103,11 @@ impl Feed {
         cursor.generation == Some(inner.generation) && had.is_some_and(|had| text.starts_with(had))
     }
 
+    /// Whether the answer is known, or there will be none.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.lock().closed
+    }
+
     /// An event was journalled. With `answered` the text is exactly the journal's; with whatever
     /// tells that the text was not the answer it is taken back.
     pub(crate) fn journalled(&self, seq: u64, event: &Event) {

@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::driver::{self, Driver, Ended, SessionSeq, Shared};
 use super::launch;
+use super::live::Entered;
 use super::session_registry;
 use crate::answer::Answer;
 use crate::llm::Purpose;
@@ -81,6 +82,8 @@ pub(crate) struct SceneManager {
     early_turns: BTreeMap<u64, SessionEvent>,
     /// The run that is driven as the next of the queue.
     at_work: Option<RunId>,
+    /// What is shown of it.
+    shown: Option<Arc<Entered>>,
     /// Runs that wait for a person.
     parked: BTreeMap<RunId, Parked>,
     /// Runs that are driven beside the queue, for what somebody wants of them.
@@ -131,6 +134,7 @@ impl SceneManager {
             remembered: 0,
             early_turns: BTreeMap::new(),
             at_work: None,
+            shown: None,
             parked: BTreeMap::new(),
             taken_up: HashMap::new(),
             left_over: HashMap::new(),
@@ -188,6 +192,7 @@ impl SceneManager {
         // Whoever had asked it of an earlier process looks what came of it, or has it when it asks again.
         let told = answer.is_some() || run.taken_over;
         self.at_work = Some(id);
+        self.shown = Some(live.clone());
         let remembered = self.remembered(&run.state);
         let shared = Shared::clone(&self.options.shared.load());
         let (gateway, all) = (shared.gateway.clone(), shared.live.clone());
@@ -216,6 +221,7 @@ impl SceneManager {
             };
             // Only now is it not under way any more.
             drop(live);
+            manager.shown = None;
             // The client may have gone away.
             if let Some(answer) = answer {
                 let _ = answer.send(result);

@@ -35,6 +35,7 @@ pub(super) async fn question(intake: &Intake, request: &ChatRequest) -> Result<O
     let failed = |error| store_fault(&error);
     let since = Timestamp::now().checked_sub(MINUTES.minutes()).unwrap_or(Timestamp::UNIX_EPOCH);
     let tenant = &request.tenant;
+    let mut found: Option<Found> = None;
     for run in intake.store.questions(tenant, &last.request, since).await.map_err(failed)? {
         let events = intake.store.run_events(tenant, run).await.map_err(failed)?;
         let state = RunState::of(run, events.iter().map(|event| &event.body));
@@ -44,12 +45,17 @@ pub(super) async fn question(intake: &Intake, request: &ChatRequest) -> Result<O
         let Some(pending) = memory::pending(&state).filter(|pending| !pending.unconfirmed.is_empty()) else {
             continue;
         };
-        let guard = intake.locks.lock(tenant, &format!("\u{0}question {run}")).await?;
-        if !intake.store.is_answered(tenant, run, since).await.map_err(failed)? {
-            return Ok(Some(Found { pending, _guard: guard }));
+        // An answer that was made anew has the same question: it is answered once, whichever it came from.
+        let guard = match found.take() {
+            Some(Found { _guard: guard, .. }) => guard,
+            None => intake.locks.lock(tenant, &format!("\u{0}question {}", last.answer.trim())).await?,
+        };
+        if intake.store.is_answered(tenant, run, since).await.map_err(failed)? {
+            return Ok(None);
         }
+        found = Some(Found { pending, _guard: guard });
     }
-    Ok(None)
+    Ok(found)
 }
 
 /// Whether a run is the one whose answer the client has as the last one of its conversation.
@@ -62,6 +68,7 @@ fn is_the_one(state: &RunState, request: &ChatRequest, last: &Turn, before: &[Tu
     *user == request.user
         && words.trim() == last.request.trim()
         && answer.trim() == last.answer.trim()
-        && earlier.len() == before.len()
-        && earlier.iter().zip(before).all(|(one, other)| said(one) == said(other))
+        // A client may send only the newest of a long conversation.
+        && earlier.len() >= before.len()
+        && earlier.iter().rev().zip(before.iter().rev()).all(|(one, other)| said(one) == said(other))
 }

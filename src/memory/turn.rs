@@ -2,7 +2,7 @@
 
 use crate::plan::StepStatus;
 use crate::run::{
-    CallStatus, ConfirmedCall, Outcome, Pending, Question, RunState, SessionEvent, Turn, TurnCall,
+    CallStatus, ConfirmedCall, Outcome, Pending, Question, RunState, RunStatus, SessionEvent, Turn, TurnCall,
 };
 
 /// The session event that tells of the run's end; `None` where there is nothing to remember: it has
@@ -43,23 +43,35 @@ pub fn turn_ended(state: &RunState) -> Option<SessionEvent> {
     Some(SessionEvent::TurnEnded { turn, pending: pending(state), usage: state.usage.since(before) })
 }
 
+/// The writes that the run ended with a question about: of one that ended otherwise nobody has seen it.
+fn unconfirmed(state: &RunState) -> Vec<ConfirmedCall> {
+    if state.status != RunStatus::NeedsInput {
+        return Vec::new();
+    }
+    let asks = state.steps.values().filter(|step| step.status == StepStatus::NeedsInput);
+    let mut seen: Vec<(&str, u32)> = Vec::new();
+    let mut found = Vec::new();
+    for call in asks.flat_map(|step| state.unconfirmed(step)) {
+        // A further plan may have asked for the same act once more.
+        let act = (call.requested.key.as_str(), call.requested.occurrence);
+        if let Some(confirm) = call.requested.confirm.as_ref().filter(|_| !seen.contains(&act)) {
+            seen.push(act);
+            found.push(ConfirmedCall {
+                scene: call.scene.clone(),
+                tool: call.requested.tool.clone(),
+                arguments: call.requested.arguments.clone(),
+                definition: confirm.tool.clone(),
+                question: confirm.question.clone(),
+            });
+        }
+    }
+    found
+}
+
 /// The question that the run ended with, if a scene asked one, or a write is to be confirmed.
 pub fn pending(state: &RunState) -> Option<Pending> {
     let asks = || state.steps.values().filter(|step| step.status == StepStatus::NeedsInput);
-    let mut unconfirmed: Vec<ConfirmedCall> = Vec::new();
-    for call in asks().flat_map(|step| state.unconfirmed(step)) {
-        let Some(confirm) = &call.requested.confirm else { continue };
-        let call = ConfirmedCall {
-            scene: call.scene.clone(),
-            tool: call.requested.tool.clone(),
-            arguments: call.requested.arguments.clone(),
-            definition: confirm.tool.clone(),
-            question: confirm.question.clone(),
-        };
-        if !unconfirmed.contains(&call) {
-            unconfirmed.push(call);
-        }
-    }
+    let unconfirmed = unconfirmed(state);
     let asked = asks().next_back()?;
     let question = match (&asked.question, unconfirmed.last()) {
         (Some(question), _) => question.clone(),

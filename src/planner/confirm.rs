@@ -19,7 +19,7 @@ use crate::plan::{DependsOn, Plan, PreparedCall, Step, harmless, one_line};
 use crate::run::{
     CallState, CallStatus, Cause, ConfirmPolicy, ConfirmedCall, Context, Effect, Event, Fault, Maker,
     Outcome, PlanMade, ReplyCall, RequestedCall, RunState, RunStatus, Settings, StepState, Unconfirmed,
-    canonical_json, exact_json,
+    exact_json,
 };
 use crate::scene::{Catalogue, Scene, SceneTool};
 use crate::tools::phrase;
@@ -64,11 +64,11 @@ pub(super) fn unconfirmed(state: &RunState, catalogue: &Catalogue, asked: &Asked
         return None;
     }
     let language = state.started.as_ref().and_then(|started| started.language.as_deref());
-    Some(Unconfirmed {
-        question: question(&asked.scene.name, asked.tool, asked.arguments, language),
-        why,
-        tool: definition(asked.tool),
-    })
+    let mut question = question(&asked.scene.name, asked.tool, asked.arguments, language);
+    if repeats(state, asked) {
+        question = format!("{} {question}", done_before(language));
+    }
+    Some(Unconfirmed { question, why, tool: definition(asked.tool) })
 }
 
 /// Whether a person has written the call, approved it with the plan, or confirmed it by this request.
@@ -87,15 +87,18 @@ fn is_said_by_people(state: &RunState, asked: &Asked<'_>) -> bool {
     let now = definition(asked.tool);
     let mut confirmed =
         confirmed.filter(|call| call.scene == asked.scene.name && call.tool == asked.tool.name);
-    confirmed.any(|call| {
-        // A plan leaves out what is null.
-        call.definition == now && canonical_json(&call.arguments) == canonical_json(asked.arguments)
-    })
+    confirmed.any(|call| call.definition == now && exact_json(&call.arguments) == exact_json(asked.arguments))
 }
 
 /// Why the user may not have asked for the call.
 fn unasked(state: &RunState, asked: &Asked<'_>) -> Vec<String> {
     let mut why = Vec::new();
+    if state.is_confirmation() {
+        why.push("it is not the call that was confirmed, or its tool has changed since".to_owned());
+    }
+    if repeats(state, asked) {
+        why.push("the same was done before in this request".to_owned());
+    }
     if asked.is_question {
         why.push("its scene asks whether it is wanted".to_owned());
     }
@@ -140,9 +143,6 @@ fn doubts(state: &RunState, catalogue: &Catalogue, asked: &Asked<'_>) -> Vec<Str
         .filter(|call| call.effect == Effect::Write && call.problem.is_none() && call.confirm.is_none());
     if state.writes_asked_for() + writes.count() as u32 >= most {
         why.push(format!("the run has begun {most} writes already"));
-    }
-    if repeats(state, asked) {
-        why.push("the same was done before in this request".to_owned());
     }
     why
 }
@@ -214,7 +214,7 @@ fn sources(state: &RunState) -> Option<Sources<'_>> {
     let mut found: Vec<&Value> = Vec::new();
     for made in &state.plans {
         said.extend(made.why.iter().map(|why| why.as_str().into()));
-        if made.maker == Maker::Person {
+        if made.maker == Maker::Person && !state.is_confirmation() {
             said.extend(made.plan.steps.iter().map(|step| step.purpose.as_str().into()));
         }
     }
@@ -247,6 +247,17 @@ fn sources(state: &RunState) -> Option<Sources<'_>> {
         now: &started.now,
         language: started.language.as_deref(),
     })
+}
+
+/// What is said before the question whether something is to be done once more.
+fn done_before(language: Option<&str>) -> &'static str {
+    match language {
+        Some("it") => "È già stato fatto. Ancora una volta?",
+        Some("de") => "Das wurde schon getan. Noch einmal?",
+        Some("fr") => "Cela a déjà été fait. Encore une fois ?",
+        Some("es") => "Ya se ha hecho. ¿Una vez más?",
+        _ => "This was done already. Once more?",
+    }
 }
 
 /// The question that names the exact call: the tool's own, or one that lists the arguments.
@@ -286,7 +297,9 @@ pub fn confirmed(state: &RunState, settings: &Settings, context: &Context) -> Ve
     let (Some(queued), Some(pending)) = (&state.queued, &context.pending) else { return Vec::new() };
     let speaks = queued.plan.is_none() && !queued.plan_only && !queued.dry_run;
     let is_yes = consent::said(&queued.request) == Some(true);
-    if !settings.has_rules(1) || !speaks || !is_yes || pending.user != queued.user {
+    let is_heard = queued.answers.is_some() && queued.answers == pending.run;
+    let is_task = || offline::is_background_task(&queued.request, instructions(state));
+    if !settings.has_rules(1) || !speaks || !is_yes || !is_heard || pending.user != queued.user || is_task() {
         return Vec::new();
     }
     pending.unconfirmed.clone()
@@ -299,7 +312,8 @@ pub(super) fn confirmed_plan(state: &RunState, catalogue: &Catalogue, version: u
     for call in confirmed {
         let arguments = call.arguments.as_object().cloned().unwrap_or_else(Map::new);
         let prepared = PreparedCall { tool: call.tool.clone(), arguments };
-        match steps.last_mut().filter(|step| step.scene_name == call.scene) {
+        // Each was confirmed by itself, so none waits for another scene's.
+        match steps.iter_mut().find(|step| step.scene_name == call.scene) {
             Some(step) => {
                 if !step.expected_tools.contains(&call.tool) {
                     step.expected_tools.push(call.tool.clone());
@@ -313,7 +327,7 @@ pub(super) fn confirmed_plan(state: &RunState, catalogue: &Catalogue, version: u
                 scene_name: call.scene.clone(),
                 purpose: call.question.clone(),
                 expected_tools: vec![call.tool.clone()],
-                depends_on_step: (1..=steps.len() as u32).rev().take(1).collect::<DependsOn>(),
+                depends_on_step: DependsOn::none(),
                 prepared_calls: vec![prepared],
                 unclear: false,
             }),
@@ -333,12 +347,14 @@ pub fn prepared(state: &RunState, catalogue: &Catalogue, number: u32) -> Event {
     let mut calls: Vec<RequestedCall> = Vec::new();
     if let Some(step) = state.steps.get(&number) {
         let scene = catalogue.get(&step.step.scene_name);
-        for known in &step.step.prepared_calls {
+        // The plan leaves out what is null; what was confirmed is the whole call.
+        let confirmed = state.started.iter().flat_map(|started| &started.confirmed);
+        for known in confirmed.filter(|call| call.scene == step.step.scene_name) {
             let ordinal = state.next_call() + calls.len() as u32;
             let written = ReplyCall {
                 id: String::new(),
                 name: known.tool.clone(),
-                arguments: Value::Object(known.arguments.clone()).to_string(),
+                arguments: known.arguments.to_string(),
             };
             let call = match scene {
                 Some(scene) => {

@@ -529,7 +529,7 @@ pub(super) fn read_call(
         let message = format!("there is no tool {bare:?}; the tools are {}", all.join(", "));
         return unusable(reply, ordinal, bare, Fault::new("tool.unknown", message));
     };
-    let (arguments, problem) = read_arguments(state, scene, step, tool, reply);
+    let (arguments, problem) = read_arguments(state, scene, step, tool, written);
     let number = step.step.step_number;
     let key = call_key(&scene.name, &tool.name, &arguments, &tool.identity);
     let occurrence = occurrence(state, number, tool, &key, before);
@@ -573,13 +573,14 @@ fn read_arguments(
     scene: &Scene,
     step: &StepState,
     tool: &SceneTool,
-    written: &ReplyCall,
+    written: &Written<'_>,
 ) -> (Value, Option<Fault>) {
     let settings = state.settings();
     let is_offered = offered(scene, step).any(|t| t.name == tool.name);
-    let arguments = match arguments::check(tool, &written.arguments) {
+    let given = &written.call.arguments;
+    let arguments = match arguments::check(tool, given) {
         Ok(arguments) => arguments,
-        Err(fault) => return (Value::String(written.arguments.clone()), Some(fault)),
+        Err(fault) => return (Value::String(given.clone()), Some(fault)),
     };
     if !is_offered {
         let message = format!(
@@ -589,7 +590,9 @@ fn read_arguments(
         return (arguments, Some(Fault::new("tool.not_offered", message)));
     }
     if settings.has_rules(1) {
-        let last = state.is_last_round(step.step.step_number) && !state.is_confirmation();
+        // A question does nothing.
+        let asks = written.is_question || state.is_confirmation();
+        let last = state.is_last_round(step.step.step_number) && !asks;
         let message = || {
             format!(
                 "{} was not called: this was the last of {} replies in this step",

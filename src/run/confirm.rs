@@ -19,16 +19,32 @@ impl RunState {
 
     /// The calls of a step's last reply that were not done, since the user has to confirm them first.
     pub fn unconfirmed<'a>(&'a self, step: &'a StepState) -> impl Iterator<Item = &'a CallState> {
-        let calls = step.round_calls.iter().filter_map(|call| self.calls.get(call));
+        let calls = step.history.last().into_iter().flat_map(|round| &round.calls);
+        let calls = calls.filter_map(|call| self.calls.get(call));
         calls.filter(|call| refusal(call).is_some_and(|error| error.code == UNCONFIRMED))
     }
 
     /// The question of a step that waits for the user to confirm its calls.
     pub(super) fn question_to_confirm(&self, step: &StepState) -> Option<String> {
         let questions = self.unconfirmed(step).filter_map(|call| call.requested.confirm.as_ref());
-        let mut lines: Vec<&str> = questions.map(|confirm| confirm.question.as_str()).collect();
-        lines.dedup();
-        (!lines.is_empty()).then(|| lines.join("\n"))
+        let mut lines: Vec<(&str, u32)> = Vec::new();
+        for confirm in questions {
+            match lines.iter_mut().find(|(line, _)| *line == confirm.question) {
+                Some((_, times)) => *times += 1,
+                None => lines.push((&confirm.question, 1)),
+            }
+        }
+        let lines = lines.into_iter().map(|(line, times)| match times {
+            1 => line.to_owned(),
+            times => format!("{line} ({times}×)"),
+        });
+        let mut lines: Vec<String> = lines.collect();
+        if lines.is_empty() {
+            return None;
+        }
+        // What only the user can say is asked as well.
+        lines.extend(step.question.iter().map(|question| question.text.clone()));
+        Some(lines.join("\n"))
     }
 
     /// The end of a step whose calls were known before it began and have ended: nobody is asked for words.
@@ -107,7 +123,7 @@ impl RunState {
         let first = self.plans.iter().rposition(|made| asks(made.cause)).unwrap_or(0);
         let plans = self.plans.iter().skip(first);
         // A request outside every scene is answered or declined as a whole.
-        let executes = !self.steps.is_empty();
+        let executes = !self.steps.is_empty() && self.settings().has_rules(1);
         plans.filter(move |_| executes).flat_map(|made| &made.plan.unserved).map(String::as_str)
     }
 
@@ -116,10 +132,11 @@ impl RunState {
         let cut = |call: &&CallState| {
             self.settings().has_rules(1)
                 && refusal(call).is_some_and(|error| error.code.starts_with(BOUND))
-                && !self
-                    .calls
-                    .iter()
-                    .any(|(number, other)| other.requested.key == call.requested.key && self.stands(*number))
+                && !self.calls.iter().any(|(number, other)| {
+                    other.requested.key == call.requested.key
+                        && other.requested.occurrence == call.requested.occurrence
+                        && self.stands(*number)
+                })
         };
         step.calls.iter().filter_map(|call| self.calls.get(call)).filter(cut)
     }

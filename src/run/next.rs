@@ -325,7 +325,8 @@ impl RunState {
     /// it that wait keep their places among `max_calls`, so that no call that may start now may not
     /// a moment later.
     fn requested(&self, number: u32, started: usize, waiting: usize) -> Option<Action> {
-        let most = self.settings().max_calls as usize;
+        // What the user has confirmed is bounded by what was asked about.
+        let most = if self.is_confirmation() { usize::MAX } else { self.settings().max_calls as usize };
         let call = self.calls.get(&number)?;
         let writes = call.requested.effect == Effect::Write;
         let refuse = |error: Fault| {
@@ -413,8 +414,10 @@ impl RunState {
         let ok = |call: u32| self.stands(call);
         let done = |tool: &str| calls().any(|(c, call)| call.requested.tool == tool && ok(c));
         let nothing = calls().next().is_some() && !calls().any(|(c, _)| ok(c));
-        let undone = |(_, call): (u32, &super::state::CallState)| {
-            call.requested.effect == Effect::Write && !done(&call.requested.tool)
+        // Elsewhere a model may have corrected its arguments; what was confirmed is done or it is not.
+        let undone = |(number, call): (u32, &super::state::CallState)| {
+            let stands = if self.is_confirmation() { ok(number) } else { done(&call.requested.tool) };
+            call.requested.effect == Effect::Write && !stands
         };
         // It was asked what comes next because a write was expected, and chose something else.
         let evaded = step.decided && !calls().any(|(_, call)| call.requested.effect == Effect::Write);
@@ -509,10 +512,9 @@ impl RunState {
         };
         // What an earlier version left undone no longer counts once a later one has done it.
         let open = || {
-            self.steps
-                .values()
-                .filter(|s| s.status != StepStatus::Completed)
-                .filter(|s| s.version == last || !redone(&s.step.scene_name))
+            self.steps.values().filter(|s| s.status != StepStatus::Completed).filter(|s| {
+                s.version == last || !redone(&s.step.scene_name) || self.unconfirmed(s).next().is_some()
+            })
         };
         let done = self.something_done();
         let verdict = self.verdicts.last();

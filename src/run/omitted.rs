@@ -100,12 +100,14 @@ impl RunState {
             Outcome::Refused { .. } | Outcome::Failed { .. } => return None,
         };
         // Whether another write with the same values is meant cannot be told: each wants one of its own.
-        let own: Vec<String> = leaves(&call.requested.arguments)
+        let of_arguments = || leaves(&call.requested.arguments);
+        let result = result.filter(|_| of_arguments().next().is_none());
+        let own: Vec<String> = of_arguments()
             .chain(result.into_iter().flat_map(leaves))
             .filter(|value| !self.is_shared(number, value))
             .collect();
         let told = text.has(&line)
-            || own.iter().any(|value| text.has_value(value))
+            || (!own.is_empty() && own.iter().filter(|value| text.has_value(value)).count() > own.len() / 2)
             || (own.is_empty() && text.names(&call.requested.tool));
         (!told).then_some(line)
     }

@@ -1,6 +1,8 @@
 //! Writes that were not clearly asked for: the user is asked to confirm the exact call, and a plain yes does it.
 //! Beside that, what bounds the writes of a run, and what an answer must tell of them.
 
+use std::sync::{Arc, Condvar, Mutex};
+
 use proscenium::ChatRequest;
 use proscenium::run::{ConfirmPolicy, Effect, Event, RunStatus, SessionId};
 use proscenium::scene::{Scene, SceneTool, ToolApproval, ToolBuilder};
@@ -448,4 +450,64 @@ async fn answer_that_omits_a_write_has_it_appended() {
     let log = Log::default();
     let told = house(&llm, &log).await.say("s-1", REQUEST).await;
     assert_eq!(told.answer.answer, "There is nothing to tell.\nIt is done, the balance is 101.");
+}
+
+#[tokio::test]
+async fn yes_that_was_said_before_a_question_is_not_about_it() {
+    let gate = Arc::new((Mutex::new(false), Condvar::new()));
+    let held = gate.clone();
+    let llm = Play::of(plan(json!([step(1, "Bank", &["Send"], Value::Null)])))
+        .scene(move |request, nth| match section(request, "request").as_deref() {
+            // The second request is not answered before the yes is accepted.
+            Some("Send 70 to Ida.") => {
+                drop(held.1.wait_while(held.0.lock().unwrap(), |open| !*open).unwrap());
+                calls(&[("Send", json!({"recipient": "Ida", "amount": 71}))])
+            }
+            _ if nth == 0 => calls(&[("Send", sent(60))]),
+            _ => Scripted::Text("Yes to what?".into()),
+        })
+        .start();
+    let log = Log::default();
+    let house = house(&llm, &log).await;
+    house.say("s-1", REQUEST).await;
+    let second = house.submit("s-1", "Send 70 to Ida.").await.unwrap();
+    let yes = house.submit("s-1", "yes").await.unwrap();
+    *gate.0.lock().unwrap() = true;
+    gate.1.notify_all();
+    assert_eq!(second.answer().await.unwrap().status, RunStatus::NeedsInput);
+    house.end(yes).await;
+    assert!(log.calls().is_empty(), "{:?}", log.calls());
+}
+
+#[tokio::test]
+async fn question_of_a_run_that_ended_otherwise_is_not_confirmed() {
+    let mut steps =
+        json!([step(1, "Bank", &["Send"], Value::Null), step(2, "Post", &["Inbox"], Value::Null)]);
+    steps[0]["unclear"] = json!(true);
+    let llm = Play::of(plan(steps))
+        .scene(move |request, _| match section(request, "scene").as_deref() {
+            Some("Bank") => calls(&[("Send", sent(50))]),
+            _ => Scripted::Silence,
+        })
+        .start();
+    let log = Log::default();
+    let house = setup(&llm, &log).set("execution.run_timeout_ms", 600).start().await;
+    let told = house.say("s-1", REQUEST).await;
+    assert_ne!(told.answer.status, RunStatus::NeedsInput, "{:#?}", told.answer);
+    house.say("s-1", "ok").await;
+    assert!(log.calls().is_empty(), "{:?}", log.calls());
+}
+
+#[tokio::test]
+async fn one_yes_to_a_question_that_was_asked_twice_does_it_once() {
+    let (log, llm) = (Log::default(), one("Send", calls(&[("Send", sent(60))])));
+    let served = Served::start(setup(&llm, &log)).await;
+    let mut first = ask(REQUEST);
+    first["model"] = json!("proscenium");
+    let question = complete(&served, &first).await;
+    assert_eq!(complete(&served, &first).await, question);
+    for _ in 0..3 {
+        complete(&served, &kept_by_the_client(&question, "yes")).await;
+    }
+    assert_eq!(log.calls().len(), 1);
 }

@@ -103,7 +103,8 @@ impl SceneManager {
                 continue;
             }
             let words = if cfg!(feature = "crash-points") { submit.message.clone() } else { String::new() };
-            let (record, place) = self.place(submit);
+            let answers = if places.is_empty() { self.heard() } else { None };
+            let (record, place) = self.place(submit, answers);
             let journal = journal.clone();
             appends.push(async move {
                 crash::point(crash::BEFORE, "run_queued", &words);
@@ -139,8 +140,25 @@ impl SceneManager {
         }));
     }
 
+    /// The run whose question the user has heard last, if a word of the conversation may be about it: nothing
+    /// of a later run is under way or waits.
+    fn heard(&self) -> Option<RunId> {
+        if !self.queue.is_empty() {
+            return None;
+        }
+        let last = match (self.at_work, &self.shown) {
+            // Its answer may be read before its driver has left.
+            (Some(run), Some(live)) if live.feed.is_closed() => run,
+            (Some(_), _) => return None,
+            (None, _) => self.memory.as_ref()?.pending()?.run?,
+        };
+        let later = |run: &RunId| *run > last;
+        let waits = self.parked.keys().any(later) || self.taken_up.keys().any(later);
+        (!waits).then_some(last)
+    }
+
     /// A request's first record, and its place in the queue.
-    fn place(&self, submit: Submit) -> (Record, Place) {
+    fn place(&self, submit: Submit, answers: Option<RunId>) -> (Record, Place) {
         let run = RunId(Uuid::now_v7());
         let queued = RunQueued {
             plan_only: submit.plan_only,
@@ -152,6 +170,7 @@ impl SceneManager {
             require_approval: submit.require_approval,
             dry_run: submit.dry_run,
             plan: submit.plan,
+            answers: submit.pending.as_ref().map_or(answers, |pending| pending.run),
             pending: submit.pending,
             ..RunQueued::new(submit.message, submit.user, TaskId(Uuid::now_v7()))
         };

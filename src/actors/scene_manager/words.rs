@@ -39,6 +39,16 @@ impl SceneManager {
                 let is_told = |said: &Said| self.parked.get(&said.approval.run).is_some_and(|p| p.told);
                 Ok(open.pop().filter(is_told))
             }
+            // What was said last is a question that is no approval.
+            _ if !self.parked.values().any(|parked| parked.told)
+                && self
+                    .memory
+                    .as_ref()
+                    .and_then(|m| m.pending())
+                    .is_some_and(|p| !p.unconfirmed.is_empty()) =>
+            {
+                Ok(None)
+            }
             many => {
                 let ids: Vec<String> = open.iter().map(|said| said.approval.to_string()).collect();
                 let message = format!(

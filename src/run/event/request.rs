@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::approval::Needed;
 use super::super::context::{ConfirmedCall, Context, Pending, Turn};
+use super::super::ids::RunId;
 use super::super::settings::{CacheMode, Settings};
 use crate::plan::{Plan, TaskId};
 
@@ -49,6 +50,9 @@ pub struct RunQueued {
     /// not kept here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pending: Option<Pending>,
+    /// The run whose question the user had heard last when this request was accepted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answers: Option<RunId>,
 }
 
 impl RunQueued {
@@ -68,6 +72,7 @@ impl RunQueued {
             dry_run: false,
             plan: None,
             pending: None,
+            answers: None,
         }
     }
 }
