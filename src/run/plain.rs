@@ -47,6 +47,13 @@ impl RunState {
             if undone || self.wrote(step) {
                 let _ = writeln!(out, "{}", self.plain_result(step));
             }
+            // A question to the user stands by itself.
+            if self.settings().has_rules(1)
+                && let (StepStatus::NeedsInput, Some(asked)) = (step.status, &step.error)
+            {
+                let _ = writeln!(out, "{}", asked.message);
+                continue;
+            }
             let _ = match &step.error {
                 Some(error) => writeln!(out, "{number}. {scene}: {}", error.message),
                 None => writeln!(out, "{number}. {scene}: …"),

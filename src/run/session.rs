@@ -10,6 +10,7 @@ use super::event::{Fault, Usage};
 /// absent), and its memory is a fold over these.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
+#[expect(clippy::large_enum_variant, reason = "one exists at a time, and is soon written")]
 pub enum SessionEvent {
     /// The first request of the conversation has come.
     SessionStarted {},

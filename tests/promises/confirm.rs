@@ -400,3 +400,52 @@ async fn question_outlasts_a_restart() {
     assert_eq!(told.answer.status, RunStatus::Completed);
     assert_eq!(log.calls(), [("Send".to_owned(), sent(60))]);
 }
+
+#[tokio::test]
+async fn days_that_the_calendar_gives_are_done_and_others_are_confirmed() {
+    // Said on Monday, 4 May 2026.
+    for (words, from, to, clear) in [
+        ("Request vacation for the week after 15 June.", "2026-06-22", "2026-06-26", true),
+        ("Request vacation next Friday, please.", "2026-05-08", "2026-05-08", true),
+        ("I need vacation on the 16th of the year 2026's eleventh month.", "2026-11-16", "2026-11-16", true),
+        ("Request vacation on Thursday 09/10, 2026.", "2026-09-10", "2026-09-10", true),
+        ("Chiedi tre giorni di ferie dal 15 giugno.", "2026-06-15", "2026-06-17", true),
+        ("Request vacation on 15 June.", "2026-07-15", "2026-07-15", false),
+        ("Request vacation on 15 June.", "2026-06-15", "2026-06-19", false),
+        ("Request a few days of vacation.", "2026-06-15", "2026-06-17", false),
+    ] {
+        let reply = calls(&[("MakeRequest", json!({"from": from, "to": to}))]);
+        let llm = Play::of(plan(json!([step(1, "VacationManagement", &["MakeRequest"], Value::Null)])))
+            .scene(move |request, _| match has_results(request) {
+                true => Scripted::Text("Requested.".into()),
+                false => reply.clone(),
+            })
+            .start();
+        let house = Setup::scripted(&llm).set("execution.confirm", "unclear").start().await;
+        let told = house.say("s-1", words).await;
+        let written = house.vacations().await.into_iter().map(|(_, from, to)| (from, to)).collect::<Vec<_>>();
+        if clear {
+            assert_eq!(written, [(from.to_owned(), to.to_owned())], "{words}: {}", told.answer.answer);
+        } else {
+            assert_eq!((written.len(), told.answer.status), (0, RunStatus::NeedsInput), "{words}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn answer_that_omits_a_write_has_it_appended() {
+    let llm = Play::of(plan(json!([step(1, "Bank", &["Send"], Value::Null)])))
+        .scene(|request, _| match has_results(request) {
+            true => Scripted::Text("All done.".into()),
+            false => calls(&[("Send", sent(50))]),
+        })
+        .check(|request, _| {
+            let mut verdict = enough();
+            verdict["answer"] = json!("There is nothing to tell.");
+            Scripted::forced(request, verdict)
+        })
+        .start();
+    let log = Log::default();
+    let told = house(&llm, &log).await.say("s-1", REQUEST).await;
+    assert_eq!(told.answer.answer, "There is nothing to tell.\nIt is done, the balance is 101.");
+}

@@ -72,7 +72,14 @@ async fn of_fifty_approvals_at_once_one_counts() {
     let office = Office::open();
     let served = Served::start(office.setup()).await;
     let plan = planned(&served, "book").await;
-    let all = join_all((0..50).map(|_| approve(&served, &plan, json!({"version": 1})))).await;
+    let once = || approve(&served, &plan, json!({"version": 1}));
+    let mut all = join_all((0..50).map(|_| once())).await;
+    // A busy machine may answer some of fifty with "too many wait": these are sent again.
+    for reply in &mut all {
+        while reply.status == 429 {
+            *reply = once().await;
+        }
+    }
     let taken = all.iter().filter(|reply| reply.status == 200).count();
     let refused: Vec<&Reply> = all.iter().filter(|reply| reply.status == 409).collect();
     assert_eq!((taken, refused.len()), (1, 49), "{all:#?}");

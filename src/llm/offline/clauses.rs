@@ -47,6 +47,10 @@ pub(super) trait Judge {
     fn names(&self, _words: &str, _tool: usize) -> bool {
         false
     }
+    /// Whether words without a verb only say other values for the tool of the words before them.
+    fn repeats(&self, _before: &str, _words: &str, _tool: usize) -> bool {
+        false
+    }
 }
 
 /// Words of sequence (`Then`) and addition (`Also`); longer ones first.
@@ -636,6 +640,10 @@ impl Part<'_> {
                 }
                 _ => false,
             };
+            let apart = apart
+                && !left.is_some_and(|(l, _)| {
+                    !judge.acts(&words) && judge.repeats(&self.words(current.0, current.1), &words, l)
+                });
             if apart && !self.only_when(a, b) && !self.continues(*current, (a, b), left, right, judge) {
                 out.push((a, b));
             } else {

@@ -329,7 +329,9 @@ impl Reader<'_> {
                     || matches!(t.raw.as_str(), "%" | "€")
             });
         let word = number.is(&["primo", "first"]);
-        ((bare || lone) && !followed && !word)
+        // "From the first to the 20th".
+        let ranged = bare && self.is(at + 1, TO) && self.at(at + 2).is_some_and(Token::digit);
+        ((bare || lone) && !followed && (!word || ranged))
             .then_some((Said::Parts { day, month: None, year: None }, at + 1))
     }
 

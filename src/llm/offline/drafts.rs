@@ -11,6 +11,7 @@ use super::pronouns;
 use super::routing::{FITS, Hit, STRONG};
 use super::schema::Kind;
 use super::slots;
+use super::source::Source;
 use super::speech::{self, Act, Part, act_of};
 use super::talk::{self, Talk};
 use super::text::{self, Token};
@@ -289,6 +290,12 @@ impl Planner {
         if let Some(named) = self.named_by_verb(hit, &others, &clause.text) {
             return (named, false);
         }
+        if let Some(fuller) = self.takes_more(hit, &others, &clause.text) {
+            return (fuller, false);
+        }
+        if self.undone_by_verb(hit, &clause.text) {
+            return (hit, true);
+        }
         // "Cancel that one": a verb alone is said of many things.
         let near = if has_subject(&clause.text) { NEAR } else { 10.0 * NEAR };
         let close = others.iter().filter(|h| !same(h) && h.score > FITS && hit.score - h.score < near);
@@ -320,6 +327,39 @@ impl Planner {
         let near =
             others.iter().filter(|h| h.scene == hit.scene && self.writes(**h) && hit.score - h.score < 0.2);
         near.filter(|h| h.tool != hit.tool && has(h))
+            .copied()
+            .reduce(|a, b| if b.score > a.score { b } else { a })
+    }
+
+    /// Whether the verb that opens the clause undoes what the tool does.
+    fn undone_by_verb(&self, hit: Hit, words: &str) -> bool {
+        let tokens = text::tokens(words);
+        let said: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
+        let Some(verb) = mood::unfilled(&said).first().map(|t| t.features()) else { return false };
+        let named = text::name_words(self.tool_name(hit));
+        named.first().is_some_and(|own| {
+            let own = text::features(own);
+            own.similarity(&verb) < 0.9 && own.reverses(&verb)
+        })
+    }
+
+    /// Another write of the scene that takes every number that was said and lacks nothing, where `hit` has no
+    /// use for a number.
+    fn takes_more(&self, hit: Hit, others: &[Hit], words: &str) -> Option<Hit> {
+        let source = Source::new(words, &self.now);
+        let takes = |h: &Hit| {
+            let fields = self.index.fields(*h);
+            let filled = slots::fill(fields, words, &self.now, &[], false);
+            let used = |i: usize| filled.used.get(i) == Some(&true);
+            let all =
+                source.found.numbers.iter().all(|n| n.first == n.last && n.value == 1.0 || used(n.first));
+            (all, filled.missing(fields).is_empty())
+        };
+        if source.found.numbers.is_empty() || takes(&hit).0 {
+            return None;
+        }
+        let near = others.iter().filter(|h| h.scene == hit.scene && h.tool != hit.tool && self.writes(**h));
+        near.filter(|h| hit.score - h.score < 0.2 && takes(h) == (true, true))
             .copied()
             .reduce(|a, b| if b.score > a.score { b } else { a })
     }

@@ -26,6 +26,7 @@ mod entities;
 mod followup;
 mod freetext;
 mod index;
+mod lately;
 mod lexicon;
 mod meant;
 mod memory;
@@ -51,6 +52,7 @@ mod speech;
 mod talk;
 mod text;
 mod times;
+mod tuples;
 mod verdict;
 
 #[cfg(test)]

@@ -23,6 +23,7 @@ use super::pronouns;
 use super::routing::{FITS, Hit, STRONG};
 use super::slots;
 use super::text;
+use super::tuples;
 use crate::llm::Request;
 
 /// Most steps, whatever the prompt allows.
@@ -147,6 +148,11 @@ impl Judge for Planner {
         // The verb is another, unless it only announces a value: "…, contact a@example.com".
         let content = tokens.iter().filter(|t| t.word && !lexicon::is_stop(&t.norm));
         content.enumerate().any(|(n, t)| self.index.speaks_of(hit, &t.features(), n == 0))
+    }
+
+    fn repeats(&self, before: &str, words: &str, tool: usize) -> bool {
+        let hit = Hit { scene: tool / 1000, tool: tool % 1000, score: 1.0 };
+        tuples::repeats(self.index.fields(hit), before, words, &self.now)
     }
 }
 

@@ -17,6 +17,7 @@ use super::slots::{self, Filled};
 use super::source::Source;
 use super::speech::{self, Act};
 use super::text::{self, features, name_words};
+use super::{lately, tuples};
 use crate::llm::{Choice, Message, Request, ToolSpec};
 use crate::run::ReplyCall;
 
@@ -179,7 +180,7 @@ impl<'a> Step<'a> {
     /// Arguments from the purpose first; what is required and missing, from where else it was said.
     fn filled(&self) -> Filled {
         let fill = |words: &str, alone: bool| slots::fill(&self.fields, words, &self.now, &self.verbs, alone);
-        let both = slots::parallel(&self.fields, &self.purpose, &self.now, &self.verbs);
+        let both = tuples::parallel(&self.fields, &self.purpose, &self.now, &self.verbs);
         let mut filled = both.unwrap_or_else(|| fill(&self.purpose, false));
         let user = self.prompt.get("user");
         if let Some(pending) = &self.pending {
@@ -235,10 +236,27 @@ impl<'a> Step<'a> {
                 filled.values.insert(field.name.clone(), json!(user.trim()));
             }
         }
+        self.settle_days(&mut filled, writes);
         if let Some(first) = self.approved.first() {
             filled.values = self.with_approved(filled.values, first);
         }
         filled
+    }
+
+    /// Days that were said in a way that means more than one thing: what reads takes the likelier one, or each
+    /// of them, and what writes asks.
+    fn settle_days(&self, filled: &mut Filled, writes: bool) {
+        let sources = [Source::new(&self.purpose, &self.now), Source::new(&self.request, &self.now)];
+        if !writes {
+            sources.iter().for_each(|source| lately::as_past(source, filled, self.tool));
+            return;
+        }
+        filled.doubtful |= sources.iter().any(|source| lately::is_doubtful(source, filled));
+        if let Some(name) = filled.spread.take() {
+            filled.values.remove(&name);
+            filled.several.clear();
+            filled.doubtful = true;
+        }
     }
 
     /// An approved call: nothing is added to it but what is required and not in it.
@@ -288,13 +306,23 @@ impl<'a> Step<'a> {
     /// The calls; of a write that was not clearly asked for, the question whether to make it.
     fn make(&self, filled: &Filled) -> Move {
         let calls = self.calls(filled);
-        if self.is_clear(filled) {
+        let open = |arguments: &Value| -> Vec<&Field> {
+            let lacks = |f: &&Field| f.required && arguments.get(&f.name).is_none();
+            self.fields.iter().filter(lacks).collect()
+        };
+        let whole = calls.iter().all(|(_, arguments)| open(arguments).is_empty());
+        if whole && self.is_clear(filled) {
             return Move::Calls(calls);
         }
         let lang = self.prompt.language();
         let asked = calls.into_iter().map(|(tool, arguments)| {
-            let question = ask::confirm(&tool, &arguments, lang);
-            let call = json!({"question": question, "tool": tool, "missing": [], "known": arguments});
+            let missing = open(&arguments);
+            let question = match missing.is_empty() {
+                true => ask::confirm(&tool, &arguments, lang),
+                false => ask::question(&missing, lang),
+            };
+            let names: Vec<&str> = missing.iter().map(|f| f.name.as_str()).collect();
+            let call = json!({"question": question, "tool": tool, "missing": names, "known": arguments});
             ("AskUser".to_owned(), call)
         });
         Move::Calls(asked.collect())
@@ -367,6 +395,7 @@ impl<'a> Step<'a> {
         let with = |own: &Map<String, Value>| {
             let mut values = filled.values.clone();
             values.extend(own.clone());
+            values.retain(|_, value| !value.is_null());
             one(values)
         };
         filled.several.iter().take(MAX_CALLS).map(with).collect()

@@ -6,10 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::schema::{Field, Kind};
 use super::source::Source;
-use super::{counts, cued, days, freetext, names, options};
-
-/// Most places at which a text is tried to be two requests.
-const MAX_SPLITS: usize = 8;
+use super::{counts, cued, days, freetext, names, options, tuples};
 
 /// Arguments read from a text.
 #[derive(Debug, Clone, Default)]
@@ -24,6 +21,8 @@ pub(super) struct Filled {
     /// Whether a value may not be what was meant: it was taken from words about something else, or several
     /// persons may be one party.
     pub doubtful: bool,
+    /// The argument that takes one day, where a range of days was said.
+    pub spread: Option<String>,
 }
 
 /// The same arguments, whatever words they were made of.
@@ -51,44 +50,6 @@ impl Filled {
 /// no content. With `alone` the text is the reply to a question: a bare value is enough.
 pub(super) fn fill(fields: &[Field], text: &str, now: &Zoned, verbs: &[String], alone: bool) -> Filled {
     fill_from(fields, &mut Source::new(text, now), verbs, alone)
-}
-
-/// "50 euros to Mario and 30 to Anna": two calls where both sides of an "and" say all that is required, and more
-/// than a day. Nothing where no "and" does.
-pub(super) fn parallel(fields: &[Field], text: &str, now: &Zoned, verbs: &[String]) -> Option<Filled> {
-    let needed: Vec<&Field> = fields.iter().filter(|f| f.required && f.default.is_none()).collect();
-    let timed = |f: &&Field| matches!(f.kind, Kind::Date | Kind::Time | Kind::DateTime);
-    if needed.len() < 2 || needed.iter().all(timed) {
-        return None;
-    }
-    let source = Source::new(text, now);
-    let and = |i: &usize| {
-        let token = &source.tokens[*i];
-        let joins = token.raw == "." || token.lower == "e" || token.is(&["and", "ed"]);
-        joins && !source.found.taken[*i] && !source.found.quoted[*i]
-    };
-    (1..source.tokens.len()).filter(and).take(MAX_SPLITS).find_map(|i| {
-        let token = &source.tokens[i];
-        let (left, right) = (text.get(..token.start)?, text.get(token.end..)?);
-        let (mut first, second) =
-            (fill(fields, left, now, verbs, false), fill(fields, right, now, verbs, false));
-        let whole = |filled: &Filled| needed.iter().all(|f| filled.values.contains_key(&f.name));
-        let apart =
-            needed.iter().any(|f| !timed(f) && first.values.get(&f.name) != second.values.get(&f.name));
-        if !whole(&first)
-            || !whole(&second)
-            || !apart
-            || !first.several.is_empty()
-            || !second.several.is_empty()
-        {
-            return None;
-        }
-        first.several = vec![first.values.clone(), second.values];
-        first.used.resize(i, false);
-        first.used.push(true);
-        first.used.extend(second.used);
-        Some(first)
-    })
 }
 
 /// [`fill`] from a source, which is left with what the arguments have taken of it.
@@ -127,6 +88,8 @@ pub(super) fn fill_from(fields: &[Field], source: &mut Source, verbs: &[String],
         }
     }
     out.used = consumed(source, &out);
+    tuples::unpaired(fields, source, &mut out);
+    tuples::spread(fields, source, &mut out);
     out
 }
 

@@ -91,6 +91,17 @@ impl Features {
         }
         0.0
     }
+
+    /// Whether one of the two words undoes what the other does, by its prefix: block and unblock, "attiva" and
+    /// "disattiva".
+    pub fn reverses(&self, other: &Features) -> bool {
+        const UNDOING: &[&str] = &["un", "dis", "de", "s"];
+        let undoes = |a: &Features, b: &Features| {
+            let stems = UNDOING.iter().filter_map(|prefix| a.norm.strip_prefix(prefix));
+            stems.filter(|stem| stem.len() > 3).any(|stem| features(stem).similarity(b) > 0.8)
+        };
+        self.norm != other.norm && (undoes(self, other) || undoes(other, self))
+    }
 }
 
 thread_local! {

@@ -202,6 +202,7 @@ fn corners(sim: &Sim) -> BTreeSet<&'static str> {
                     "tool.held" => "a tool held",
                     "bound.calls" => "too many calls",
                     "policy.fallback_write" => "a write of the fallback",
+                    "confirm.required" => "a write to be confirmed",
                     _ => "a refusal",
                 });
             }
@@ -303,7 +304,7 @@ fn corners_of_people(sim: &Sim) -> BTreeSet<&'static str> {
 fn the_invented_worlds_reach_every_corner() {
     let mut runner = TestRunner::deterministic();
     let mut seen: BTreeMap<&'static str, u32> = BTreeMap::new();
-    for _ in 0..2_500 {
+    for _ in 0..4_000 {
         let world = worlds().new_tree(&mut runner).unwrap().current();
         for corner in corners(&Sim::run(world)) {
             *seen.entry(corner).or_default() += 1;
@@ -339,6 +340,7 @@ fn the_invented_worlds_reach_every_corner() {
         "a tool held",
         "too many calls",
         "a write of the fallback",
+        "a write to be confirmed",
         "an empty end",
         "too many rounds",
         "a blocked step",
