@@ -337,7 +337,7 @@ fn works_on_words(all: &[&Token], sentence: &[Token]) -> bool {
     };
     let does = |n: &usize| any(all, *n, &[WORKS]).or_else(|| any(all, *n, &[TEXT_VERBS])).is_some();
     (0..all.len()).filter(does).filter(|n| begins(*n)).any(|n| {
-        let near: Vec<&Token> = all[n + 1..].iter().take(8).copied().collect();
+        let near: Vec<&Token> = all[n + 1..].iter().take(12).copied().collect();
         let named = near.iter().position(|t| t.is(TEXTS)).is_some_and(|at| {
             let user = |t: &&&Token| t.is(&["user", "user's", "users", "utente", "incoming", "input"]);
             near.iter().take(at + 4).any(|t| user(&t))

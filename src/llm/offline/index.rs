@@ -322,6 +322,7 @@ impl Builder {
             .flat_map(|e| text::tokens(e))
             .map(|t| t.norm)
             .filter(|w| !lexicon::is_stop(w))
+            .chain(somebody(scene))
             .collect();
         let options: HashSet<String> = fields.iter().flatten().flat_map(option_words).collect();
         let values = self.all(options.iter().cloned().collect::<std::collections::BTreeSet<_>>(), s);
@@ -438,6 +439,29 @@ impl Builder {
             .collect();
         (words, places)
     }
+}
+
+/// Names in examples that ask who somebody is ("who is mrossi?"): the one word that is in no text of the scene
+/// and in no dictionary.
+fn somebody(scene: &SceneCard) -> Vec<String> {
+    let asked = |say: &str| {
+        let tokens = text::tokens(say);
+        let who = tokens.iter().find(|t| t.word)?.is(&["who", "chi", "qui", "wer", "quien"]);
+        let content = |t: &&Token| t.word && !lexicon::is_stop(&t.norm) && !lexicon::is_asking(&t.norm);
+        let mut content = tokens.iter().filter(content);
+        let one = content.next().filter(|t| who && t.features().concepts.is_empty())?;
+        content.next().is_none().then(|| one.norm.clone())
+    };
+    let mut names: Vec<String> =
+        scene.examples.iter().take(MAX_EXAMPLES).filter_map(|e| asked(&e.say)).collect();
+    if !names.is_empty() {
+        let tools =
+            scene.tools.iter().flat_map(|t| words_of(&t.description).into_iter().chain(name_words(&t.name)));
+        let texts: HashSet<String> =
+            words_of(&scene.description).into_iter().chain(name_words(&scene.scene)).chain(tools).collect();
+        names.retain(|name| !texts.contains(name));
+    }
+    names
 }
 
 /// The words of the values of an enumeration, where one word says the value.

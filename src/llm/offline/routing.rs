@@ -263,6 +263,7 @@ impl Index {
         let mut there = slots(&tokens, &entities);
         let wh = tokens.iter().filter(|t| t.word).take(3).any(|t| lexicon::is_asking(&t.norm));
         let mut words: Vec<Word> = Vec::new();
+        let mut places: Vec<usize> = Vec::new();
         let mut lead = None;
         let (mut looks, mut tells) = (false, false);
         let mut account = false;
@@ -342,6 +343,7 @@ impl Index {
                 tells = after
                     .is_some_and(|k| tokens[k].is(&["di", "che", "that", "to", ":"]) || tokens[k].raw == ":");
             }
+            places.push(i);
             words.push(Word {
                 weight,
                 matches,
@@ -352,8 +354,21 @@ impl Index {
                 vague: token.is(lexicon::VAGUE),
             });
         }
-        // A question word and one strange word: the strange word is a name.
-        let lone = words.iter().filter(|w| w.strange()).count() == 1
+        // A question word and one strange word, or a row of them: they are names.
+        let strange: Vec<usize> =
+            words.iter().zip(&places).filter(|(w, _)| w.strange()).map(|(_, i)| *i).collect();
+        let joined = |pair: &[usize]| {
+            tokens[pair[0] + 1..pair[1]].iter().all(|t| t.raw == "," || t.is(&["and", "e", "ed", "or", "o"]))
+        };
+        // "Who owns …?": what follows the question word at once does something, unless it "is" ("who X is").
+        let does = strange.first().is_some_and(|i| {
+            let next = tokens.get(i + 1).filter(|t| t.word);
+            let is = |t: &Token| t.lower == "è" || t.is(&["is", "are", "sono", "and", "e", "ed", "or", "o"]);
+            *i > 0 && lexicon::is_asking(&tokens[i - 1].norm) && next.is_some_and(|t| !is(t))
+        });
+        let lone = !strange.is_empty()
+            && !does
+            && strange.windows(2).all(joined)
             && words.iter().all(|w| w.strange() || w.kind == Sort::Helper);
         if lone {
             for word in words.iter_mut().filter(|w| w.strange()) {

@@ -61,6 +61,17 @@ fn each_question_of_a_list_is_one() {
 }
 
 #[test]
+fn who_somebody_is_may_be_asked_of_any_name() {
+    check(&[
+        ("Who is kvogel?", &["get_user_name"], &[]),
+        ("Chi è kvogel?", &["get_user_name"], &[]),
+        ("Tell me the weather in Rome and who kvogel is", &["WeatherForecast_Get", "get_user_name"], &[]),
+        ("Who kvogels The Anchor?", &[], &[]),
+        ("Who is the president of France?", &[], &[]),
+    ]);
+}
+
+#[test]
 fn what_is_told_instead_of_done_is_looked_up() {
     check(&[
         ("Non bloccare il bancomat, dimmi solo il suo limite", &["ListCards"], &[]),
@@ -94,6 +105,19 @@ fn probe() {
     let Ok(path) = std::env::var("PROBE") else { return };
     for line in std::fs::read_to_string(path).unwrap().lines() {
         let told = customers().told(line);
+        let cards = || {
+            customers()
+                .scenes
+                .iter()
+                .map(|s| serde_json::from_str(&super::support::scene_line(s)).unwrap())
+                .collect()
+        };
+        let index = crate::llm::offline::index::Index::of("probe", cards);
+        let mut hits = index.hits(line, jiff::civil::Date::constant(2026, 5, 4), None);
+        hits.sort_by(|a, b| b.score.total_cmp(&a.score));
+        for hit in hits.iter().take(4) {
+            println!("   {} {}", index.scenes[hit.scene].tools[hit.tool].name, hit.score);
+        }
         println!(
             "{line}\n   calls {:?}\n   unserved {} steps {}\n   q {:?}",
             told.calls,
