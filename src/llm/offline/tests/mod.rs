@@ -21,5 +21,6 @@ mod shipped;
 mod speech;
 mod stranger;
 mod support;
+mod tuples;
 mod unserved;
 mod values;
