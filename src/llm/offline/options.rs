@@ -70,6 +70,8 @@ fn joined(
                     || t.is(&["one", "una"])
                     || field.speaks_of(&t.features()) > 0.5
                     || choices.iter().flat_map(|c| &c.words).flatten().any(|w| *w == t.norm)
+                    // "La tessera blu e la tessera rossa".
+                    || source.tokens[..from].iter().any(|before| before.norm == t.norm)
             })
     };
     said.filter(near).collect()

@@ -148,6 +148,7 @@ fn what_a_part_leaves_open_is_asked_and_not_taken_from_another() {
 fn what_stands_beside_an_order_is_ordered_too() {
     let both = vec![json!(["BlockBadge", {"badge": "blue"}]), json!(["BlockBadge", {"badge": "red"}])];
     assert_eq!(calls("Block my blue badge and my red badge"), both);
+    assert_eq!(calls("Blocca la tessera blu e la tessera rossa"), both);
 }
 
 #[test]
