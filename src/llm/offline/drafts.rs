@@ -1,6 +1,8 @@
 //! Steps before they have numbers: each clause of a request with the tool that serves it, by what somebody
 //! does with the clause.
 
+use std::rc::Rc;
+
 use super::clauses::{self, Clause, Link};
 use super::followup;
 use super::lexicon;
@@ -14,7 +16,7 @@ use super::slots;
 use super::source::Source;
 use super::speech::{self, Act, Part, act_of};
 use super::talk::{self, Talk};
-use super::text::{self, Token};
+use super::text::{self, Features, Token};
 
 /// By how little another tool may fit less well before it is not clear which one is meant.
 const NEAR: f64 = 0.015;
@@ -179,7 +181,10 @@ impl Planner {
         let (found, doubt) = if self.orders_only || act != Act::Request {
             (found, false)
         } else {
-            self.clear(found, clause, near)
+            match self.undone_by_verb(found, &self.index.hits(&purpose, self.today(), near), &purpose) {
+                Some(meant) => meant,
+                None => self.clear(found, clause, near),
+            }
         };
         let unclear = !self.orders_only && self.is_unclear(act, found) || doubt;
         self.place(drafts, clause, Some((found, purpose)), unclear);
@@ -293,9 +298,6 @@ impl Planner {
         if let Some(fuller) = self.takes_more(hit, &others, &clause.text) {
             return (fuller, false);
         }
-        if self.undone_by_verb(hit, &clause.text) {
-            return (hit, true);
-        }
         // "Cancel that one": a verb alone is said of many things.
         let near = if has_subject(&clause.text) { NEAR } else { 10.0 * NEAR };
         let close = others.iter().filter(|h| !same(h) && h.score > FITS && hit.score - h.score < near);
@@ -309,9 +311,7 @@ impl Planner {
 
     /// Another write whose examples have the verb that opens the clause, where those of `hit` have it not.
     fn named_by_verb(&self, hit: Hit, others: &[Hit], words: &str) -> Option<Hit> {
-        let tokens = text::tokens(words);
-        let said: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
-        let verb = mood::unfilled(&said).first()?.features();
+        let verb = opening_verb(words)?;
         let has = |h: &Hit| {
             let tool = self.tool_name(*h);
             let examples = self.index.scenes[h.scene].examples.iter();
@@ -324,23 +324,38 @@ impl Planner {
         if has(&hit) {
             return None;
         }
+        // The values of a choice are not told to a planner.
+        let lacking = |h: &Hit| {
+            let fields = self.index.fields(*h);
+            let missing = slots::fill(fields, words, &self.now, &[], false);
+            missing
+                .missing(fields)
+                .iter()
+                .any(|f| !matches!(f.kind, Kind::Enum(_) | Kind::Text | Kind::Thing))
+        };
+        let called = |h: &Hit| {
+            let own = text::name_words(self.tool_name(*h));
+            own.first().is_some_and(|word| text::features(word).similarity(&verb) > 0.8) && !lacking(h)
+        };
+        let lacks = lacking(&hit);
         let near =
             others.iter().filter(|h| h.scene == hit.scene && self.writes(**h) && hit.score - h.score < 0.2);
-        near.filter(|h| h.tool != hit.tool && has(h))
+        near.filter(|h| h.tool != hit.tool && (has(h) || (lacks && called(h))))
             .copied()
             .reduce(|a, b| if b.score > a.score { b } else { a })
     }
 
-    /// Whether the verb that opens the clause undoes what the tool does.
-    fn undone_by_verb(&self, hit: Hit, words: &str) -> bool {
-        let tokens = text::tokens(words);
-        let said: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
-        let Some(verb) = mood::unfilled(&said).first().map(|t| t.features()) else { return false };
-        let named = text::name_words(self.tool_name(hit));
-        named.first().is_some_and(|own| {
-            let own = text::features(own);
-            own.similarity(&verb) < 0.9 && own.reverses(&verb)
-        })
+    /// Where the verb that opens the clause undoes what the tool does: the tool that does what it says, or doubt.
+    pub fn undone_by_verb(&self, hit: Hit, others: &[Hit], words: &str) -> Option<(Hit, bool)> {
+        let verb = opening_verb(words)?;
+        let own = |h: &Hit| text::name_words(self.tool_name(*h)).first().map(|word| text::features(word));
+        let undone = |h: &Hit| own(h).is_some_and(|o| o.similarity(&verb) < 0.8 && o.reverses(&verb));
+        if !undone(&hit) {
+            return None;
+        }
+        let like = |h: &&Hit| own(h).is_some_and(|o| o.similarity(&verb) > 0.8 && !o.reverses(&verb));
+        let other = others.iter().filter(|h| h.scene == hit.scene && self.writes(**h)).find(like);
+        Some(other.map_or((hit, true), |other| (*other, false)))
     }
 
     /// Another write of the scene that takes every number that was said and lacks nothing, where `hit` has no
@@ -572,4 +587,11 @@ fn looks(words: &str) -> bool {
     let words: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
     let first = mood::unfilled(&words).first();
     mood::tells_me(&words) || first.is_some_and(|t| lexicon::is_looking(&t.features().concepts))
+}
+
+/// The word with which a clause begins to ask.
+fn opening_verb(words: &str) -> Option<Rc<Features>> {
+    let tokens = text::tokens(words);
+    let said: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
+    mood::unfilled(&said).first().map(|t| t.features())
 }

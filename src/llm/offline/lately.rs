@@ -39,8 +39,7 @@ fn turned(source: &Source) -> Vec<(Date, Date)> {
         if !words.iter().any(dated) || source.tokens[expr.first..end].iter().any(year) {
             continue;
         }
-        let first = expr.days.first().and_then(|day| last_year(day.date));
-        if first.is_some_and(recent) {
+        if expr.days.iter().filter_map(|day| last_year(day.date)).any(recent) {
             out.extend(expr.days.iter().filter_map(|day| Some((day.date, last_year(day.date)?))));
         }
     }

@@ -104,6 +104,14 @@ pub(super) fn may_write(tool: &ToolSpec) -> bool {
     first || name.iter().chain(&opening).any(|w| does(w))
 }
 
+/// Whether a tool may write as far as its name tells: "book" is a verb before it is a thing to read.
+pub(super) fn perhaps_writes(tool: &ToolSpec) -> bool {
+    let first = name_words(&tool.name).first().map(|word| text::features(word));
+    may_write(tool)
+        || first
+            .is_some_and(|own| lexicon::may_be_action(&own.concepts) && !lexicon::is_looking(&own.concepts))
+}
+
 /// Whether an argument may be taken over from earlier steps and turns. Days, numbers and free text are
 /// only where the words point back; names and identifiers also without.
 pub(super) fn may_recall(field: &Field, tool: &ToolSpec, writes: bool, back: bool) -> bool {

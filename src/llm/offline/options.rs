@@ -19,6 +19,7 @@ pub(super) fn choices(fields: &[Field], source: &mut Source, out: &mut Filled, a
                 if let Some((choice, first, last)) = best(field, choices, source, alone) {
                     let mut all = vec![(choice, first, last)];
                     all.extend(joined(field, choices, source, &all[0]));
+                    out.doubtful |= another(choices, source, &all);
                     all.sort_by_key(|(_, first, _)| *first);
                     for (_, first, last) in &all {
                         source.take(*first, *last);
@@ -68,9 +69,22 @@ fn joined(
                     || lexicon::is_stop(&t.norm)
                     || t.is(&["one", "una"])
                     || field.speaks_of(&t.features()) > 0.5
+                    || choices.iter().flat_map(|c| &c.words).flatten().any(|w| *w == t.norm)
+                    // "La tessera blu e la tessera rossa".
+                    || source.tokens[..from].iter().any(|before| before.norm == t.norm)
             })
     };
     said.filter(near).collect()
+}
+
+/// Whether yet another value is said in just its words, and nobody knows what of.
+fn another(choices: &[Choice], source: &Source, found: &[(Value, usize, usize)]) -> bool {
+    let mut others = choices.iter().filter(|c| found.iter().all(|(value, _, _)| *value != c.value));
+    let apart = |first: usize, last: usize| found.iter().all(|(_, a, b)| last < *a || first > *b);
+    others.any(|c| {
+        let said = c.words.iter().filter_map(|words| said(words, source));
+        said.into_iter().any(|(score, first, last)| score > 0.99 && apart(first, last))
+    })
 }
 
 /// The value that the words mean, with the place of the words.

@@ -152,7 +152,19 @@ impl Judge for Planner {
 
     fn repeats(&self, before: &str, words: &str, tool: usize) -> bool {
         let hit = Hit { scene: tool / 1000, tool: tool % 1000, score: 1.0 };
-        tuples::repeats(self.index.fields(hit), before, words, &self.now)
+        // "Block my debit card and my credit card": what stands beside the order is ordered, too.
+        let tokens = text::tokens(before);
+        let said: Vec<_> = tokens.iter().filter(|t| t.word).collect();
+        let verb = mood::unfilled(&said).first().map(|t| t.raw.clone()).filter(|_| self.writes(hit));
+        let ordered = verb.is_some_and(|verb| {
+            let whole = format!("{verb} {words}");
+            let hits = self.index.hits(&whole, self.today(), Some(hit.scene));
+            let best = hits.iter().copied().reduce(|a, b| if b.score > a.score + 1e-9 { b } else { a });
+            let meant =
+                best.map(|best| self.undone_by_verb(best, &hits, &whole).map_or(best, |meant| meant.0));
+            meant.is_some_and(|meant| meant.scene == hit.scene && meant.tool == hit.tool)
+        });
+        ordered || tuples::repeats(self.index.fields(hit), before, words, &self.now)
     }
 }
 

@@ -236,7 +236,7 @@ impl<'a> Step<'a> {
                 filled.values.insert(field.name.clone(), json!(user.trim()));
             }
         }
-        self.settle_days(&mut filled, writes);
+        self.settle_days(&mut filled, memory::perhaps_writes(self.tool));
         if let Some(first) = self.approved.first() {
             filled.values = self.with_approved(filled.values, first);
         }
@@ -333,7 +333,8 @@ impl<'a> Step<'a> {
     fn is_clear(&self, filled: &Filled) -> bool {
         // The planner knows which tools write; here it is guessed.
         let unclear = self.prompt.get("unclear").trim() == "true";
-        if !self.approved.is_empty() || (!unclear && !memory::may_write(self.tool)) {
+        let writes = memory::may_write(self.tool) || (filled.doubtful && memory::perhaps_writes(self.tool));
+        if !self.approved.is_empty() || (!unclear && !writes) {
             return true;
         }
         // "Cancel that one": it is not said which.

@@ -137,7 +137,10 @@ impl Reader<'_> {
             return done(time, next);
         }
         let hour = raw.parse::<i8>().ok().filter(|_| raw.len() <= 2).or_else(|| {
-            super::numbers::word(&token.norm).filter(|v| (0.0..=24.0).contains(v)).map(|v| v as i8)
+            // "All'una": an article elsewhere.
+            let one = token.is(&["una"]) && self.is(at.wrapping_sub(1), &["all", "dall", "l"]);
+            let said = super::numbers::word(&token.norm).or(one.then_some(1.0));
+            said.filter(|v| (0.0..=24.0).contains(v)).map(|v| v as i8)
         })?;
         let dots = self.dotted_meridiem(at + 1).is_some();
         let fraction = self.fraction(at + 1, lead);

@@ -12,6 +12,7 @@ use super::lexicon;
 use super::schema::{Field, Kind};
 use super::slots::{Filled, fill};
 use super::source::Source;
+use super::text::features;
 
 /// Most places at which a text is tried to be two requests.
 const MAX_SPLITS: usize = 8;
@@ -81,7 +82,7 @@ pub(super) fn repeats(fields: &[Field], left: &str, right: &str, now: &Zoned) ->
             || lexicon::is_measure(&token.norm)
             || counts::is_coin(token)
             || before.tokens.iter().any(|t| t.features().similarity(&token.features()) > 0.8)
-            || fields.iter().any(|f| f.speaks_of(&token.features()) > 0.5)
+            || fields.iter().any(|f| speaks_of(f, &token.norm))
     })
 }
 
@@ -144,10 +145,14 @@ impl Tuples<'_> {
             return Some(own);
         }
         let varies = |f: &&&Field| is_timed(f) || matches!(f.kind, Kind::Number(_));
-        let named = heads.clone().any(|f| matches!(f.kind, Kind::Enum(_)) && differs(&f));
+        // Only what was said before is said again.
+        let again = |f: &&Field| earlier.iter().any(|e| e.name == f.name);
+        let named = heads.clone().any(|f| matches!(f.kind, Kind::Enum(_)) && again(f) && differs(&f));
         let changed = said.iter().any(|f| differs(&f));
         let all = earlier.iter().filter(varies).all(|f| said.iter().any(|s| s.name == f.name));
-        if !named && !(said.len() > 1 && changed && all && earlier.iter().any(|f| varies(&f))) {
+        if !said.iter().all(again)
+            || !named && !(said.len() > 1 && changed && all && earlier.iter().any(|f| varies(&f)))
+        {
             return None;
         }
         let open: Vec<(String, Value)> = earlier
@@ -161,6 +166,17 @@ impl Tuples<'_> {
         own.values.extend(open);
         Some(own)
     }
+}
+
+/// Whether a word is one of those by which an argument or one of its values is spoken of.
+fn speaks_of(field: &Field, norm: &str) -> bool {
+    let word = features(norm);
+    let told = field.cues.iter().chain(&field.hints).any(|own| own.similarity(&word) > 0.8);
+    let chosen = match &field.kind {
+        Kind::Enum(choices) => choices.iter().flat_map(|c| &c.words).flatten().any(|w| *w == word.norm),
+        _ => false,
+    };
+    told || chosen
 }
 
 fn is_timed(field: &Field) -> bool {

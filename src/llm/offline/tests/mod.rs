@@ -22,5 +22,6 @@ mod shipped;
 mod speech;
 mod stranger;
 mod support;
+mod tuples;
 mod unserved;
 mod values;
