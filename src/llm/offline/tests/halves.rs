@@ -58,6 +58,13 @@ fn each_question_of_a_list_is_one() {
             &[],
         ),
     ]);
+    for request in ["Who are kvogel and jduck?", "Chi sono kvogel e jduck?"] {
+        let told = customers().told(request);
+        let names: Vec<_> = told.calls.iter().map(|(_, arguments)| arguments["username"].clone()).collect();
+        assert_eq!(names, ["kvogel", "jduck"], "{request}: {:?}", told.purposes);
+    }
+    let told = customers().told("Tell me the weather in Rome and who kvogel is");
+    assert_eq!(told.call("get_user_name")["username"], "kvogel");
 }
 
 #[test]
