@@ -62,6 +62,7 @@ impl Planner {
         let mut drafts = Drafts::default();
         let clauses =
             if self.orders_only { clauses::split_orders(words, self) } else { clauses::split(words, self) };
+        let clauses: Vec<Clause> = clauses.iter().flat_map(asked_of_each).collect();
         let mut then: Vec<Option<&str>> = clauses.iter().skip(1).map(|c| Some(c.text.as_str())).collect();
         then.push(None);
         for (clause, next) in clauses.iter().zip(then) {
@@ -571,6 +572,36 @@ fn has_subject(words: &str) -> bool {
             && !lexicon::is_action(&t.features().concepts)
             && !t.is(&["one", "ones"])
     })
+}
+
+/// "Who are nweber and prossi?", "tell me who nweber is": a question for each of the names, with the name at
+/// its end. Any other clause is left as it is.
+fn asked_of_each(clause: &Clause) -> Vec<Clause> {
+    let tokens = text::tokens(&clause.text);
+    let words: Vec<&Token> = tokens.iter().filter(|t| t.word).collect();
+    let is = |t: &Token| t.lower == "è" || t.is(&["is", "are", "sono"]);
+    let who = words.iter().position(|t| t.is(&["who", "chi"]));
+    let names = who.and_then(|who| {
+        let rest = words.get(who + 1..)?;
+        let (first, last) = (rest.first()?, rest.last()?);
+        match (is(first), is(last)) {
+            (true, false) => rest.get(1..),
+            (false, true) => rest.get(..rest.len() - 1),
+            _ => None,
+        }
+    });
+    let joins = |t: &&Token| t.is(&["and", "e", "ed"]);
+    let name = |t: &Token| !lexicon::is_stop(&t.norm) && t.features().concepts.is_empty();
+    let all = |names: &&[&Token]| !names.is_empty() && names.iter().all(|t| joins(t) || name(t));
+    let (Some(who), Some(names)) = (who, names.filter(all)) else { return vec![clause.clone()] };
+    let opens = clause.text.get(..words[who].end).unwrap_or_default();
+    let verb = if words[who].is(&["chi"]) { "è" } else { "is" };
+    let rows = names.split(|t| joins(&t)).filter(|row| !row.is_empty());
+    rows.filter_map(|row| {
+        let named = clause.text.get(row.first()?.start..row.last()?.end)?;
+        Some(Clause { text: format!("{opens} {verb} {named}?"), ..clause.clone() })
+    })
+    .collect()
 }
 
 /// Whether words only want something to be told.

@@ -75,6 +75,8 @@ struct Clause {
     asked: Vec<Vec<(usize, f64)>>,
     /// It asks how something is done, or what is most of all in the world.
     general: bool,
+    /// Which of its words says what the one does who is asked for: "who owns …?".
+    does: Option<usize>,
 }
 
 impl Index {
@@ -141,7 +143,7 @@ impl Index {
         let near = near && clause.back;
         let (mut cover, mut total, mut strength) = (0.0, 0.0, 0.0_f64);
         let (mut subject, mut action, mut unknown, mut unmatched) = (0.0_f64, 0.0_f64, 0, 0);
-        let mut vague = 0;
+        let (mut vague, mut undone) = (0, false);
         let mut plain: Vec<(f64, &Word)> = Vec::new();
         let mut there = clause.slots;
         // The verb it opens with is the tool's own: "ricordami di …", "report that …".
@@ -169,6 +171,7 @@ impl Index {
                 _ => word.weight,
             };
             let strange = word.strange() && word.weight > 0.5 && !object;
+            undone |= clause.does == Some(n) && best < 0.8;
             unknown += usize::from(strange);
             vague += usize::from(strange && word.vague);
             unmatched += usize::from(word.matches.is_empty() && word.weight > 0.45);
@@ -209,6 +212,9 @@ impl Index {
         // Many words of its texts and none that are strange are as good as an example.
         score = score.max(0.7 * (cover / total) * (strength / 1.2).min(1.0));
         let tool = &self.scenes[entry.scene].tools[entry.tool];
+        if undone {
+            score -= 0.1;
+        }
         if entry.special && like < 0.93 && !clause.words.iter().any(|w| w.special) {
             score -= 0.18;
         }
@@ -361,13 +367,16 @@ impl Index {
             tokens[pair[0] + 1..pair[1]].iter().all(|t| t.raw == "," || t.is(&["and", "e", "ed", "or", "o"]))
         };
         // "Who owns …?": what follows the question word at once does something, unless it "is" ("who X is").
-        let does = strange.first().is_some_and(|i| {
+        let does = places.iter().position(|i| {
             let next = tokens.get(i + 1).filter(|t| t.word);
             let is = |t: &Token| t.lower == "è" || t.is(&["is", "are", "sono", "and", "e", "ed", "or", "o"]);
-            *i > 0 && lexicon::is_asking(&tokens[i - 1].norm) && next.is_some_and(|t| !is(t))
+            *i > 0 && tokens[i - 1].is(&["who", "chi"]) && next.is_some_and(|t| !is(t))
         });
+        let strange_does = does.is_some_and(|n| words[n].strange());
+        let asked_who = tokens.iter().any(|t| lexicon::is_asking(&t.norm));
         let lone = !strange.is_empty()
-            && !does
+            && asked_who
+            && !strange_does
             && strange.windows(2).all(joined)
             && words.iter().all(|w| w.strange() || w.kind == Sort::Helper);
         if lone {
@@ -416,6 +425,7 @@ impl Index {
             thing,
             asked,
             general: asks_in_general(&tokens),
+            does,
         }
     }
 

@@ -58,6 +58,13 @@ fn each_question_of_a_list_is_one() {
             &[],
         ),
     ]);
+    for request in ["Who are kvogel and jduck?", "Chi sono kvogel e jduck?"] {
+        let told = customers().told(request);
+        let names: Vec<_> = told.calls.iter().map(|(_, arguments)| arguments["username"].clone()).collect();
+        assert_eq!(names, ["kvogel", "jduck"], "{request}: {:?}", told.purposes);
+    }
+    let told = customers().told("Tell me the weather in Rome and who kvogel is");
+    assert_eq!(told.call("get_user_name")["username"], "kvogel");
 }
 
 #[test]
@@ -98,38 +105,4 @@ fn questions_of_the_world_call_no_tool() {
 #[test]
 fn a_woman_who_does_it_is_called_by_her_own_word() {
     check(&[("Aggiungi Lara Conti come guidatrice alla prenotazione 9", &["AddDriver"], &[])]);
-}
-
-#[test]
-fn probe() {
-    let Ok(path) = std::env::var("PROBE") else { return };
-    for line in std::fs::read_to_string(path).unwrap().lines() {
-        let told = customers().told(line);
-        let cards = || {
-            customers()
-                .scenes
-                .iter()
-                .map(|s| serde_json::from_str(&super::support::scene_line(s)).unwrap())
-                .collect()
-        };
-        let index = crate::llm::offline::index::Index::of("probe", cards);
-        let mut hits = index.hits(line, jiff::civil::Date::constant(2026, 5, 4), None);
-        hits.sort_by(|a, b| b.score.total_cmp(&a.score));
-        for hit in hits.iter().take(4) {
-            println!("   {} {}", index.scenes[hit.scene].tools[hit.tool].name, hit.score);
-        }
-        println!(
-            "{line}\n   calls {:?}\n   unserved {} steps {}\n   q {:?}",
-            told.calls,
-            told.plan["unserved"],
-            told.plan["steps"]
-                .as_array()
-                .unwrap()
-                .iter()
-                .map(|s| format!("[{}: {} {}]", s["expected_tools"], s["purpose"], s["unclear"]))
-                .collect::<Vec<_>>()
-                .join(" "),
-            told.question.as_ref().map(|q| q["question"].clone())
-        );
-    }
 }
