@@ -13,7 +13,7 @@ use crate::llm::ToolSpec;
 
 /// Verbs that say nothing by themselves: "make a booking", "take three days off".
 const LIGHT: &str = "\
-make take get have do put give go going let help would love prefer wish hope plan planning try see use \
+make take get have keep hold tieni tenere tenete do put give go going let help would love prefer wish hope plan planning try see use \
 looking arrange start starting happen proceed ahead fare faccia faresti prendere prendo prendi avere mettere \
 metti dare desidero desidererei gradirei piacerebbe intendo andare aiutami aiutarmi procedi riesci \
 riusciresti occupati potrei gonna wanna partire beginning ending possible possibile listen listening hear read reading watch watching eat drink drive wear ascoltare sentire leggere \
@@ -33,7 +33,7 @@ cordiali max circa";
 
 /// What is counted by the container or the head.
 const COUNTED: &str = "\
-box boxes pack packs packets bottle bottles pieces piece copies units kg kilos liters bags cans pairs sets sheets items \
+copy copia box boxes pack packs packets bottle bottles pieces piece copies units kg kilos liters bags cans pairs sets sheets items \
 scatole scatola pacchi confezioni confezione bottiglie pezzi copie chili litri risme fogli coppie posti seats tickets \
 biglietti people persons adults kids guests persone adulti ospiti bambini children";
 
