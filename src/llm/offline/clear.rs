@@ -251,8 +251,11 @@ fn is_plain(source: &Source, i: usize, own: &Own) -> bool {
         && before
             .is_some_and(|t| t.is(&["my", "our", "mio", "mia", "nostro", "nostra", "miei", "mie", "nostri"]))
         && !token.among(KIN);
+    // "A copy of the book": what it is counted by.
+    let counted = token.among(COUNTED) && source.is(i + 1, &["of", "di", "del", "dei", "della", "delle"]);
     token.among(LIGHT)
         || token.among(MANNER)
+        || counted
         || (mine && kin)
         || occasion
         || (own.timed && token.among(PARTS))

@@ -156,12 +156,15 @@ impl Judge for Planner {
         let tokens = text::tokens(before);
         let said: Vec<_> = tokens.iter().filter(|t| t.word).collect();
         let verb = mood::unfilled(&said).first().map(|t| t.raw.clone()).filter(|_| self.writes(hit));
-        // What leads to another scene by itself is another thing, and so is what has an order of its own.
-        let at_home = || self.tool(words, Some(tool)).is_none_or(|(own, _)| own / 1000 == hit.scene);
+        // What leads to another scene by itself is another thing.
+        if self.tool(words, None).is_some_and(|(own, _)| own / 1000 != hit.scene) {
+            return false;
+        }
+        // So is what has an order of its own.
         let further = text::tokens(words);
         let own: Vec<_> = further.iter().filter(|t| t.word).collect();
         let orders = mood::orders(mood::unfilled(&own));
-        let ordered = verb.filter(|_| !orders && at_home()).is_some_and(|verb| {
+        let ordered = verb.filter(|_| !orders).is_some_and(|verb| {
             let whole = format!("{verb} {words}");
             let hits = self.index.hits(&whole, self.today(), Some(hit.scene));
             let best = hits.iter().copied().reduce(|a, b| if b.score > a.score + 1e-9 { b } else { a });
