@@ -246,7 +246,7 @@ fn read_scene(
                         Written { call: &meant, ordinal, before: &calls, fallback, is_question: true };
                     calls.push(read_call(state, catalogue, scene, step, &meant));
                 }
-                None => question = Some(asked),
+                None => question = Some(joined(question.take(), asked, state)),
             }
             continue;
         }
@@ -445,6 +445,18 @@ fn was_rejected(state: &RunState, step: &StepState, code: &str) -> bool {
         AskStatus::Rejected { problems, .. } => problems.iter().any(|p| p.code == code),
         _ => false,
     })
+}
+
+/// Two questions of one reply as one. Until revision 1 the later one stood for both.
+fn joined(before: Option<Question>, asked: Question, state: &RunState) -> Question {
+    match before.filter(|_| state.settings().has_rules(1)) {
+        Some(before) if before.text != asked.text => {
+            let text = format!("{}\n{}", before.text, asked.text);
+            // Only one tool can be carried on with: the later one's, as before.
+            Question { text, ..asked }
+        }
+        _ => asked,
+    }
 }
 
 /// The write that a question only asks the user to confirm: nothing of its arguments is missing.

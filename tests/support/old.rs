@@ -52,7 +52,7 @@ impl World {
         let backend = Backend::start_at(port, |reached| {
             if reached.place == "POST /Transfer" {
                 // Longer than a transfer may take: nobody says anything.
-                let (_silent, said) = std::sync::mpsc::channel::<()>();
+                let (_silent, said) = std::sync::mpsc::sync_channel::<()>(1);
                 assert!(said.recv_timeout(Duration::from_millis(800)).is_err());
             }
             json!({"done": reached.place})

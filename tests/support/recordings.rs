@@ -97,7 +97,7 @@ pub async fn record() -> Vec<(&'static str, Events)> {
     }
     let workshop = Workshop::new();
     let house = workshop.setup().set("planning.fallback_enabled", true).start().await;
-    runs.push(("fallback", house.say("s-1", "Look at the lamp in the workshop").await.events));
+    runs.push(("fallback", house.say("s-1", "Look at the \"lamp\" in the workshop").await.events));
     runs.push(("cancelled", cancelled().await));
     for (name, words) in [
         ("resumed-question", "think, then look"),

@@ -596,7 +596,7 @@ fn asked_of_each(clause: &Clause) -> Vec<Clause> {
     let (Some(who), Some(names)) = (who, names.filter(all)) else { return vec![clause.clone()] };
     let opens = clause.text.get(..words[who].end).unwrap_or_default();
     let verb = if words[who].is(&["chi"]) { "è" } else { "is" };
-    let rows = names.split(|t| joins(&t)).filter(|row| !row.is_empty());
+    let rows = names.split(joins).filter(|row| !row.is_empty());
     rows.filter_map(|row| {
         let named = clause.text.get(row.first()?.start..row.last()?.end)?;
         Some(Clause { text: format!("{opens} {verb} {named}?"), ..clause.clone() })

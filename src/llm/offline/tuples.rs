@@ -65,9 +65,13 @@ pub(super) fn repeats(fields: &[Field], left: &str, right: &str, now: &Zoned) ->
     };
     let (a, b) = (said(&first), said(&second));
     let kind = |name: &String| fields.iter().find(|f| f.name == *name).map(|f| &f.kind);
-    let sure = a.iter().any(|name| {
-        b.contains(name) && !matches!(kind(name), Some(Kind::Text | Kind::Thing | Kind::Bool) | None)
-    });
+    let plain = |kind: Option<&Kind>| {
+        matches!(
+            kind,
+            Some(Kind::Text | Kind::Thing | Kind::Bool | Kind::Date | Kind::Time | Kind::DateTime) | None
+        )
+    };
+    let sure = a.iter().any(|name| b.contains(name) && !plain(kind(name)));
     let heads = |name: &&String| !fields.iter().any(|f| f.name == **name && is_timed(f));
     if !sure || !a.iter().filter(heads).all(|name| b.contains(name)) {
         return false;
@@ -151,7 +155,7 @@ impl Tuples<'_> {
         let changed = said.iter().any(|f| differs(&f));
         let all = earlier.iter().filter(varies).all(|f| said.iter().any(|s| s.name == f.name));
         if !said.iter().all(again)
-            || !named && !(said.len() > 1 && changed && all && earlier.iter().any(|f| varies(&f)))
+            || !(named || (said.len() > 1 && changed && all && earlier.iter().any(|f| varies(&f))))
         {
             return None;
         }
