@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use proscenium::plan::{Plan, StepStatus, diff};
 use proscenium::run::{
-    Cause, Decision, Event, Maker, Matter, Outcome, PlanMade, Question, RequestedCall, Verdict,
+    Cause, Decision, Event, Maker, Matter, Outcome, PlanMade, Question, RequestedCall, UNCONFIRMED, Verdict,
 };
 use serde_json::Value;
 
@@ -172,6 +172,9 @@ impl Narrator {
                     (StepStatus::NeedsInput, Some(question)) => {
                         line(mark, format!("{step_words}: {how}: {question}"))
                     }
+                    (StepStatus::NeedsInput, None) if error.code == UNCONFIRMED => {
+                        line(mark, format!("{step_words}: {how}{}", behind(&error.message)))
+                    }
                     _ => {
                         line(mark, format!("{step_words}: {how} [{}]{}", error.code, behind(&error.message)))
                     }
@@ -310,6 +313,10 @@ impl Narrator {
         let took = duration(millis as f64);
         let (mark, how) = match outcome {
             Outcome::Ok { result, .. } => (Mark::Done, format!("ok {} ({took})", json(result, RESULT))),
+            // The question itself ends the step.
+            Outcome::Refused { error } if error.code == UNCONFIRMED => {
+                (Mark::Asks, "not done before you confirm it".to_owned())
+            }
             Outcome::Refused { error } => {
                 (Mark::Failed, format!("refused [{}]{} ({took})", error.code, behind(&error.message)))
             }
