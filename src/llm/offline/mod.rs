@@ -36,6 +36,7 @@ mod names;
 mod numbers;
 mod options;
 mod pattern;
+mod phrases;
 mod plan;
 mod prepared;
 mod prompt;

@@ -6,6 +6,7 @@
 use super::entities;
 use super::mood::{self, Mood, mood, unfilled};
 use super::pattern::{any, end, is_infinitive, is_verb};
+use super::phrases::{CORRECTS, IF, IF_SO, INSTEAD, KIND, POLITE_IF, PREAMBLES, SHADE, TEXTS, WHETHER};
 use super::pronouns;
 use super::text::{self, Token};
 
@@ -137,215 +138,6 @@ struct Unit {
     asks: bool,
 }
 
-const POLITE_IF: &[&str] = &[
-    "if possible/needed/necessary/convenient/appropriate",
-    "if at all possible",
-    "if need be",
-    "if you can/could/please/like/want/wish/may/wouldn/don t? mind?",
-    "if it s/is? not? ok/okay/fine/possible/alright/convenient",
-    "if it s/is? not a/too? problem/trouble/much/hard trouble?",
-    "if that s/is ok/okay/fine/possible/alright",
-    "if i may",
-    "if i m/am not mistaken",
-    "if i remember correctly/right/well",
-    "if it helps",
-    "se possibile/necessario/serve/occorre",
-    "se puoi/potete/potresti/puo/riesci/riuscite/vuoi/volete/credi",
-    "se ti/vi/le va/pare",
-    "se non ti/vi/le dispiace/spiace/disturba/crea",
-    "se non e/è un problema",
-    "se hai/avete un? tempo/attimo/minuto",
-    "se non sbaglio/erro",
-    "se ricordo bene",
-    "se per te/voi/lei? va bene",
-    "se è/e possibile",
-];
-
-const IF: &[&str] = &[
-    "only if",
-    "if",
-    "unless",
-    "provided/providing that?",
-    "as long as",
-    "so long as",
-    "in case",
-    "on condition that",
-    "in the event",
-    "assuming that?",
-    "should it/there/the/he/she/they",
-    "as soon as",
-    "once it/he/she/they/my/the/there/our",
-    "after it/he/she/they",
-    "after/once my/our/the * agrees/confirms/approves/says/comes/leaves/arrives/answers/replies/signs/pays",
-    "dopo/una volta? che",
-    "depending on/whether/if",
-    "a seconda di/del/della/dei/delle/che",
-    "solo se",
-    "se",
-    "qualora",
-    "nel/in caso che?",
-    "a condizione che/di",
-    "a patto che/di",
-    "purche",
-    "a meno che/di",
-    "sempre che",
-    "ammesso che",
-    "posto che",
-    "salvo che",
-    "non appena",
-    "appena",
-    "falls",
-    "wenn",
-];
-
-const IF_SO: &[&str] = &[
-    "if so/yes/not",
-    "if it is/isn/does/has/can",
-    "if they are",
-    "if there is/are",
-    "in that/this/such case",
-    "otherwise",
-    "or else",
-    "se si/no",
-    "in tal/quel/questo caso",
-    "altrimenti",
-    "in caso contrario/affermativo/negativo/positivo",
-    "sennò",
-    "senno",
-];
-
-/// Words behind which "if" means "whether".
-const WHETHER: &[&str] = &[
-    "know",
-    "see",
-    "check",
-    "ask",
-    "asked",
-    "wonder",
-    "wondering",
-    "me",
-    "us",
-    "sure",
-    "out",
-    "verify",
-    "understand",
-    "decide",
-    "tell",
-    "sapere",
-    "dimmi",
-    "dirmi",
-    "dirci",
-    "vedere",
-    "vedi",
-    "guarda",
-    "controlla",
-    "controllare",
-    "verifica",
-    "verificare",
-    "capire",
-    "chiedo",
-    "chiedere",
-    "chiedi",
-    "sicuro",
-    "sicura",
-    "chiedevo",
-    "domando",
-    "chiesto",
-    "what",
-    "as",
-    "even",
-    "sai",
-    "sapete",
-    "so",
-    "come",
-    "anche",
-    "se",
-];
-
-/// Words behind which "if" is a polite "that".
-const KIND: &[&str] = &[
-    "grateful",
-    "great",
-    "nice",
-    "good",
-    "glad",
-    "happy",
-    "helpful",
-    "lovely",
-    "wonderful",
-    "awesome",
-    "kind",
-    "thankful",
-    "grato",
-    "grata",
-    "grati",
-    "bello",
-    "utile",
-    "fantastico",
-    "ottimo",
-    "perfetto",
-];
-
-const INSTEAD: &[&str] = &[
-    "instead of",
-    "rather than",
-    "as opposed to",
-    "invece di/del/della/dei/delle/che/dell",
-    "anziche",
-    "piuttosto che",
-    "al posto di/del/della/dei/delle/dell",
-    "in luogo di/del/della",
-];
-
-const CORRECTS: &[&str] = &[
-    "anzi no?",
-    "no anzi",
-    "no wait",
-    "wait no?",
-    "scratch that",
-    "i mean",
-    "o meglio",
-    "or rather",
-    "no sorry/scusa",
-    "correction",
-    "no aspetta",
-    "aspetta no?",
-    "actually no",
-    "on second thought/thoughts",
-    "ripensandoci",
-];
-
-/// Words behind "not" that are a bound or a shade and no contrast.
-const SHADE: &[&str] = &[
-    "later",
-    "more",
-    "less",
-    "before",
-    "after",
-    "until",
-    "too",
-    "oltre",
-    "piu",
-    "prima",
-    "dopo",
-    "meno",
-    "only",
-    "solo",
-    "soltanto",
-    "even",
-    "all",
-    "just",
-    "yet",
-    "exceeding",
-    "longer",
-    "so",
-    "very",
-    "troppo",
-    "molto",
-    "fino",
-    "necessarily",
-];
-
 /// What somebody does with some words.
 pub(super) fn act_of(clause: &str) -> Act {
     let tokens = text::tokens(clause);
@@ -416,7 +208,7 @@ pub(super) fn is_preamble(clause: &str) -> bool {
 /// Whether words only lead to what is asked behind them.
 fn leads(words: &[&Token]) -> bool {
     let words = unfilled(words);
-    let Some(at) = any(words, 0, mood::PREAMBLES) else { return false };
+    let Some(at) = any(words, 0, PREAMBLES) else { return false };
     let rest = &words[at..];
     let plans = words[..at].iter().any(|t| {
         t.norm.ends_with("ing") && !t.is(&["writing", "contacting"])
@@ -457,7 +249,7 @@ pub(super) fn of(tokens: &[Token], quoted: &[bool]) -> Speech {
             for n in 1..found.len() {
                 let (head, tail) = found.split_at_mut(n);
                 let Some(before) = head.last() else { continue };
-                let names = tokens[before.first..=before.last].iter().any(|t| t.is(mood::TEXTS));
+                let names = tokens[before.first..=before.last].iter().any(|t| t.is(TEXTS));
                 if tail[0].join == Join::Colon && names && !before.mood.said {
                     tail[0].mood = Mood { act: Act::Quoted, said: true };
                 }
@@ -677,7 +469,7 @@ impl<'a> Reader<'a> {
             let t = &self.tokens[i];
             self.quoted[i] || t.digit() || t.capital() && !t.first && t.norm != "i"
         });
-        let text = self.tokens[first..=last].iter().any(|t| t.is(mood::TEXTS));
+        let text = self.tokens[first..=last].iter().any(|t| t.is(TEXTS));
         !text && !values && (!mood.said || matches!(mood.act, Act::Statement | Act::Report))
     }
 
