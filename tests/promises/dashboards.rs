@@ -223,7 +223,11 @@ impl Load {
     /// All of it once, until Prometheus has seen it.
     async fn round(&self, nth: usize, prometheus: &Prometheus) {
         let mut codes = BTreeSet::new();
-        let words = ["hello", "fail", "buy", "lose", "hello", "fail", "buy", "hello", "fail"];
+        // Fewer than a quarter of the plans come to nothing, or the quartile of their quality would be zero.
+        let words = [
+            "hello", "fail", "buy", "lose", "buy", "hello", "buy", "buy", "fail", "buy", "buy", "hello",
+            "buy", "buy",
+        ];
         for (n, words) in words.into_iter().enumerate() {
             codes.extend(self.say(&format!("{nth}-{n}"), words).await);
         }
