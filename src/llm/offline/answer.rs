@@ -251,7 +251,7 @@ fn unserved(executed: &[Executed], prompt: &Prompt) -> Option<String> {
         return (!told.is_empty()).then(|| told.join("; "));
     }
     let planned: std::collections::HashSet<String> =
-        executed.iter().flat_map(|e| text::tokens(&e.purpose)).filter(|t| t.word).map(|t| t.norm).collect();
+        executed.iter().flat_map(|e| text::norms(&e.purpose)).collect();
     struct Nothing;
     impl super::clauses::Judge for Nothing {
         fn tool(&self, _words: &str, _after: Option<usize>) -> Option<(usize, bool)> {

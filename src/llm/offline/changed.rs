@@ -135,13 +135,13 @@ fn parts(line: &str) -> Vec<&str> {
 fn subject(words: &str) -> Vec<Token> {
     let tokens = text::tokens(words);
     // Which days they are does not matter here.
-    let dated = Entities::of(&tokens, jiff::civil::Date::constant(2026, 1, 1)).taken;
-    let telling = |(token, dated): &(Token, bool)| {
+    let found = Entities::within(words, jiff::civil::Date::constant(2026, 1, 1));
+    let telling = |(token, dated): &(&Token, &bool)| {
         let common = lexicon::is_stop(&token.norm) || lexicon::is_measure(&token.norm);
-        token.word && !dated && !common && token.norm.chars().count() > 2
+        token.word && !**dated && !common && token.norm.chars().count() > 2
     };
     let mut told: Vec<Token> =
-        tokens.into_iter().zip(dated).filter(telling).map(|(token, _)| token).collect();
+        tokens.iter().zip(&found.taken).filter(telling).map(|(token, _)| token.clone()).collect();
     let named = |token: &Token| token.digit() || (token.capital() && !token.first);
     let done = |token: &Token| lexicon::is_action(&token.features().concepts);
     for is_less in [&named as &dyn Fn(&Token) -> bool, &done] {

@@ -141,9 +141,10 @@ const OPENERS: &[&[&str]] = &[
 /// The clauses of a request, in the order in which they are to be done, each with its speech act.
 pub(super) fn split(request: &str, judge: &dyn Judge) -> Vec<Clause> {
     let tokens = text::tokens(request);
-    let Entities { quoted, taken, .. } = Entities::of(&tokens, jiff::civil::Date::constant(2026, 1, 1));
-    let speech = speech::of(&tokens, &quoted);
-    let part = Part { text: request, tokens: &tokens, quoted: &quoted, taken: &taken, speech: &speech };
+    let found = Entities::within(request, jiff::civil::Date::constant(2026, 1, 1));
+    let Entities { quoted, taken, .. } = &*found;
+    let speech = speech::of(&tokens, quoted);
+    let part = Part { text: request, tokens: &tokens, quoted, taken, speech: &speech };
     let mut out: Vec<Clause> = Vec::new();
     for run in &speech.runs {
         if run.plain {
@@ -161,9 +162,10 @@ pub(super) fn split(request: &str, judge: &dyn Judge) -> Vec<Clause> {
 /// The clauses of words all of which are orders, whatever else they may be.
 pub(super) fn split_orders(request: &str, judge: &dyn Judge) -> Vec<Clause> {
     let tokens = text::tokens(request);
-    let Entities { quoted, taken, .. } = Entities::of(&tokens, jiff::civil::Date::constant(2026, 1, 1));
+    let found = Entities::within(request, jiff::civil::Date::constant(2026, 1, 1));
+    let Entities { quoted, taken, .. } = &*found;
     let speech = Speech::default();
-    let part = Part { text: request, tokens: &tokens, quoted: &quoted, taken: &taken, speech: &speech };
+    let part = Part { text: request, tokens: &tokens, quoted, taken, speech: &speech };
     let mut out: Vec<Clause> = Vec::new();
     let all = Run::plain(0, tokens.len().saturating_sub(1));
     part.plain(&all, judge, &mut out);

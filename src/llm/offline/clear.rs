@@ -121,7 +121,7 @@ impl Own {
 
 fn words(text: &str) -> Vec<String> {
     let telling = |t: &Token| t.word && !lexicon::is_stop(&t.norm) && t.norm.len() > 1;
-    text::tokens(text).into_iter().filter(telling).take(80).map(|t| t.norm).collect()
+    text::tokens(text).iter().filter(|t| telling(t)).take(80).map(|t| t.norm.clone()).collect()
 }
 
 /// The words that nothing accounts for.

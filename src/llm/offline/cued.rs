@@ -2,6 +2,7 @@
 //! Friday", "return on 3 May".
 
 use std::borrow::Cow;
+use std::rc::Rc;
 
 use jiff::civil::Date;
 use serde_json::json;
@@ -85,7 +86,7 @@ pub(super) fn fill<'f>(fields: &'f [Field], source: &mut Source, out: &mut Fille
     }
     let dates: Vec<Date> = gone.iter().map(|n| source.found.days[*n].date).collect();
     for n in gone.iter().rev() {
-        let day = source.found.days.remove(*n);
+        let day = Rc::make_mut(&mut source.found).days.remove(*n);
         source.take(day.first, day.last);
     }
     // One day that was left over may be the other end, but only after the beginning that was said.

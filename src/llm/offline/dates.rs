@@ -1,5 +1,8 @@
 //! Dates as people say them, resolved against today: single days, ranges, weekdays, relative days.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 use jiff::ToSpan;
 use jiff::civil::{Date, Weekday};
 
@@ -102,13 +105,19 @@ const FILLER: &[&str] = &[
 
 /// The month a word names, from 1.
 pub(super) fn month(norm: &str) -> Option<i8> {
-    let at = MONTHS.iter().position(|names| names.contains(&norm))?;
-    i8::try_from(at + 1).ok()
+    static NUMBERS: LazyLock<HashMap<&str, i8>> = LazyLock::new(|| {
+        let named = |(names, number): (&'static &[&str], i8)| names.iter().map(move |name| (*name, number));
+        MONTHS.iter().zip(1..).flat_map(named).collect()
+    });
+    NUMBERS.get(norm).copied()
 }
 
 pub(super) fn weekday(norm: &str) -> Option<Weekday> {
     let norm = norm.strip_suffix("-feira").unwrap_or(norm);
-    WEEKDAYS.iter().find(|(names, _)| names.contains(&norm)).map(|(_, day)| *day)
+    static DAYS: LazyLock<HashMap<&str, Weekday>> = LazyLock::new(|| {
+        WEEKDAYS.iter().flat_map(|(names, day)| names.iter().map(|name| (*name, *day))).collect()
+    });
+    DAYS.get(norm).copied()
 }
 
 /// Whether the word belongs to the calendar by itself: a month or a weekday.

@@ -12,7 +12,6 @@ use super::prompt::Executed;
 use super::pronouns;
 use super::routing::{FITS, Hit, STRONG};
 use super::schema::Kind;
-use super::slots;
 use super::source::Source;
 use super::speech::{self, Act, Part, act_of};
 use super::talk::{self, Talk};
@@ -226,14 +225,14 @@ impl Planner {
     /// Whether words lack a value that the tool needs.
     fn lacks(&self, hit: Hit, words: &str) -> bool {
         let fields = self.index.fields(hit);
-        !slots::fill(fields, words, &self.now, &[], false).missing(fields).is_empty()
+        !self.filled(hit, words).missing(fields).is_empty()
     }
 
     /// Another read of the scene that fits nearly as well and to which the words give a value and all it needs.
     fn whole(&self, hit: Hit, words: &str, near: Option<usize>) -> Hit {
         let whole = |h: &Hit| {
             let fields = self.index.fields(*h);
-            let filled = slots::fill(fields, words, &self.now, &[], false);
+            let filled = self.filled(*h, words);
             let required = fields.iter().any(|f| f.required && filled.values.contains_key(&f.name));
             required && filled.missing(fields).is_empty()
         };
@@ -328,7 +327,7 @@ impl Planner {
         // The values of a choice are not told to a planner.
         let lacking = |h: &Hit| {
             let fields = self.index.fields(*h);
-            let missing = slots::fill(fields, words, &self.now, &[], false);
+            let missing = self.filled(*h, words);
             missing
                 .missing(fields)
                 .iter()
@@ -365,7 +364,7 @@ impl Planner {
         let source = Source::new(words, &self.now);
         let takes = |h: &Hit| {
             let fields = self.index.fields(*h);
-            let filled = slots::fill(fields, words, &self.now, &[], false);
+            let filled = self.filled(*h, words);
             let used = |i: usize| filled.used.get(i) == Some(&true);
             let all =
                 source.found.numbers.iter().all(|n| n.first == n.last && n.value == 1.0 || used(n.first));
@@ -391,8 +390,8 @@ impl Planner {
     /// not said, and looks by what was said.
     fn answers(&self, read: Hit, words: &str) -> bool {
         let fields = self.index.fields(read);
-        let filled = slots::fill(fields, words, &self.now, &[], false);
-        let bare = slots::fill(fields, "", &self.now, &[], false);
+        let filled = self.filled(read, words);
+        let bare = self.filled(read, "");
         read.score >= STRONG
             && filled.missing(fields).is_empty()
             && (filled.values != bare.values || !self.brings(words))
@@ -405,7 +404,7 @@ impl Planner {
         let found = words.into_iter().find_map(|words| {
             let hit = self.read(&clause.text, near)?;
             let fields = self.index.fields(hit);
-            let filled = slots::fill(fields, &words, &self.now, &[], false);
+            let filled = self.filled(hit, &words);
             filled.missing(fields).is_empty().then_some((hit, words))
         });
         match found {
@@ -437,7 +436,7 @@ impl Planner {
         said: impl Iterator<Item = (&'a str, &'a str)>,
     ) -> String {
         let fields = self.index.fields(hit);
-        let lacks = |words: &str| slots::fill(fields, words, &self.now, &[], false).missing(fields).len();
+        let lacks = |words: &str| self.filled(hit, words).missing(fields).len();
         let now = lacks(&purpose);
         if now == 0 {
             return purpose;
@@ -520,7 +519,7 @@ impl Planner {
     /// A purpose with the statements that stand before it. A write that has all it needs takes no more.
     fn about(&self, said: Vec<String>, purpose: String, hit: Hit) -> String {
         let fields = self.index.fields(hit);
-        let complete = || slots::fill(fields, &purpose, &self.now, &[], false).missing(fields).is_empty();
+        let complete = || self.filled(hit, &purpose).missing(fields).is_empty();
         let preambles = said.iter().any(|s| speech::is_preamble(s) || speech::denies(s));
         if preambles && self.writes(hit) && complete() {
             return purpose;

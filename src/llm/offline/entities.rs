@@ -1,12 +1,15 @@
 //! What a text speaks of besides words: days, times, numbers and quoted passages, with their places.
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use jiff::civil::Date;
 
 use super::dates::{self, Day, Role};
 use super::dayexpr::{DayExpr, Expr};
 use super::dayreader;
 use super::numbers::{self, Number};
-use super::text::Token;
+use super::text::{self, Memory, Token};
 use super::times::{self, Hour};
 
 /// The days, times, numbers and quotations of a text.
@@ -28,7 +31,22 @@ pub(super) struct Entities {
     pub quoted: Vec<bool>,
 }
 
+thread_local! {
+    static READ: RefCell<Memory<Date, Entities>> = RefCell::default();
+}
+
 impl Entities {
+    /// Everything found in a text, as of a day.
+    pub fn within(text: &str, today: Date) -> Rc<Self> {
+        let text = text::cut(text);
+        if let Some(known) = READ.with(|memory| memory.borrow().get(today, text)) {
+            return known;
+        }
+        let found = Rc::new(Self::of(&text::tokens(text), today));
+        READ.with(|memory| memory.borrow_mut().put(today, text, &found));
+        found
+    }
+
     /// Whether days were spoken of that nobody can tell for certain.
     pub fn unclear_days(&self) -> bool {
         self.said.iter().any(|expr| matches!(expr.said, DayExpr::Unclear | DayExpr::Beside(..)))
@@ -42,7 +60,8 @@ impl Entities {
         for (a, b) in &quotes {
             quoted[*a..=*b].fill(true);
         }
-        let probe: Vec<Day> = days_of(&dayreader::find(tokens, today, &quoted));
+        let first = dayreader::find(tokens, today, &quoted);
+        let probe: Vec<Day> = days_of(&first);
         let hours: Vec<Hour> = times::find(tokens, !probe.is_empty())
             .into_iter()
             .filter(|h| !quoted[h.first])
@@ -58,11 +77,13 @@ impl Entities {
         for hour in &hours {
             taken[hour.first..=hour.last].fill(true);
         }
-        let mut blocked = taken.clone();
-        for (b, q) in blocked.iter_mut().zip(&quoted) {
-            *b |= *q;
-        }
-        let said = dayreader::find(tokens, today, &blocked);
+        // Where no time takes tokens away from days, the days are those found at first.
+        let said = if hours.is_empty() {
+            first
+        } else {
+            let blocked: Vec<bool> = taken.iter().zip(&quoted).map(|(t, q)| *t || *q).collect();
+            dayreader::find(tokens, today, &blocked)
+        };
         let mut days = days_of(&said);
         for day in days.iter_mut().filter(|day| day.role == Role::From) {
             day.first = opened(tokens, day.first);

@@ -11,8 +11,9 @@ use super::entities::{self, Entities};
 use super::lexicon;
 use super::prompt::SceneCard;
 use super::pronouns;
+use super::routing::Hit;
 use super::schema::{self, Field, Kind};
-use super::text::{self, Features, Token, features, name_words};
+use super::text::{self, Features, Memory, Token, features, name_words};
 
 const MAX_EXAMPLES: usize = 40;
 
@@ -37,6 +38,8 @@ pub(super) struct Index {
     by_key: HashMap<String, Vec<usize>>,
     /// Words looked up before: the same words are judged several times while a request is split.
     looked_up: RefCell<HashMap<String, Likes>>,
+    /// What words were found to lead to, by the day and the scene spoken of before.
+    pub routed: RefCell<Memory<(Date, Option<usize>), Vec<Hit>>>,
 }
 
 /// Words of the catalogue, each with how like it is.
@@ -88,6 +91,13 @@ impl Index {
             last.push((section.to_owned(), Rc::clone(&index)));
         });
         index
+    }
+
+    /// A tool, by its scene and its place in it.
+    pub fn entry(&self, hit: Hit) -> Option<&Entry> {
+        // They stand in the order of the catalogue.
+        let at = self.tools.binary_search_by_key(&(hit.scene, hit.tool), |e| (e.scene, e.tool)).ok()?;
+        self.tools.get(at)
     }
 
     /// Whether some text of the catalogue has this word or one like it.
@@ -308,6 +318,7 @@ impl Builder {
             terms: self.terms,
             by_key,
             looked_up: RefCell::default(),
+            routed: RefCell::default(),
         }
     }
 
@@ -319,8 +330,7 @@ impl Builder {
             .iter()
             .flatten()
             .flat_map(|f| &f.examples)
-            .flat_map(|e| text::tokens(e))
-            .map(|t| t.norm)
+            .flat_map(|e| text::norms(e))
             .filter(|w| !lexicon::is_stop(w))
             .chain(somebody(scene))
             .collect();

@@ -99,8 +99,7 @@ pub(super) fn may_write(tool: &ToolSpec) -> bool {
         let concepts = &text::features(word).concepts;
         lexicon::is_action(concepts) && !lexicon::is_looking(concepts)
     };
-    let opening: Vec<String> =
-        text::tokens(&tool.description).into_iter().filter(|t| t.word).take(2).map(|t| t.norm).collect();
+    let opening: Vec<String> = text::norms(&tool.description).take(2).collect();
     first || name.iter().chain(&opening).any(|w| does(w))
 }
 

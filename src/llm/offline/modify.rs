@@ -433,7 +433,8 @@ impl Known {
         let tools = step["expected_tools"].as_array().into_iter().flatten();
         let (scene, purpose) = (text("scene_name"), text("purpose"));
         let telling = |t: &Token| t.word && !lexicon::is_stop(&t.norm) && !lexicon::is_measure(&t.norm);
-        let own = text::tokens(&purpose).into_iter().filter(telling).map(|t| t.norm);
+        let own = text::tokens(&purpose);
+        let own = own.iter().filter(|t| telling(t)).map(|t| t.norm.clone());
         let words =
             text::name_words(&scene).into_iter().chain(own).map(|word| text::features(&word)).collect();
         Self {

@@ -1,5 +1,8 @@
 //! Numbers in digits and in words (Italian, English, and the first ones of other languages).
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 use super::text::Token;
 
 /// A number with its place.
@@ -119,29 +122,28 @@ pub(super) fn digits(raw: &str) -> Option<f64> {
     }
 }
 
-/// The value of one number word.
-pub(super) fn word(norm: &str) -> Option<f64> {
-    if let Some((_, value)) = UNITS.iter().chain(TENS).find(|(w, _)| *w == norm) {
-        return Some(*value);
-    }
-    match norm {
-        "hundred" | "cento" => return Some(100.0),
-        "thousand" | "mille" => return Some(1000.0),
-        _ => {}
-    }
-    // ventuno, ventidue, trentotto, twenty-five, duecento
-    if let Some(head) = norm.strip_suffix("cento") {
-        return UNITS.iter().find(|(w, _)| *w == head).map(|(_, v)| v * 100.0);
-    }
+/// Every number word and its value: ventuno, trentotto, twenty-five, duecento.
+static WORDS: LazyLock<HashMap<String, f64>> = LazyLock::new(|| {
+    let mut words = HashMap::new();
     for (tens, value) in TENS {
-        let stem = tens.trim_end_matches(['i', 'a', '-']);
-        let Some(rest) = norm.strip_prefix(tens).or_else(|| norm.strip_prefix(stem)) else { continue };
-        let rest = rest.trim_start_matches('-');
-        if let Some((_, unit)) = UNITS.iter().find(|(w, v)| *w == rest && *v < 10.0) {
-            return Some(value + unit);
+        let stem = tens.trim_end_matches(['i', 'a']);
+        for (unit, more) in UNITS.iter().filter(|(_, more)| *more < 10.0) {
+            for joint in ["", "-"] {
+                words.insert(format!("{tens}{joint}{unit}"), value + more);
+                words.insert(format!("{stem}{joint}{unit}"), value + more);
+            }
         }
     }
-    None
+    words.extend(UNITS.iter().map(|(unit, value)| (format!("{unit}cento"), value * 100.0)));
+    words.extend(UNITS.iter().chain(TENS).map(|(word, value)| ((*word).to_owned(), *value)));
+    let round = [("hundred", 100.0), ("cento", 100.0), ("thousand", 1000.0), ("mille", 1000.0)];
+    words.extend(round.map(|(word, value)| (word.to_owned(), value)));
+    words
+});
+
+/// The value of one number word.
+pub(super) fn word(norm: &str) -> Option<f64> {
+    WORDS.get(norm).copied()
 }
 
 /// Whether the word is a count by itself and not an article: `un` and `a` count only before a unit.

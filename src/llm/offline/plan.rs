@@ -21,8 +21,8 @@ use super::prepared;
 use super::prompt::{Conversation, Executed, Pending, Prompt};
 use super::pronouns;
 use super::routing::{FITS, Hit, STRONG};
-use super::slots;
-use super::text;
+use super::slots::{self, Filled};
+use super::text::{self, Memory};
 use super::tuples;
 use crate::llm::Request;
 
@@ -49,6 +49,7 @@ pub(super) fn create(request: &Request, prompt: &Prompt) -> Value {
         conversation: prompt.json("conversation"),
         pending: prompt.pending().filter(|_| executed.is_empty()),
         judged: RefCell::default(),
+        read: RefCell::default(),
         orders_only: !feedback.trim().is_empty(),
     };
     let task = if feedback.trim().is_empty() {
@@ -110,6 +111,8 @@ pub(super) struct Planner {
     pub pending: Option<Pending>,
     /// What parts of the request were found to lead to: splitting asks for the same parts again.
     judged: RefCell<HashMap<Part, Option<Hit>>>,
+    /// By scene and tool: the arguments that were read from words.
+    read: RefCell<Memory<(usize, usize), Filled>>,
     /// Whether the words are somebody's changes of a plan, all of which speak of what is to be done.
     pub orders_only: bool,
 }
@@ -272,7 +275,7 @@ impl Planner {
         let hits = self.index.hits(order, self.today(), None).into_iter().filter(|h| h.score >= FITS);
         let lacking = |hit: &Hit| {
             let fields = self.index.fields(*hit);
-            let filled = slots::fill(fields, words, &self.now, &[], false);
+            let filled = self.filled(*hit, words);
             (!filled.values.is_empty()).then(|| filled.missing(fields).len())
         };
         let known = hits.filter_map(|hit| Some((lacking(&hit)?, hit)));
@@ -283,23 +286,33 @@ impl Planner {
         known.reduce(best).map(|(_, hit)| hit)
     }
 
+    /// The arguments of a tool as words give them. The same words are read for the same tool several times.
+    pub fn filled(&self, hit: Hit, words: &str) -> Rc<Filled> {
+        let tool = (hit.scene, hit.tool);
+        if let Some(known) = self.read.borrow().get(tool, words) {
+            return known;
+        }
+        let filled = Rc::new(slots::fill(self.index.fields(hit), words, &self.now, &[], false));
+        self.read.borrow_mut().put(tool, words, &filled);
+        filled
+    }
+
     /// Whether words have a value for the tool beside days, names and codes.
     pub fn wants_more(&self, words: &str, hit: Hit) -> bool {
-        !slots::fill(self.index.fields(hit), words, &self.now, &[], false).values.is_empty()
+        !self.filled(hit, words).values.is_empty()
     }
 
     /// Whether words have a day, a name or a code.
     pub fn brings(&self, words: &str) -> bool {
         let tokens = text::tokens(words);
-        let found = Entities::of(&tokens, self.today());
+        let found = Entities::within(words, self.today());
         !found.days.is_empty()
             || tokens.iter().any(|t| t.word && ((t.capital() && !t.first && t.norm != "i") || t.digit()))
     }
 
     /// Whether words have values of their own (days, times, numbers, names).
     pub fn repeats(&self, words: &str) -> bool {
-        let tokens = text::tokens(words);
-        let found = Entities::of(&tokens, self.today());
+        let found = Entities::within(words, self.today());
         !found.days.is_empty() || !found.hours.is_empty()
     }
 
@@ -331,12 +344,11 @@ impl Planner {
             return None;
         }
         // Complete by itself: then the pending words add nothing.
-        let purpose =
-            if same && slots::fill(fields, &clause.text, &self.now, &[], false).missing(fields).is_empty() {
-                clause.text.clone()
-            } else {
-                format!("{} {}", pending.purpose.trim_end_matches(['.', '?', '!', ' ']), clause.text)
-            };
+        let purpose = if same && self.filled(target, &clause.text).missing(fields).is_empty() {
+            clause.text.clone()
+        } else {
+            format!("{} {}", pending.purpose.trim_end_matches(['.', '?', '!', ' ']), clause.text)
+        };
         let unclear = self.was_unclear(pending, target);
         Some(Draft { hit: target, purpose, link: clause.link, points_back: false, unclear })
     }
@@ -427,7 +439,7 @@ impl Planner {
     fn expected(&self, draft: &Draft) -> Vec<String> {
         let fields = self.index.fields(draft.hit);
         let mut names = vec![self.tool_name(draft.hit).to_owned()];
-        let filled = slots::fill(fields, &draft.purpose, &self.now, &[], false);
+        let filled = self.filled(draft.hit, &draft.purpose);
         let verb = text::name_words(&names[0]);
         let verb = verb.first().map_or("", String::as_str);
         if filled.missing(fields).iter().any(|f| f.findable(verb)) {

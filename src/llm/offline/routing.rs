@@ -82,17 +82,13 @@ struct Clause {
 impl Index {
     /// The arguments of a tool.
     pub fn fields(&self, hit: Hit) -> &[Field] {
-        self.tools
-            .iter()
-            .find(|e| e.scene == hit.scene && e.tool == hit.tool)
-            .map(|e| e.fields.as_slice())
-            .unwrap_or_default()
+        self.entry(hit).map(|e| e.fields.as_slice()).unwrap_or_default()
     }
 
     /// Whether a tool's texts have a word like this one; with `announces`, whether it is one of an argument
     /// alone.
     pub fn speaks_of(&self, hit: Hit, word: &Features, announces: bool) -> bool {
-        let entry = self.tools.iter().find(|e| e.scene == hit.scene && e.tool == hit.tool);
+        let entry = self.entry(hit);
         let fits = |weight: f64| !announces || weight <= 0.45;
         entry.is_some_and(|entry| {
             self.like(word).iter().any(|(id, _)| entry.words.get(id).is_some_and(|w| fits(*w)))
@@ -120,7 +116,15 @@ impl Index {
 
     /// All tools that come into question, in the order of the catalogue.
     pub fn hits(&self, clause: &str, today: Date, near: Option<usize>) -> Vec<Hit> {
-        let said = clause;
+        if let Some(known) = self.routed.borrow().get((today, near), clause) {
+            return known.to_vec();
+        }
+        let hits = Rc::new(self.scored(clause, today, near));
+        self.routed.borrow_mut().put((today, near), clause, &hits);
+        hits.to_vec()
+    }
+
+    fn scored(&self, said: &str, today: Date, near: Option<usize>) -> Vec<Hit> {
         let clause = self.read(said, today);
         if clause.words.is_empty() {
             return Vec::new();
@@ -189,6 +193,12 @@ impl Index {
                 plain.push((weight, word));
             }
         }
+        // What is said speaks of nothing that the tool is about.
+        let spoken = subject >= 0.5 || action >= 0.6 || (near && cover > 0.0);
+        let lone_name = clause.words.iter().any(|w| w.name);
+        if !(spoken || lone_name) || total <= 0.0 {
+            return None;
+        }
         let slots: Vec<(usize, f64)> = SLOTS
             .iter()
             .zip(there)
@@ -202,10 +212,10 @@ impl Index {
             return None;
         }
         // "Chi è X?" may be all that an example says, too.
-        let same = like > 0.93 && clause.words.iter().any(|w| w.name);
+        let same = like > 0.93 && lone_name;
         // Book a flight: an action alone is no request for a tool that books something else.
         let done = action >= 0.6 && (unknown == 0 || near);
-        if !(subject >= 0.5 || done || same || (near && cover > 0.0)) || total <= 0.0 {
+        if !(subject >= 0.5 || done || same || (near && cover > 0.0)) {
             return None;
         }
         let mut score = 0.55 * like + 0.45 * (cover / total);
@@ -265,7 +275,7 @@ impl Index {
     /// The content words of a clause with the words of the catalogue they are like.
     fn read(&self, clause: &str, today: Date) -> Clause {
         let tokens = text::tokens(clause);
-        let entities = Entities::of(&tokens, today);
+        let entities = Entities::within(clause, today);
         let mut there = slots(&tokens, &entities);
         let wh = tokens.iter().filter(|t| t.word).take(3).any(|t| lexicon::is_asking(&t.norm));
         let mut words: Vec<Word> = Vec::new();

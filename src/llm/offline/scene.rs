@@ -273,13 +273,8 @@ impl<'a> Step<'a> {
 
     /// Whether the purpose was cut from the user's words (and is no paraphrase).
     fn purpose_is_own_words(&self) -> bool {
-        let words: HashSet<String> =
-            text::tokens(&self.request).into_iter().filter(|t| t.word).map(|t| t.norm).collect();
-        let own: Vec<String> = text::tokens(&self.purpose)
-            .into_iter()
-            .filter(|t| t.word && !lexicon::is_stop(&t.norm))
-            .map(|t| t.norm)
-            .collect();
+        let words: HashSet<String> = text::norms(&self.request).collect();
+        let own: Vec<String> = text::norms(&self.purpose).filter(|w| !lexicon::is_stop(w)).collect();
         let shared = own.iter().filter(|w| words.contains(*w)).count();
         self.request.trim().is_empty() || shared * 5 >= own.len() * 3 || self.pending.is_some()
     }
@@ -462,11 +457,8 @@ fn choose<'a>(
 ) -> Option<(&'a ToolSpec, bool)> {
     let place = |tool: &ToolSpec| expected.iter().position(|e| *e == tool.name);
     let any = tools.iter().any(|t| place(t).is_some());
-    let words: Vec<_> = text::tokens(&format!("{purpose} {request}"))
-        .into_iter()
-        .filter(|t| t.word && !lexicon::is_stop(&t.norm))
-        .map(|t| t.features())
-        .collect();
+    let said = text::norms(&format!("{purpose} {request}"));
+    let words: Vec<_> = said.filter(|w| !lexicon::is_stop(w)).map(|w| features(&w)).collect();
     let mut best: Option<(f64, &ToolSpec)> = None;
     let mut second = f64::MIN;
     for tool in tools.iter().filter(|t| !any || place(t).is_some()) {

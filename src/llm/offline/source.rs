@@ -1,5 +1,7 @@
 //! A text from which arguments are read, with what has been used of it already.
 
+use std::rc::Rc;
+
 use jiff::Zoned;
 
 use super::entities::Entities;
@@ -11,9 +13,9 @@ pub(super) struct Source<'a> {
     /// The text.
     pub text: &'a str,
     /// Its tokens.
-    pub tokens: Vec<Token>,
+    pub tokens: Rc<Vec<Token>>,
     /// Days, times, numbers, quotations.
-    pub found: Entities,
+    pub found: Rc<Entities>,
     /// By token: taken by an argument.
     pub used: Vec<bool>,
     /// The frozen local time.
@@ -24,7 +26,7 @@ impl<'a> Source<'a> {
     /// Reads a text as of `now`.
     pub fn new(text: &'a str, now: &'a Zoned) -> Self {
         let tokens = text::tokens(text);
-        let found = Entities::of(&tokens, now.date());
+        let found = Entities::within(text, now.date());
         let used = vec![false; tokens.len()];
         Self { text, tokens, found, used, now }
     }

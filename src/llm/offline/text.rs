@@ -12,6 +12,38 @@ use super::lexicon;
 pub(super) const MAX_CHARS: usize = 4000;
 /// Words whose stems are remembered; when full, the memory starts anew.
 const MAX_MEMORY: usize = 16_384;
+/// Bytes of the texts whose reading is remembered at most, by thread.
+const MAX_REMEMBERED: usize = 32 * 1024;
+
+/// What was read of texts, by the text and what it was read for. A request and its parts are looked at many
+/// times; when full, the memory starts anew.
+pub(super) struct Memory<K, V> {
+    known: HashMap<K, HashMap<String, Rc<V>>>,
+    bytes: usize,
+}
+
+impl<K, V> Default for Memory<K, V> {
+    fn default() -> Self {
+        Self { known: HashMap::new(), bytes: 0 }
+    }
+}
+
+impl<K: Copy + Eq + std::hash::Hash, V> Memory<K, V> {
+    /// What is remembered of a text.
+    pub fn get(&self, key: K, text: &str) -> Option<Rc<V>> {
+        self.known.get(&key)?.get(text).cloned()
+    }
+
+    /// Remembers what was read of a text.
+    pub fn put(&mut self, key: K, text: &str, value: &Rc<V>) {
+        if self.bytes + text.len() > MAX_REMEMBERED {
+            self.known.clear();
+            self.bytes = 0;
+        }
+        self.bytes += text.len();
+        self.known.entry(key).or_default().insert(text.to_owned(), Rc::clone(value));
+    }
+}
 
 /// A word, a number or a punctuation mark.
 #[derive(Debug, Clone)]
@@ -106,6 +138,7 @@ impl Features {
 
 thread_local! {
     static MEMORY: RefCell<HashMap<String, Rc<Features>>> = RefCell::new(HashMap::new());
+    static TOKENS: RefCell<Memory<(), Vec<Token>>> = RefCell::default();
     static STEMMERS: (Stemmer, Stemmer) =
         (Stemmer::create(Algorithm::Italian), Stemmer::create(Algorithm::English));
 }
@@ -159,8 +192,23 @@ pub(super) fn fold(text: &str) -> String {
 
 /// The words, numbers and marks of a text. E-mail addresses, web addresses, codes (`AB-12`), dates
 /// (`15/06`) and times (`18:30`) are one token each.
-pub(super) fn tokens(text: &str) -> Vec<Token> {
+pub(super) fn tokens(text: &str) -> Rc<Vec<Token>> {
     let text = cut(text);
+    if let Some(known) = TOKENS.with(|memory| memory.borrow().get((), text)) {
+        return known;
+    }
+    let tokens = Rc::new(split(text));
+    TOKENS.with(|memory| memory.borrow_mut().put((), text, &tokens));
+    tokens
+}
+
+/// The words and numbers of a text, without accents.
+pub(super) fn norms(text: &str) -> impl Iterator<Item = String> + use<> {
+    let tokens = tokens(text);
+    (0..tokens.len()).filter_map(move |i| tokens.get(i).filter(|t| t.word).map(|t| t.norm.clone()))
+}
+
+fn split(text: &str) -> Vec<Token> {
     let chars: Vec<(usize, char)> = text.char_indices().collect();
     let at = |i: usize| chars.get(i).map(|c| c.1);
     let offset = |i: usize| chars.get(i).map_or(text.len(), |c| c.0);
