@@ -7,6 +7,7 @@ use super::ChatRequest;
 use super::once::Guard;
 use super::ticket::Intake;
 use crate::actors::driver::store_fault;
+use crate::llm::offline;
 use crate::memory;
 use crate::planner::consent;
 use crate::run::{Fault, Pending, RunQueued, RunState, Turn};
@@ -29,7 +30,10 @@ pub(super) async fn question(intake: &Intake, request: &ChatRequest) -> Result<O
     let history = request.history.as_deref().unwrap_or_default();
     let speaks = request.session.is_none() && request.plan.is_none() && !request.plan_only;
     let Some((last, before)) = history.split_last().filter(|_| speaks) else { return Ok(None) };
-    if consent::said(&request.message) != Some(true) {
+    // A task that the chatbot sets about the conversation, such as to name it, answers nothing.
+    let instructions = request.instructions.as_deref().unwrap_or_default();
+    let is_task = offline::is_background_task(&request.message, instructions);
+    if is_task || consent::said(&request.message) != Some(true) {
         return Ok(None);
     }
     let failed = |error| store_fault(&error);

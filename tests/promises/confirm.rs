@@ -55,7 +55,7 @@ fn bank(log: &Log) -> [Scene; 2] {
     [bank.build().unwrap(), post.build().unwrap()]
 }
 
-fn setup(llm: &ScriptedLlm, log: &Log) -> Setup {
+pub fn setup(llm: &ScriptedLlm, log: &Log) -> Setup {
     let setup = Setup::scripted(llm).alone().set("execution.confirm", "unclear");
     bank(log).into_iter().fold(setup, Setup::scene)
 }
@@ -64,7 +64,7 @@ async fn house(llm: &ScriptedLlm, log: &Log) -> House {
     setup(llm, log).start().await
 }
 
-fn calls(calls: &[(&str, Value)]) -> Scripted {
+pub fn calls(calls: &[(&str, Value)]) -> Scripted {
     let call = |(name, arguments): &(&str, Value)| ScriptedCall {
         id: "call_0".to_owned(),
         name: (*name).to_owned(),
@@ -74,7 +74,7 @@ fn calls(calls: &[(&str, Value)]) -> Scripted {
 }
 
 /// A plan of one step of the bank with this tool, and what its scene says first; then it says that it is done.
-fn one(tool: &str, first: Scripted) -> ScriptedLlm {
+pub fn one(tool: &str, first: Scripted) -> ScriptedLlm {
     Play::of(plan(json!([step(1, "Bank", &[tool], Value::Null)])))
         .scene(
             move |request, _| {
@@ -84,11 +84,11 @@ fn one(tool: &str, first: Scripted) -> ScriptedLlm {
         .start()
 }
 
-fn sent(amount: u32) -> Value {
+pub fn sent(amount: u32) -> Value {
     json!({"recipient": "Anna", "amount": amount})
 }
 
-const REQUEST: &str = "Send 50 euros to Anna, please.";
+pub const REQUEST: &str = "Send 50 euros to Anna, please.";
 
 #[tokio::test]
 async fn write_that_was_clearly_asked_for_is_done_without_a_question() {
@@ -203,7 +203,7 @@ async fn policy_is_set_for_all_by_scene_and_by_tenant() {
 }
 
 /// A conversation that the client keeps, of one question and its answer, and these words.
-fn kept_by_the_client(question: &str, words: &str) -> Value {
+pub fn kept_by_the_client(question: &str, words: &str) -> Value {
     let mut body = ask(words);
     body["model"] = json!("proscenium");
     body["messages"] = json!([
@@ -214,7 +214,7 @@ fn kept_by_the_client(question: &str, words: &str) -> Value {
     body
 }
 
-async fn complete(served: &Served, body: &Value) -> String {
+pub async fn complete(served: &Served, body: &Value) -> String {
     let reply: Reply = served.post("/v1/chat/completions", body).await;
     assert_eq!(reply.status, 200, "{reply:#?}");
     reply.json()["choices"][0]["message"]["content"].as_str().unwrap().to_owned()
@@ -290,6 +290,7 @@ async fn equal_write_in_a_step_is_confirmed_unless_its_tool_may_be_repeated() {
     let house = house(&llm, &log).await;
     let told = house.say("s-1", REQUEST).await;
     assert_eq!((told.answer.status, log.calls().len()), (RunStatus::NeedsInput, 1), "{:#?}", told.answer);
+    assert!(told.answer.answer.contains("This was done already. Once more?"), "{}", told.answer.answer);
     house.say("s-1", "yes").await;
     assert_eq!(log.calls().len(), 2);
 

@@ -9,6 +9,7 @@ mod canary;
 mod check;
 mod cli;
 mod confirm;
+mod confirm_yes;
 mod continuation;
 mod conversations;
 mod crash;

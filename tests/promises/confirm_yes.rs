@@ -1,0 +1,119 @@
+//! What a plain yes to the question about a write carries out, and what it does not.
+
+use proscenium::run::{Effect, RunStatus};
+use proscenium::scene::{Scene, SceneTool, ToolBuilder};
+use proscenium::tools::{ToolContext, ToolError, native};
+use serde_json::{Value, json};
+
+use crate::confirm::{REQUEST, calls, complete, kept_by_the_client, one, sent, setup};
+use crate::server_api::ask;
+use crate::support::planner_engine::{Log, Play, has_results, plan, step};
+use crate::support::{Scripted, ScriptedLlm, Served, Setup};
+
+/// A server whose only scene is a bank that sends money.
+fn with_bank(llm: &ScriptedLlm, send: ToolBuilder) -> Setup {
+    let bank =
+        Scene::builder("Bank").description("The bank.").instructions("Do it.").example("send money", "Send");
+    let setup = Setup::scripted(llm).alone().set("execution.confirm", "unclear");
+    setup.scene(bank.tool(send).build().unwrap())
+}
+
+/// A tool that sends money, with a note where there is one, and refuses to send any to Bob.
+fn sends(log: &Log, description: &str) -> ToolBuilder {
+    let log = log.clone();
+    let called = native(move |arguments: Value, _: ToolContext| {
+        log.begin("Send", &arguments);
+        let closed = arguments["recipient"] == "Bob";
+        async move {
+            let refused = || ToolError::failed("bank.closed", "that account is closed");
+            if closed { Err(refused()) } else { Ok(json!({"sent": true})) }
+        }
+    });
+    let schema = json!({"type": "object", "required": ["recipient", "amount"], "properties":
+        {"recipient": {"type": "string"}, "amount": {"type": "number"}, "note": {"type": ["string", "null"]}}});
+    SceneTool::dynamic("Send", description, Effect::Write, schema, called)
+}
+
+#[tokio::test]
+async fn tool_that_changed_after_the_question_is_asked_about_again() {
+    let (log, llm) = (Log::default(), one("Send", calls(&[("Send", sent(60))])));
+    let house = with_bank(&llm, sends(&log, "Sends it.")).start().await;
+    let asked = house.say("s-1", REQUEST).await;
+    assert_eq!(asked.answer.status, RunStatus::NeedsInput, "{:#?}", asked.answer);
+    let dir = house.stop().await;
+    let house = with_bank(&llm, sends(&log, "Sends it by messenger, for a fee.")).on(&dir).start().await;
+    let yes = house.say("s-1", "yes").await;
+    assert_eq!(yes.answer.status, RunStatus::NeedsInput, "{:#?}", yes.answer);
+    assert!(log.calls().is_empty(), "{:?}", log.calls());
+}
+
+#[tokio::test]
+async fn confirmed_writes_do_not_wait_for_one_another() {
+    let log = Log::default();
+    let bob = json!({"recipient": "Bob", "amount": 60});
+    let ida = json!({"recipient": "Ida", "amount": 61});
+    let llm = one("Send", calls(&[("Send", bob.clone()), ("Send", ida.clone())]));
+    let house = with_bank(&llm, sends(&log, "Sends it.")).start().await;
+    let asked = house.say("s-1", "Send 50 euros to Bob and to Ida, please.").await;
+    assert_eq!(asked.answer.status, RunStatus::NeedsInput, "{:#?}", asked.answer);
+    let told = house.say("s-1", "yes").await;
+    assert_eq!(log.calls(), [("Send".to_owned(), bob), ("Send".to_owned(), ida)]);
+    let came: Vec<String> = told.answer.writes.iter().map(|write| format!("{:?}", write.outcome)).collect();
+    assert_eq!((told.answer.status, came), (RunStatus::Partial, vec!["Failed".to_owned(), "Ok".to_owned()]));
+}
+
+#[tokio::test]
+async fn task_of_a_chat_program_does_not_use_the_yes_up() {
+    let (log, llm) = (Log::default(), one("Send", calls(&[("Send", sent(60))])));
+    let served = Served::start(setup(&llm, &log)).await;
+    let mut first = ask(REQUEST);
+    first["model"] = json!("proscenium");
+    let question = complete(&served, &first).await;
+    let mut title = kept_by_the_client(&question, "yes");
+    let task = "Write a title of three to five words for this conversation.";
+    title["messages"].as_array_mut().unwrap().insert(0, json!({"role": "system", "content": task}));
+    complete(&served, &title).await;
+    assert!(log.calls().is_empty(), "{:?}", log.calls());
+    complete(&served, &kept_by_the_client(&question, "yes")).await;
+    assert_eq!(log.calls(), [("Send".to_owned(), sent(60))]);
+}
+
+#[tokio::test]
+async fn confirmed_call_keeps_its_nulls() {
+    let log = Log::default();
+    let call = json!({"recipient": "Anna", "amount": 60, "note": null});
+    let llm = one("Send", calls(&[("Send", call.clone())]));
+    let house = with_bank(&llm, sends(&log, "Sends it.")).start().await;
+    house.say("s-1", REQUEST).await;
+    assert!(log.calls().is_empty());
+    house.say("s-1", "yes").await;
+    assert_eq!(log.calls(), [("Send".to_owned(), call)]);
+}
+
+#[tokio::test]
+async fn yes_to_two_questions_of_one_reply_does_both() {
+    let steps = json!([step(1, "Bank", &["Send"], Value::Null), step(2, "Post", &["Delete"], Value::Null)]);
+    let llm = Play::of(plan(steps))
+        .scene(|request, _| {
+            let sends =
+                crate::support::section(request, "expected_tools").is_some_and(|t| t.contains("Send"));
+            match (has_results(request), sends) {
+                (true, _) => Scripted::Text("Done.".into()),
+                (false, true) => calls(&[("Send", sent(60))]),
+                (false, false) => calls(&[("Delete", json!({"number": 7}))]),
+            }
+        })
+        .start();
+    let log = Log::default();
+    let house = setup(&llm, &log).start().await;
+    let asked = house.say("s-1", "Send 50 euros to Anna, and delete the newest message.").await;
+    assert_eq!(asked.answer.status, RunStatus::NeedsInput, "{:#?}", asked.answer);
+    assert!(log.calls().is_empty(), "{:?}", log.calls());
+    for part in ["amount: 60", "number: 7"] {
+        assert!(asked.answer.answer.contains(part), "{}", asked.answer.answer);
+    }
+    house.say("s-1", "yes").await;
+    let mut names = log.names();
+    names.sort_unstable();
+    assert_eq!(names, ["Delete", "Send"]);
+}
