@@ -4,6 +4,7 @@
 //! who writes waits for anybody who reads, and what a slow reader holds up is itself. A text that turns
 //! out not to be the answer is taken back: its *generation* ends, and readers begin anew.
 
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
@@ -21,6 +22,18 @@ const MAX_SHOWN_BYTES: usize = 4 * 1024 * 1024;
 pub(crate) struct Feed {
     inner: Mutex<Inner>,
     changed: watch::Sender<()>,
+    /// Who is shown what happens, just now.
+    readers: AtomicUsize,
+}
+
+/// One who is shown what happens, as long as this is held.
+#[derive(Debug)]
+pub(crate) struct Reading(Arc<Feed>);
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        self.0.readers.fetch_sub(1, Relaxed);
+    }
 }
 
 #[derive(Debug, Default)]
@@ -65,7 +78,18 @@ pub(crate) struct Piece {
 impl Feed {
     /// An empty one.
     pub(crate) fn new() -> Self {
-        Self { inner: Mutex::default(), changed: watch::Sender::new(()) }
+        Self { inner: Mutex::default(), changed: watch::Sender::new(()), readers: AtomicUsize::new(0) }
+    }
+
+    /// One more is shown what happens.
+    pub(crate) fn reading(self: &Arc<Self>) -> Reading {
+        self.readers.fetch_add(1, Relaxed);
+        Reading(self.clone())
+    }
+
+    /// Whether somebody is shown what happens.
+    pub(crate) fn is_read(&self) -> bool {
+        self.readers.load(Relaxed) > 0
     }
 
     /// Wakes its receiver after each change.

@@ -51,6 +51,8 @@ pub struct Journal {
     due: bool,
     /// A commit is on its way, or waits to be tried again.
     committing: bool,
+    /// Something was written that may not be on the disk yet.
+    unsynced: bool,
     /// What the disk did not take and is tried again.
     held: Held,
     /// The first whole commit that was given up since a flush last told of one.
@@ -71,9 +73,39 @@ struct Wake;
 #[derive(Default)]
 struct Batch {
     groups: Vec<Vec<Row>>,
-    /// For each group, what is behind its rows, its place in the queue and who waits for it.
-    waiting: Vec<(Vec<Record>, OwnedSemaphorePermit, Option<Done>)>,
+    /// For each group, what is behind it.
+    waiting: Vec<Waiting>,
     flushes: Vec<Done>,
+}
+
+/// What is behind a group of rows: their records, their place in the queue, who waits for them, and who is
+/// told of them.
+struct Waiting {
+    records: Vec<Record>,
+    permit: OwnedSemaphorePermit,
+    done: Option<Done>,
+    committed: Option<Committed>,
+}
+
+/// Who is told when an append is committed, on the journal's thread and in the order of the appends.
+pub(crate) trait Listeners: Send {
+    /// Whether somebody is shown what is appended: then it is on the disk before it is told.
+    fn are_there(&self) -> bool;
+
+    /// It was committed.
+    fn tell(self: Box<Self>);
+}
+
+pub(crate) type Committed = Box<dyn Listeners>;
+
+impl Batch {
+    /// Whether it has to be on the disk before the next thing happens.
+    fn is_awaited(&self) -> bool {
+        let awaited = |waiting: &Waiting| {
+            waiting.done.is_some() || waiting.committed.as_ref().is_some_and(|told| told.are_there())
+        };
+        !self.flushes.is_empty() || self.waiting.iter().any(awaited)
+    }
 }
 
 impl Journal {
@@ -104,6 +136,7 @@ impl Journal {
             linger: None,
             due: false,
             committing: false,
+            unsynced: false,
             held: Held::default(),
             failed: None,
             subscriber,
@@ -120,7 +153,7 @@ impl Journal {
         let mut batch = Batch::default();
         for item in items {
             match item {
-                Item::Append { mut records, mut rows, permit, done } => {
+                Item::Append { mut records, mut rows, permit, done, committed } => {
                     let stuck = rows.iter().find_map(|row| self.shared.stuck(&row.stream));
                     let is_stuck = stuck.is_some();
                     let done = match (stuck, done) {
@@ -137,7 +170,7 @@ impl Journal {
                     }
                     if !rows.is_empty() {
                         batch.groups.push(rows);
-                        batch.waiting.push((records, permit, done));
+                        batch.waiting.push(Waiting { records, permit, done, committed });
                     }
                 }
                 Item::Known(events) => {
@@ -187,7 +220,7 @@ impl Journal {
                 context.cancel_future(timer);
             }
             let batch = self.batch(items);
-            if batch.groups.is_empty() {
+            if batch.groups.is_empty() && (batch.flushes.is_empty() || !self.unsynced) {
                 self.flushed(batch.flushes);
                 continue;
             }
@@ -198,14 +231,21 @@ impl Journal {
     fn commit(&mut self, batch: Batch, context: &mut Context<Self>) {
         self.committing = true;
         let store = self.store.clone();
+        let synced = batch.is_awaited() || !self.stopping.is_empty();
         let commit = aside(async move {
             let began = std::time::Instant::now();
-            let outcome = store.write(&batch.groups).await;
+            let outcome = match batch.groups.as_slice() {
+                [] => store.sync().await.map(|()| Vec::new()),
+                groups => store.append(groups, synced).await,
+            };
             (batch, outcome, began.elapsed())
         });
-        context.spawn(commit.into_actor(self).map(|(batch, outcome, took), journal, context| {
+        context.spawn(commit.into_actor(self).map(move |(batch, outcome, took), journal, context| {
             let events = batch.groups.iter().map(Vec::len).sum();
-            journal.shared.count(events, took, outcome.is_ok());
+            if outcome.is_ok() {
+                journal.unsynced = !synced;
+            }
+            journal.shared.count(events, took, outcome.is_ok(), synced);
             journal.outside.committed(events, took, outcome.is_ok());
             match outcome {
                 Err(error) if error.may_pass() && journal.stopping.is_empty() && !journal.held.too_long() => {
@@ -237,8 +277,12 @@ impl Journal {
         self.committing = false;
         match outcome {
             Ok(outcomes) => {
-                for ((records, permit, done), outcome) in batch.waiting.into_iter().zip(outcomes) {
+                for (waiting, outcome) in batch.waiting.into_iter().zip(outcomes) {
+                    let Waiting { records, permit, done, committed } = waiting;
                     self.show(&records, &outcome.failures);
+                    if let Some(told) = committed.filter(|_| outcome.failures.is_empty()) {
+                        told.tell();
+                    }
                     let mut first = Ok(());
                     for (stream, error) in outcome.failures {
                         tracing::error!(%stream, code = error.code(), %error, "append refused");
@@ -258,7 +302,7 @@ impl Journal {
                     self.lose(&row.stream);
                     self.shared.stick(row.stream.clone(), error.clone());
                 }
-                for (_, permit, done) in batch.waiting {
+                for Waiting { permit, done, .. } in batch.waiting {
                     drop(permit);
                     answer(done, Err(error.clone()));
                 }

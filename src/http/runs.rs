@@ -138,7 +138,8 @@ pub(crate) async fn events(
         None | Some("") => None,
         Some(text) => Some(text.parse::<EventId>().map_err(|_| {
             let text: String = text.chars().take(40).collect();
-            let detail = format!("the header `Last-Event-ID` = `{text}` is no id of an event: `seq.offset`");
+            let detail =
+                format!("the header `Last-Event-ID` = `{text}` is no id of an event: `seq.offset.epoch`");
             Problem::unprocessable("request.last_event_id", detail)
         })?),
     };

@@ -39,10 +39,13 @@ pub use stream::PublicStream;
 pub(crate) use stream::Source;
 pub use tell::Teller;
 
-/// Where in a run's stream an event stands, as `seq.offset` (`Last-Event-ID`): the run's events up to
+/// Where in a run's stream an event stands, as `seq.offset.epoch` (`Last-Event-ID`): the run's events up to
 /// `seq` were told, and `offset` bytes of the answer.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct EventId {
+    /// How often the run had been taken over by a new process when the event was told: bytes of an answer
+    /// count only in the process that told them. Ids of earlier releases do not say it.
+    pub epoch: Option<u32>,
     /// The number of the last event of the journal, from 1; 0 before the first.
     pub seq: u64,
     /// Bytes of the answer that were told since the last reset.
@@ -51,30 +54,40 @@ pub struct EventId {
 
 /// A text that is no id of a public event.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{given:?} is no event id: send back the id of the last event that came, such as 12.0")]
+#[error("{given:?} is no event id: send back the id of the last event that came, such as 12.0.0")]
 pub struct InvalidEventId {
     given: String,
 }
 
 impl std::fmt::Display for EventId {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}.{}", self.seq, self.offset)
+        write!(f, "{}.{}", self.seq, self.offset)?;
+        self.epoch.map_or(Ok(()), |epoch| write!(f, ".{epoch}"))
     }
 }
 
 impl std::str::FromStr for EventId {
     type Err = InvalidEventId;
 
-    /// `12.345`, or `12` for `12.0`.
+    /// `12.345.0`; `12.345` and `12` of earlier releases.
     fn from_str(text: &str) -> Result<Self, InvalidEventId> {
         let invalid = || InvalidEventId { given: text.chars().take(50).collect() };
-        let number = |digits: &str| match digits {
-            "" => Err(invalid()),
-            digits if digits.bytes().all(|b| b.is_ascii_digit()) => digits.parse().map_err(|_| invalid()),
-            _ => Err(invalid()),
+        let number = |digits: &str| -> Result<u64, InvalidEventId> {
+            match digits {
+                "" => Err(invalid()),
+                digits if digits.bytes().all(|b| b.is_ascii_digit()) => digits.parse().map_err(|_| invalid()),
+                _ => Err(invalid()),
+            }
         };
-        let (seq, offset) = text.trim().split_once('.').unwrap_or((text.trim(), "0"));
-        Ok(Self { seq: number(seq)?, offset: number(offset)? })
+        let parts: Vec<&str> = text.trim().splitn(4, '.').collect();
+        let (epoch, seq, offset) = match parts.as_slice() {
+            [seq] => (None, *seq, "0"),
+            [seq, offset] => (None, *seq, *offset),
+            [seq, offset, epoch] => (Some(number(epoch)?), *seq, *offset),
+            _ => return Err(invalid()),
+        };
+        let epoch = epoch.map(u32::try_from).transpose().map_err(|_| invalid())?;
+        Ok(Self { epoch, seq: number(seq)?, offset: number(offset)? })
     }
 }
 

@@ -13,16 +13,17 @@ use tokio::sync::{broadcast, watch};
 
 use super::{EventId, PublicEvent, Teller};
 use crate::actors::driver::{Told, store_fault};
-use crate::actors::feed::{Cursor, Feed};
+use crate::actors::feed::{Cursor, Feed, Reading};
 use crate::actors::journal;
 use crate::actors::live::Watch;
-use crate::run::{Event, Fault, RunId, TenantId};
+use crate::run::{Envelope, Event, Fault, RunId, TenantId};
 use crate::store::Store;
 
 /// The public events of one run. It ends after the run's last event, where a run waits for a person, or
 /// where a run that is not under way has not ended: its journal was told then. What comes later (somebody
 /// has decided, or carries a failed run on) is told to whoever comes back with the last id. An error is the last item: the journal could not be
-/// read. Nothing waits for whoever reads it.
+/// read. Nothing waits for whoever reads it, and nothing is told that is not on the disk, but for the words of
+/// an answer, which are told as they come.
 pub struct PublicStream {
     events: BoxStream<'static, Result<PublicEvent, Fault>>,
 }
@@ -48,12 +49,8 @@ impl PublicStream {
     /// Everything of a run after `last`; `watch` where it is under way.
     pub(crate) fn resumed(source: Source, watch: Option<Watch>, last: EventId) -> Self {
         let mut reader = Reader::new(source, Teller::default(), watch);
-        reader.after = last.seq;
+        reader.last = Some(last);
         reader.behind = true;
-        reader.cursor.offset = usize::try_from(last.offset).unwrap_or(usize::MAX);
-        if let Some(live) = &reader.live {
-            reader.cursor = live.feed.resume(last.seq, reader.cursor.offset);
-        }
         Self::over(reader)
     }
 
@@ -62,6 +59,7 @@ impl PublicStream {
         let mut reader = Reader::new(source, Teller::of(watch.task), Some(watch));
         // Its first event tells that it was accepted.
         reader.seq = 1;
+        reader.unsynced = true;
         Self::over(reader)
     }
 
@@ -76,8 +74,14 @@ struct Reader {
     teller: Teller,
     /// The last event that was taken from the journal or from the run.
     seq: u64,
+    /// How often the run had been taken over by then.
+    epoch: u32,
+    /// What was told before, by whom it was told; until the journal was looked at.
+    last: Option<EventId>,
     /// Events up to this one were told before.
     after: u64,
+    /// There may be events that were written before somebody was there to be told, and are not on the disk.
+    unsynced: bool,
     /// Events of the journal that are to be told.
     stored: VecDeque<Told>,
     /// The journal has events that are not here.
@@ -99,6 +103,7 @@ struct Reader {
 /// A run under way.
 struct Following {
     events: broadcast::Receiver<Told>,
+    _reading: Reading,
     /// Nothing more is said.
     ended: bool,
     feed: Arc<Feed>,
@@ -111,13 +116,17 @@ impl Reader {
             let mut changes = watch.feed.changes();
             // Whatever was written before.
             changes.mark_changed();
-            Following { events: watch.events, ended: false, feed: watch.feed, changes }
+            let _reading = watch.feed.reading();
+            Following { events: watch.events, _reading, ended: false, feed: watch.feed, changes }
         });
         Self {
             source,
             teller,
             seq: 0,
+            epoch: 0,
+            last: None,
             after: 0,
+            unsynced: false,
             stored: VecDeque::new(),
             behind: false,
             live,
@@ -138,7 +147,7 @@ impl Reader {
             if self.over {
                 return None;
             }
-            if self.behind
+            if (self.behind || self.unsynced)
                 && let Err(fault) = self.catch_up().await
             {
                 self.over = true;
@@ -179,10 +188,29 @@ impl Reader {
         let Source { store, journal, tenant, run } = &self.source;
         // What a run has said may still be on its way to the disk.
         journal.flush_to_read().await.map_err(|error| store_fault(&error))?;
+        self.unsynced = false;
+        if !self.behind {
+            return Ok(());
+        }
         let events = store.run_events(tenant, *run).await.map_err(|error| store_fault(&error))?;
+        if let Some(last) = self.last.take() {
+            self.begin_behind(last, &events);
+        }
         self.stored = events.into_iter().filter(|event| event.seq > self.seq).map(Arc::new).collect();
         self.behind = false;
         Ok(())
+    }
+
+    /// Begins behind what was told before, in a history that may have gone another way since.
+    fn begin_behind(&mut self, last: EventId, events: &[Envelope<Event>]) {
+        self.after = shared(last, events);
+        let offset = usize::try_from(last.offset).unwrap_or(usize::MAX);
+        self.cursor = Cursor { generation: None, offset };
+        // Another process would count the bytes of another text.
+        let is_same = last.epoch.is_some() && last.epoch == events.last().map(|event| event.epoch);
+        if let Some(live) = self.live.as_ref().filter(|_| is_same) {
+            self.cursor = live.feed.resume(self.after, offset);
+        }
     }
 
     /// Takes the next event: tells it, and before it what was written of the answer by then.
@@ -209,6 +237,7 @@ impl Reader {
         self.waits = matches!(told.body, Event::RunWaiting {});
         // Only now: whoever got no further than the words before it still has to get it.
         self.seq = told.seq;
+        self.epoch = told.epoch;
         if let Some(mut event) = event.filter(|_| !known) {
             event.id.offset = self.cursor.offset as u64;
             self.ready.push_back(event);
@@ -265,6 +294,20 @@ impl Reader {
     }
 
     fn id(&self) -> EventId {
-        EventId { seq: self.seq, offset: self.cursor.offset as u64 }
+        EventId { epoch: Some(self.epoch), seq: self.seq, offset: self.cursor.offset as u64 }
+    }
+}
+
+/// The last event that the history of whoever was told `last` shares with the journal: where a process was
+/// killed and lost what it had told, the next one has gone on from an earlier event.
+pub(super) fn shared(last: EventId, events: &[Envelope<Event>]) -> u64 {
+    let Some(end) = events.last() else { return 0 };
+    let before = |is_before: &dyn Fn(u32) -> bool| {
+        events.iter().rev().find(|event| is_before(event.epoch)).map_or(0, |event| event.seq)
+    };
+    match last.epoch {
+        Some(epoch) => last.seq.min(before(&|other| other <= epoch)),
+        None if last.seq <= end.seq => last.seq,
+        None => before(&|other| other < end.epoch),
     }
 }

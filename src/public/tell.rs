@@ -43,7 +43,11 @@ impl Teller {
         if let (Value::Object(data), Some(run)) = (&mut data, envelope.run) {
             data.insert("run_id".to_owned(), json!(run));
         }
-        Some(PublicEvent { id: EventId { seq: envelope.seq, offset: 0 }, name, data })
+        Some(PublicEvent {
+            id: EventId { epoch: Some(envelope.epoch), seq: envelope.seq, offset: 0 },
+            name,
+            data,
+        })
     }
 
     /// Keeps what later events refer to.

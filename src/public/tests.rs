@@ -124,39 +124,39 @@ fn each_event_has_the_shape_that_is_published() {
     let milan = r#""arguments":{"city":"Milan"}"#;
     let expected = [
         format!(
-            r#"2.0 run_started {{"language":"it","now":"2026-05-04T09:00:00+02:00[Europe/Rome]",{run},"session_id":"s-1",{task}}}"#
+            r#"2.0.0 run_started {{"language":"it","now":"2026-05-04T09:00:00+02:00[Europe/Rome]",{run},"session_id":"s-1",{task}}}"#
         ),
-        format!(r#"3.0 planning {{"cause":"request",{run},"version":1}}"#),
+        format!(r#"3.0.0 planning {{"cause":"request",{run},"version":1}}"#),
         format!(
-            r#"5.0 plan_created {{"cause":"request","maker":"deterministic",{plan},{run},{task},"version":1}}"#
+            r#"5.0.0 plan_created {{"cause":"request","maker":"deterministic",{plan},{run},{task},"version":1}}"#
         ),
-        format!(r#"6.0 step_started {{"purpose":"Get the weather",{run},{step},"step_number":1}}"#),
+        format!(r#"6.0.0 step_started {{"purpose":"Get the weather",{run},{step},"step_number":1}}"#),
         format!(
-            r#"8.0 tool_started {{{milan},"attempt":1,"call":1,"effect":"read",{run},{step},"step_number":1,"tool":"Get"}}"#
-        ),
-        format!(
-            r#"9.0 tool_completed {{{milan},"call":1,"duration_ms":7,"outcome":"ok","result":{{"max_c":24}},{run},{step},"step_number":1,"tool":"Get"}}"#
+            r#"8.0.0 tool_started {{{milan},"attempt":1,"call":1,"effect":"read",{run},{step},"step_number":1,"tool":"Get"}}"#
         ),
         format!(
-            r#"10.0 tool_completed {{{milan},"call":2,"duration_ms":9,{error},"outcome":"failed",{run},{step},"step_number":1,"tool":"Get"}}"#
+            r#"9.0.0 tool_completed {{{milan},"call":1,"duration_ms":7,"outcome":"ok","result":{{"max_c":24}},{run},{step},"step_number":1,"tool":"Get"}}"#
         ),
         format!(
-            r#"11.0 tool_skipped {{{milan},"call":2,"first_call":1,"outcome":"skipped",{run},{step},"step_number":1,"tool":"Get"}}"#
+            r#"10.0.0 tool_completed {{{milan},"call":2,"duration_ms":9,{error},"outcome":"failed",{run},{step},"step_number":1,"tool":"Get"}}"#
         ),
         format!(
-            r#"12.0 step_completed {{"result":"Sunny.",{run},{step},"status":"completed","step_number":1}}"#
-        ),
-        format!(r#"13.0 step_failed {{{error},{run},{step},"status":"failed","step_number":1}}"#),
-        format!(
-            r#"14.0 continuation {{"can_answer_now":true,"degraded":false,"missing_information":null,"reasoning":"done","round":1,{run},"should_continue":false}}"#
+            r#"11.0.0 tool_skipped {{{milan},"call":2,"first_call":1,"outcome":"skipped",{run},{step},"step_number":1,"tool":"Get"}}"#
         ),
         format!(
-            r#"15.0 replanned {{"cause":"continuation","maker":"deterministic",{plan},{run},{task},"version":1}}"#
+            r#"12.0.0 step_completed {{"result":"Sunny.",{run},{step},"status":"completed","step_number":1}}"#
         ),
-        format!(r#"16.0 answered {{"answer":"Sunny.","degraded":false,{run}}}"#),
-        format!(r#"17.0 run_completed {{{run},"status":"completed"}}"#),
-        format!(r#"18.0 run_failed {{{error},{run},"status":"failed"}}"#),
-        format!(r#"19.0 run_cancelled {{"by":"keysersoze",{run},"status":"cancelled"}}"#),
+        format!(r#"13.0.0 step_failed {{{error},{run},{step},"status":"failed","step_number":1}}"#),
+        format!(
+            r#"14.0.0 continuation {{"can_answer_now":true,"degraded":false,"missing_information":null,"reasoning":"done","round":1,{run},"should_continue":false}}"#
+        ),
+        format!(
+            r#"15.0.0 replanned {{"cause":"continuation","maker":"deterministic",{plan},{run},{task},"version":1}}"#
+        ),
+        format!(r#"16.0.0 answered {{"answer":"Sunny.","degraded":false,{run}}}"#),
+        format!(r#"17.0.0 run_completed {{{run},"status":"completed"}}"#),
+        format!(r#"18.0.0 run_failed {{{error},{run},"status":"failed"}}"#),
+        format!(r#"19.0.0 run_cancelled {{"by":"keysersoze",{run},"status":"cancelled"}}"#),
     ];
     assert_eq!(text, expected);
     assert!(!text.join("").contains("secret"), "{text:#?}");
@@ -165,13 +165,50 @@ fn each_event_has_the_shape_that_is_published() {
 
 #[test]
 fn an_id_is_read_as_it_is_written_and_nothing_else_is_one() {
-    for (text, seq, offset) in [("0.0", 0, 0), ("12.345", 12, 345), ("7", 7, 0), (" 7.1 ", 7, 1)] {
+    for (text, epoch, seq, offset) in [
+        ("0.0", None, 0, 0),
+        ("12.345", None, 12, 345),
+        ("7", None, 7, 0),
+        (" 7.1 ", None, 7, 1),
+        ("12.345.2", Some(2), 12, 345),
+    ] {
         let id: EventId = text.parse().unwrap();
-        assert_eq!(id, EventId { seq, offset });
+        assert_eq!(id, EventId { epoch, seq, offset });
         assert_eq!(id.to_string().parse(), Ok(id));
     }
-    for text in ["", ".", "1.", ".1", "-1", "+1", "1.2.3", "a", "99999999999999999999999", "1.-2"] {
+    for text in
+        ["", ".", "1.", ".1", "-1", "+1", "1.2.3.4", "1.1.4294967296", "a", "99999999999999999999999", "1.-2"]
+    {
         let error = text.parse::<EventId>().unwrap_err();
         assert!(error.to_string().contains("id of the last event"));
     }
+}
+
+#[test]
+fn history_that_went_another_way_is_told_from_where_it_parts() {
+    // Two processes were killed, behind events 4 and 6.
+    let epochs = [0, 0, 0, 0, 1, 1, 2, 2, 2];
+    let journal: Vec<Envelope<Event>> = epochs
+        .into_iter()
+        .zip(1..)
+        .map(|(epoch, seq)| Envelope { epoch, ..envelope(seq, Event::RunWaiting {}) })
+        .collect();
+    for (told, after) in [
+        // Told by the process that wrote it.
+        ("3.0.0", 3),
+        ("6.0.1", 6),
+        ("9.0.2", 9),
+        // Told and lost.
+        ("5.0.0", 4),
+        ("40.0.0", 4),
+        ("8.0.1", 6),
+        ("12.0.2", 9),
+        ("12.0.5", 9),
+        // Told by an earlier release, which did not say by which process.
+        ("5.0", 5),
+        ("10.0", 6),
+    ] {
+        assert_eq!(stream::shared(told.parse().unwrap(), &journal), after, "{told}");
+    }
+    assert_eq!(stream::shared("3.0.0".parse().unwrap(), &[]), 0);
 }

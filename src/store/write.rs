@@ -42,22 +42,44 @@ impl Store {
     /// fall together; a stream that fails takes no other with it, and its later rows fail too. The
     /// outcome of each group is that of its first failing stream.
     ///
+    /// With `synced` it is on the disk when this returns; without, only the death of this process cannot undo
+    /// it: the next synced one, or [`Store::sync`], brings it to the disk.
+    ///
     /// # Errors
     /// For the whole transaction: nothing of it is stored (or, where the commit itself failed, all or
     /// nothing: only reading tells).
-    pub(crate) async fn write(&self, groups: &[Vec<Row>]) -> Result<Vec<Outcome>, Error> {
+    pub(crate) async fn append(&self, groups: &[Vec<Row>], synced: bool) -> Result<Vec<Outcome>, Error> {
         let failed = |e| Error::database(self.path(), "append to the journal", &e);
         let mut writing = self.journal_writer()?.alone().await.map_err(failed)?;
-        let mut written = write(&mut writing, groups, false).await;
+        let mut written = write(&mut writing, groups, synced, false).await;
         if written.as_ref().is_err_and(was_there) {
             // What is remembered is wrong, so somebody else has been at a stream: what is there decides.
             writing.discard();
-            written = write(&mut writing, groups, true).await;
+            written = write(&mut writing, groups, synced, true).await;
         }
         if written.is_err() {
             writing.discard();
         }
         written.map_err(failed)
+    }
+
+    /// [`Store::append`], synced.
+    #[cfg(test)]
+    pub(crate) async fn write(&self, groups: &[Vec<Row>]) -> Result<Vec<Outcome>, Error> {
+        self.append(groups, true).await
+    }
+
+    /// Brings to the disk what was written without waiting for it.
+    ///
+    /// # Errors
+    /// Where the disk fails.
+    pub(crate) async fn sync(&self) -> Result<(), Error> {
+        // SQLite appends what is committed to this file, and locks others.
+        let mut log = self.path().as_os_str().to_owned();
+        log.push("-wal");
+        let synced = tokio::task::spawn_blocking(move || std::fs::File::open(log)?.sync_data()).await;
+        let synced = synced.unwrap_or_else(|stopped| Err(std::io::Error::other(stopped)));
+        synced.map_err(|e| Error::io(self.path(), "bring the journal to the disk", &e))
     }
 }
 
@@ -71,6 +93,7 @@ pub(crate) struct Outcome {
 async fn write(
     writing: &mut Writing<'_>,
     groups: &[Vec<Row>],
+    synced: bool,
     read: bool,
 ) -> Result<Vec<Outcome>, sqlx::Error> {
     let (connection, remembered) = writing.journal().await?;
@@ -116,7 +139,7 @@ async fn write(
     let touched: BTreeSet<&Stream> = accepted.iter().map(|row| &row.stream).collect();
     heads.retain(|stream, _| touched.contains(stream));
     writing.begin();
-    commit(writing.journal().await?.0, &accepted, &heads, claims).await?;
+    commit(writing.journal().await?.0, &accepted, &heads, claims, synced).await?;
     writing.end();
     let (_, remembered) = writing.journal().await?;
     for (stream, head) in heads {
@@ -146,6 +169,7 @@ async fn commit(
     rows: &[&Row],
     heads: &BTreeMap<&Stream, Head>,
     claims: Claims,
+    synced: bool,
 ) -> Result<(), sqlx::Error> {
     let mut bodies = Texts::default();
     let mut events: Vec<Event<'_>> = Vec::with_capacity(rows.len());
@@ -178,7 +202,9 @@ async fn commit(
     }
     let put = approvals::changes(rows, heads);
     let alone = claims.is_empty() && put.is_empty();
-    let mut sql = format!("BEGIN IMMEDIATE; {ROWS}");
+    // How a transaction comes to its end is said before it begins.
+    let waits = if synced { "FULL" } else { "NORMAL" };
+    let mut sql = format!("PRAGMA synchronous = {waits}; BEGIN IMMEDIATE; {ROWS}");
     if !plans.is_empty() {
         sql.push_str(plans::WRITE);
     }

@@ -66,7 +66,10 @@ impl Writing<'_> {
     /// The connection, for whatever changes of the database; what is remembered of streams is forgotten.
     pub(super) async fn connection(&mut self) -> Result<&mut SqliteConnection, sqlx::Error> {
         self.slot.heads.clear();
-        Ok(self.journal().await?.0)
+        let (connection, _) = self.journal().await?;
+        // The journal may have left it otherwise.
+        sqlx::query("PRAGMA synchronous = FULL").execute(&mut *connection).await?;
+        Ok(connection)
     }
 
     /// The connection, and where streams stand that were written lately.

@@ -1,17 +1,40 @@
-//! From an event to the journal, to the state, to whoever listens: in this order.
+//! From an event to the journal and to the state; and to listeners once it is committed.
 
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use tokio::sync::broadcast;
 
 use super::{Driver, Told, store_fault};
+use crate::actors::feed::Feed;
+use crate::actors::journal;
 use crate::crash;
 use crate::memory;
 use crate::run::{Effect, Envelope, Event, Fault, Illegal, SCHEMA, SessionEvent};
 use crate::store::Record;
 
+/// Events that listeners are told of once they are committed.
+struct Announcement {
+    events: Vec<Told>,
+    listeners: broadcast::Sender<Told>,
+    feed: Arc<Feed>,
+}
+
+impl journal::Listeners for Announcement {
+    fn are_there(&self) -> bool {
+        self.feed.is_read() && self.events.iter().any(|event| event.body.public_name().is_some())
+    }
+
+    fn tell(self: Box<Self>) {
+        for event in self.events {
+            // Nobody may be listening.
+            let _ = self.listeners.send(event);
+        }
+    }
+}
+
 impl Driver {
-    /// Appends, applies, tells: in this order.
+    /// Appends and applies it, and has listeners told of it once it is committed.
     pub(super) async fn record(&mut self, event: Event) -> Result<(), Fault> {
         let illegal = |error: Illegal| Fault::new("run.illegal_event", error.to_string());
         self.state.check(&event).map_err(illegal)?;
@@ -26,7 +49,9 @@ impl Driver {
 
     /// The same for several, none of which is on disk without the others.
     pub(super) async fn append_together(&mut self, events: Vec<Event>) -> Result<(), Fault> {
-        let durable = events.iter().any(|event| event.must_be_durable(self.is_about_a_write(event)));
+        // Whoever reads the answer has all of it before the run's end is on its way.
+        let read = self.live.feed.is_read() && matches!(events.as_slice(), [Event::Answered { .. }]);
+        let durable = read || events.iter().any(|event| event.must_be_durable(self.is_about_a_write(event)));
         let (at, first) = (Timestamp::now(), self.state.seq + 1);
         let envelopes: Vec<Told> =
             (first..).zip(events).map(|(seq, event)| Arc::new(self.envelope(seq, at, event))).collect();
@@ -40,15 +65,22 @@ impl Driver {
         match envelopes.last().filter(|last| last.body.is_terminal()) {
             Some(last) => self.append_last(records, last).await?,
             None => {
-                self.shared.journal.append(records, durable).await.map_err(|error| store_fault(&error))?
+                let (listeners, feed) = (self.live.listeners.clone(), self.live.feed.clone());
+                // What is waited for here is told from here, once it is applied.
+                let told = Announcement { events: envelopes.clone(), listeners, feed };
+                let told = (!durable).then(|| Box::new(told) as Box<dyn journal::Listeners>);
+                let appended = self.shared.journal.append_and_tell(records, durable, told).await;
+                appended.map_err(|error| store_fault(&error))?;
             }
         }
         for envelope in envelopes {
             crash::point(crash::AFTER, envelope.body.name(), self.state.request());
             self.state.apply_checked(&envelope.body);
             self.live.feed.journalled(envelope.seq, &envelope.body);
-            // Nobody may be listening.
-            let _ = self.live.listeners.send(envelope);
+            if durable {
+                // Nobody may be listening.
+                let _ = self.live.listeners.send(envelope);
+            }
         }
         Ok(())
     }

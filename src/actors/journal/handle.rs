@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 
 use super::inbox::{Done, Item};
 use super::shared::{Shared, Stats, stopped};
-use super::{Journal, Wake};
+use super::{Committed, Journal, Wake};
 use crate::run::{Envelope, Event};
 use crate::store::{Code, Error, Record, Row, Stream};
 
@@ -53,6 +53,20 @@ impl Handle {
     /// not keep up even with its bounded queue; `store.stopped` when it has ended;
     /// `store.bad_record` when a record cannot be stored as it is; else why the commit failed.
     pub async fn append(&self, records: Vec<Record>, durable: bool) -> Result<(), Error> {
+        self.append_and_tell(records, durable, None).await
+    }
+
+    /// The same, and `committed` is told once it is committed: on the disk where somebody is there to be
+    /// shown it, for whom the commit begins at once.
+    ///
+    /// # Errors
+    /// As [`Handle::append`].
+    pub(crate) async fn append_and_tell(
+        &self,
+        records: Vec<Record>,
+        durable: bool,
+        committed: Option<Committed>,
+    ) -> Result<(), Error> {
         if records.is_empty() {
             return Ok(());
         }
@@ -65,9 +79,9 @@ impl Handle {
             return Err(error);
         }
         if durable {
-            self.ask(|done| Item::Append { records, rows, permit, done: Some(done) }).await
+            self.ask(|done| Item::Append { records, rows, permit, done: Some(done), committed }).await
         } else {
-            self.send(Item::Append { records, rows, permit, done: None })
+            self.send(Item::Append { records, rows, permit, done: None, committed })
         }
     }
 

@@ -43,14 +43,14 @@ impl Journal {
             answer(Some(done), Err(error.clone()));
         }
         let mut kept = Batch::default();
-        for (group, (records, permit, done)) in groups.into_iter().zip(waiting) {
+        for (group, waiting) in groups.into_iter().zip(waiting) {
             // Before whoever waits for it hears of it, so that there is room again.
             if group.iter().any(Row::begins_a_run) {
-                drop(permit);
-                answer(done, Err(error.clone()));
+                drop(waiting.permit);
+                answer(waiting.done, Err(error.clone()));
             } else {
                 kept.groups.push(group);
-                kept.waiting.push((records, permit, done));
+                kept.waiting.push(waiting);
             }
         }
         if kept.groups.is_empty() {

@@ -6,6 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
+use super::Committed;
+
 use crate::run::{Envelope, Event};
 use crate::store::{Error, Record, Row, Stream};
 
@@ -15,7 +17,13 @@ pub(super) type Done = oneshot::Sender<Result<(), Error>>;
 /// A piece of work for the actor.
 pub(super) enum Item {
     /// Rows to be written, the records behind them, and their place in the queue.
-    Append { records: Vec<Record>, rows: Vec<Row>, permit: OwnedSemaphorePermit, done: Option<Done> },
+    Append {
+        records: Vec<Record>,
+        rows: Vec<Row>,
+        permit: OwnedSemaphorePermit,
+        done: Option<Done>,
+        committed: Option<Committed>,
+    },
     /// What the journal has of a run that is to go on, for whoever is shown what is written.
     Known(Vec<Envelope<Event>>),
     /// To be told when what came before is on disk.
@@ -28,7 +36,13 @@ pub(super) enum Item {
 
 impl Item {
     fn is_awaited(&self) -> bool {
-        !matches!(self, Item::Append { done: None, .. } | Item::Known(_))
+        match self {
+            Item::Append { done, committed, .. } => {
+                done.is_some() || committed.as_ref().is_some_and(|told| told.are_there())
+            }
+            Item::Known(_) => false,
+            Item::Flush(_) | Item::Reopen(..) | Item::Stop(_) => true,
+        }
     }
 }
 
@@ -72,7 +86,8 @@ pub(super) struct Inbox {
 }
 
 struct Inner {
-    items: VecDeque<Item>,
+    /// Each with whether somebody waited for it when it came.
+    items: VecDeque<(Item, bool)>,
     /// How many of them somebody waits for.
     awaited: usize,
     attention: Attention,
@@ -97,7 +112,7 @@ impl Inbox {
         }
         let awaited = item.is_awaited();
         inner.awaited += usize::from(awaited);
-        inner.items.push_back(item);
+        inner.items.push_back((item, awaited));
         let wake = match inner.attention {
             Attention::Asleep => true,
             Attention::Lingering => awaited || inner.items.len() >= self.batch || !is_roomy(),
@@ -125,18 +140,18 @@ impl Inbox {
         let mut work = Vec::new();
         let mut size = 0;
         while size < self.batch
-            && let Some(item) = inner.items.pop_front()
+            && let Some((item, awaited)) = inner.items.pop_front()
         {
             match &item {
                 Item::Append { rows, .. } => size += rows.len(),
                 // Only what was queued behind it may see the stream open again.
                 Item::Reopen(..) if size > 0 => {
-                    inner.items.push_front(item);
+                    inner.items.push_front((item, awaited));
                     break;
                 }
                 Item::Known(_) | Item::Flush(_) | Item::Reopen(..) | Item::Stop(_) => {}
             }
-            inner.awaited -= usize::from(item.is_awaited());
+            inner.awaited -= usize::from(awaited);
             work.push(item);
         }
         Next::Work(work)
@@ -170,7 +185,13 @@ mod tests {
 
     fn append(seq: u64, done: Option<Done>) -> Item {
         let permit = Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap();
-        Item::Append { records: Vec::new(), rows: vec![record(1, seq).row().unwrap()], permit, done }
+        Item::Append {
+            records: Vec::new(),
+            rows: vec![record(1, seq).row().unwrap()],
+            permit,
+            done,
+            committed: None,
+        }
     }
 
     fn put(inbox: &Inbox, item: Item) -> bool {

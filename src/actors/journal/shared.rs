@@ -26,6 +26,7 @@ pub(super) struct Shared {
     /// Why nothing can be written just now, as long as that is so.
     refusing: watch::Sender<Option<Error>>,
     commits: AtomicU64,
+    syncs: AtomicU64,
     failed_commits: AtomicU64,
     events: AtomicU64,
     largest_batch: AtomicU64,
@@ -41,8 +42,10 @@ struct Stuck {
 /// Figures of the journal since its start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Commits that reached the disk, each one wait for it.
+    /// Commits that were written.
     pub commits: u64,
+    /// Those of them that waited for the disk, and waits of their own.
+    pub syncs: u64,
     /// Commits that failed as a whole.
     pub failed_commits: u64,
     /// Events in commits that reached the disk, those of refused streams included.
@@ -72,6 +75,7 @@ impl Shared {
             stuck: Mutex::default(),
             refusing: watch::Sender::new(None),
             commits: AtomicU64::new(0),
+            syncs: AtomicU64::new(0),
             failed_commits: AtomicU64::new(0),
             events: AtomicU64::new(0),
             largest_batch: AtomicU64::new(0),
@@ -180,11 +184,12 @@ impl Shared {
         }
     }
 
-    pub(super) fn count(&self, events: usize, took: Duration, ok: bool) {
+    pub(super) fn count(&self, events: usize, took: Duration, ok: bool, synced: bool) {
         let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         self.commit_micros.fetch_add(micros, Relaxed);
         if ok {
-            self.commits.fetch_add(1, Relaxed);
+            self.commits.fetch_add(u64::from(events > 0), Relaxed);
+            self.syncs.fetch_add(u64::from(synced), Relaxed);
             self.events.fetch_add(events as u64, Relaxed);
             self.largest_batch.fetch_max(events as u64, Relaxed);
         } else {
@@ -195,6 +200,7 @@ impl Shared {
     pub(super) fn stats(&self) -> Stats {
         Stats {
             commits: self.commits.load(Relaxed),
+            syncs: self.syncs.load(Relaxed),
             failed_commits: self.failed_commits.load(Relaxed),
             events: self.events.load(Relaxed),
             largest_batch: self.largest_batch.load(Relaxed),
