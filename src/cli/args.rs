@@ -57,6 +57,8 @@ pub enum Command {
     Replay(Replay),
     /// Makes, lists and revokes the keys that a server asks for
     Keys(Keys),
+    /// Lists and verifies the record of what people decided
+    Audit(Audit),
 }
 
 /// `chat`
@@ -154,6 +156,32 @@ pub struct Replay {
     /// Print the run's events instead, one a line, as JSON: all that was said and found
     #[arg(long, conflicts_with_all = ["diff", "json"])]
     pub export: bool,
+}
+
+/// `audit`
+#[derive(Debug, Clone, Args)]
+pub struct Audit {
+    /// What to do
+    #[command(subcommand)]
+    pub what: AuditCommand,
+}
+
+/// `audit verify` and `audit list`
+#[derive(Debug, Clone, Subcommand)]
+pub enum AuditCommand {
+    /// Looks whether nothing of the record was changed, left out or put in
+    #[command(after_help = "Exit status: 0 nothing was, 1 something was, 2 bad usage.")]
+    Verify {
+        /// Print what was found as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Every decision: when, who, what, and of which run
+    List {
+        /// Print them as JSON and nothing else
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 /// `keys`

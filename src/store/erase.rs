@@ -73,6 +73,7 @@ impl Store {
             "DELETE FROM idempotency WHERE run IN (SELECT run FROM runs WHERE tenant = ?1 AND session = ?2)",
             "DELETE FROM plans WHERE run IN (SELECT run FROM runs WHERE tenant = ?1 AND session = ?2)",
             "DELETE FROM approvals WHERE run IN (SELECT run FROM runs WHERE tenant = ?1 AND session = ?2)",
+            "DELETE FROM audit_keys WHERE run IN (SELECT run FROM runs WHERE tenant = ?1 AND session = ?2)",
             "DELETE FROM journal WHERE stream IN (SELECT 'run:' || run FROM runs WHERE tenant = ?1 AND session = ?2)",
             "DELETE FROM runs WHERE tenant = ?1 AND session = ?2",
             "DELETE FROM sessions WHERE tenant = ?1 AND session = ?2",
@@ -134,6 +135,7 @@ impl Store {
             "DELETE FROM idempotency WHERE run = ?",
             "DELETE FROM plans WHERE run = ?",
             "DELETE FROM approvals WHERE run = ?",
+            "DELETE FROM audit_keys WHERE run = ?",
             "DELETE FROM journal WHERE stream = 'run:' || ?",
             "DELETE FROM runs WHERE run = ?",
         ] {

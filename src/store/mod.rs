@@ -6,6 +6,7 @@
 
 mod approvals;
 mod asked;
+mod audit;
 mod breakdown;
 mod claims;
 mod dir;
@@ -39,6 +40,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, S
 
 pub use approvals::{About, ApprovalFilter, ApprovalRow, ApprovalState};
 pub use asked::Asked;
+pub use audit::{AuditRow, Audited};
 pub use breakdown::UsageRow;
 pub use claims::Claimed;
 pub use dir::DataDir;
