@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use proscenium::Engine;
 use proscenium::config::Loaded;
-use proscenium::http::Server;
+use proscenium::http::{ServeError, Server};
 
 use super::address::Asked;
 use super::args::Cli;
@@ -26,6 +26,11 @@ pub async fn serve<W: Write, E: Write>(
     let mut reloads = Reloads::listen()
         .map_err(|error| Failure::new("serve.signals", format!("SIGHUP cannot be listened to: {error}")))?;
     let engine = Arc::new(engine::engine(loaded.clone()).await?);
+    // A process that cannot serve touches no run.
+    let bound = match Server::bind(&engine, &loaded.config).await {
+        Ok(bound) => bound,
+        Err(error) => return Err(not_served(engine, &error).await),
+    };
     // Before anything new is taken: a request comes after what was left unfinished in its conversation.
     let unfinished = match engine.carry_on().await {
         Ok(unfinished) => unfinished,
@@ -34,13 +39,9 @@ pub async fn serve<W: Write, E: Write>(
             return Err(Failure::new(&fault.code, fault.message));
         }
     };
-    let server = match Server::start(engine.clone(), &loaded.config).await {
+    let server = match Server::serve(engine.clone(), &loaded.config, bound).await {
         Ok(server) => server,
-        Err(error) => {
-            let failure = Failure::new(error.code(), error.to_string());
-            stop(engine).await?;
-            return Err(failure);
-        }
+        Err(error) => return Err(not_served(engine, &error).await),
     };
     if unfinished > 0 {
         let runs = if unfinished == 1 { "run" } else { "runs" };
@@ -65,6 +66,8 @@ pub async fn serve<W: Write, E: Write>(
             () = reloads.next() => reload(&engine, &cli, &left, errors).await?,
         }
     };
+    // However long that takes and however it ends: nobody has died.
+    engine.stops().await;
     writeln!(errors, "{name}: finishing what was accepted; once more leaves at once")?;
     errors.flush()?;
     let drained = tokio::select! {
@@ -111,6 +114,13 @@ async fn reload<E: Write>(
         }
     }
     Ok(errors.flush()?)
+}
+
+async fn not_served(engine: Arc<Engine>, error: &ServeError) -> Failure {
+    match stop(engine).await {
+        Ok(()) => Failure::new(error.code(), error.to_string()),
+        Err(failure) => failure,
+    }
 }
 
 async fn stop(engine: Arc<Engine>) -> Result<(), Failure> {

@@ -21,6 +21,7 @@ mod plans;
 mod questions;
 mod read;
 mod record;
+mod recovery;
 mod scenes;
 mod schema;
 #[cfg(test)]
