@@ -2,17 +2,21 @@
 
 use std::io::Write;
 use std::sync::Arc;
+use std::time::Duration;
 
 use proscenium::Engine;
 use proscenium::config::Loaded;
 use proscenium::http::{ServeError, Server};
 
-use super::address::Asked;
+use super::address::{Asked, Left};
 use super::args::Cli;
 use super::failure::{Exit, Failure};
 use super::output::Output;
 use super::signals::{Reloads, Signals};
-use super::{address, engine, settings};
+use super::{engine, settings};
+
+/// How often the address is left again where the disk has no room for it.
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// Serves until SIGTERM or Ctrl-C; what was accepted by then is waited for.
 pub async fn serve<W: Write, E: Write>(
@@ -50,8 +54,14 @@ pub async fn serve<W: Write, E: Write>(
     }
     let (config, scenes) = (cli.global.config.as_deref(), loaded.config.scenes.dir.as_deref());
     let asked = Asked { tenant: engine.default_principal().0, values: settings::told(&loaded) };
-    let left = match address::leave(&loaded.config.store.data_dir, server.addr(), config, scenes, &asked) {
-        Ok(left) => left,
+    let left = Left::new(&loaded.config.store.data_dir, server.addr(), config, scenes);
+    let mut told = match left.tell(&asked) {
+        Ok(()) => true,
+        // It serves what can be read; the other commands find it once there is room.
+        Err(failure) if failure.code == "store.full" => {
+            failure.write(errors)?;
+            false
+        }
         Err(failure) => {
             server.stop().await;
             stop(engine).await?;
@@ -64,6 +74,7 @@ pub async fn serve<W: Write, E: Write>(
         tokio::select! {
             name = signals.next() => break name,
             () = reloads.next() => reload(&engine, &cli, &left, errors).await?,
+            () = tokio::time::sleep(AGAIN), if !told => told = left.tell(&asked).is_ok(),
         }
     };
     // However long that takes and however it ends: nobody has died.
@@ -88,7 +99,7 @@ pub async fn serve<W: Write, E: Write>(
 async fn reload<E: Write>(
     engine: &Engine,
     cli: &Cli,
-    left: &address::Left,
+    left: &Left,
     errors: &mut Output<E>,
 ) -> Result<(), Failure> {
     let (loaded, faults) = super::read(cli);
