@@ -47,7 +47,7 @@ pub struct Answer {
     pub usage: AnswerUsage,
     /// How long it took.
     pub timings: Timings,
-    /// Why it failed; only there where `status` is `failed`.
+    /// Why it failed, or was put aside; only there where `status` is `failed`, or `waiting` until somebody resumes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Fault>,
 }
@@ -230,7 +230,7 @@ impl Answer {
             approvals: open(state).map(|(id, approval)| approval_of(state, id, approval)).collect(),
             usage: AnswerUsage::new(state.usage, session_cost_nano_usd),
             timings: Timings { total_ms: millis(total), overhead_ms: millis(overhead) },
-            error: state.error.clone(),
+            error: state.aside.clone().or_else(|| state.error.clone()),
         }
     }
 }

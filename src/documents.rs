@@ -249,7 +249,7 @@ impl PlanDocument {
             versions: versions(journal),
             approvals: answer.approvals.into_iter().map(|approval| approval.approval_id).collect(),
             answer: state.answer.as_ref().map(|answer| answer.text.clone()),
-            error: state.error.clone(),
+            error: state.aside.clone().or_else(|| state.error.clone()),
             unmodified: state.unmodified.clone(),
             created_at: first.at,
             updated_at: last.at,

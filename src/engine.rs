@@ -319,6 +319,7 @@ impl Engine {
     /// # Errors
     /// The store's, where the last events could not be written.
     pub async fn shut_down(&self) -> Result<(), store::Error> {
+        self.stops().await;
         let written = self.system.journal.stop().await;
         self.system.end();
         self.parts.store.close().await;

@@ -6,6 +6,7 @@ mod orders;
 mod perform;
 mod preflight;
 mod replaced;
+mod taken_over;
 mod waited;
 
 use std::collections::BTreeMap;
@@ -20,6 +21,7 @@ use tokio::sync::{Mutex, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::clock::Clock;
+use super::gate::{Place, Turn};
 use super::journal;
 use super::live::{Entered, Live, Order};
 use super::scene;
@@ -81,6 +83,8 @@ pub(crate) struct Accepted {
     pub(crate) live: Arc<Entered>,
     /// Somebody carried it out before: it is to be taken over.
     pub(crate) taken_over: bool,
+    /// That was a driver of this process, which panicked.
+    pub(crate) panicked: bool,
     /// What the journal has of it, where whoever counts was not shown it yet.
     pub(crate) known: Vec<Envelope<Event>>,
 }
@@ -92,7 +96,7 @@ impl Accepted {
         if let Err(error) = state.apply(&Event::RunQueued(queued)) {
             tracing::error!(%run, %error, "a new run refused its own request");
         }
-        Self { state, live: Arc::new(live), taken_over: false, known: Vec::new() }
+        Self { state, live: Arc::new(live), taken_over: false, panicked: false, known: Vec::new() }
     }
 }
 
@@ -105,6 +109,12 @@ pub(crate) struct Driver {
     live: Arc<Entered>,
     wishes: watch::Receiver<Option<CancelWish>>,
     taken_over: bool,
+    panicked: bool,
+    /// Its place among the runs under way, kept until it is left.
+    place: Option<Place>,
+    /// Nothing has come of the run since an earlier process died: the first that does is waited for until it
+    /// is on disk.
+    suspect: bool,
     in_flight: FuturesUnordered<Pin<Box<dyn Future<Output = Done> + Send>>>,
     /// Replies whose meaning is not read yet, by their questions.
     unread: BTreeMap<u32, Confirm>,
@@ -194,7 +204,7 @@ impl Driver {
         accepted: Accepted,
         session_seq: SessionSeq,
     ) -> Self {
-        let Accepted { state, live, taken_over, known } = accepted;
+        let Accepted { state, live, taken_over, panicked, known } = accepted;
         let queued = state.queued.as_ref();
         let user = queued.map(|queued| queued.user.clone()).unwrap_or_default();
         let cache = queued.and_then(|queued| queued.cache);
@@ -213,6 +223,9 @@ impl Driver {
             state,
             wishes,
             taken_over,
+            panicked,
+            place: None,
+            suspect: false,
             in_flight: FuturesUnordered::new(),
             unread: BTreeMap::new(),
             stop: CancellationToken::new(),
@@ -231,10 +244,10 @@ impl Driver {
         }
     }
 
-    /// Drives the run to its end with `context` as its memory of the conversation.
-    pub(crate) async fn run(mut self, context: Context) -> Ended {
+    /// Drives the run to its end with `context` as its memory of the conversation, or puts it aside.
+    pub(crate) async fn run(mut self, context: Context, turn: Turn) -> Ended {
         let began = Instant::now();
-        let mut broken = self.drive(context).await.err();
+        let mut broken = self.drive(context, turn).await.err();
         // A journal that takes events can be told how it ends; a run that cannot go on has failed.
         let ended = self.state.status.is_terminal();
         if let Some(fault) = broken.take_if(|fault| fault.code == "run.illegal_event" && !ended) {
@@ -257,11 +270,9 @@ impl Driver {
         }
     }
 
-    async fn drive(&mut self, context: Context) -> Result<(), Fault> {
+    async fn drive(&mut self, context: Context, turn: Turn) -> Result<(), Fault> {
         let mut context = Some(context);
-        if self.taken_over {
-            self.record(Event::RunResumed { epoch: self.state.epoch + 1 }).await?;
-        }
+        self.take_over(turn).await?;
         // Whoever takes a run over gives it its whole time: that in which nobody was there is not its own.
         let settings = self.state.started.as_ref().map_or(&self.shared.settings, |started| &started.settings);
         let time = Duration::from_millis(settings.run_timeout_ms);

@@ -7,6 +7,7 @@ mod aside;
 pub(crate) mod clock;
 pub(crate) mod driver;
 pub(crate) mod feed;
+pub(crate) mod gate;
 pub mod journal;
 pub(crate) mod launch;
 pub mod live;

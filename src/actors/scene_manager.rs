@@ -20,6 +20,7 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use super::driver::{self, Driver, Ended, SessionSeq, Shared};
+use super::gate::Gate;
 use super::launch;
 use super::live::Entered;
 use super::session_registry;
@@ -50,6 +51,8 @@ pub(crate) struct Options {
     pub(crate) idle: Duration,
     /// Hears of what waits and of what is refused.
     pub(crate) outside: Outside,
+    /// Lets runs begin.
+    pub(crate) gate: Gate,
     /// Whether runs that an earlier process left unfinished are carried on here.
     pub(crate) carries_on: Arc<AtomicBool>,
 }
@@ -195,12 +198,13 @@ impl SceneManager {
         self.shown = Some(live.clone());
         let remembered = self.remembered(&run.state);
         let shared = Shared::clone(&self.options.shared.load());
-        let (gateway, all) = (shared.gateway.clone(), shared.live.clone());
+        let (gateway, all, gate) = (shared.gateway.clone(), shared.live.clone(), self.options.gate.clone());
         let driver = Driver::new(shared, self.session.clone(), self.tenant.clone(), run, self.seq.clone());
         // A task of its own: a panic in it ends this run and nothing else. It runs where models are called,
         // and this handle on the gateway outlives it.
         let work = async move {
-            let task = gateway.spawn(all.until_end(driver.run(remembered))).map_err(|e| e.to_string())?;
+            let driven = async move { driver.run(remembered, gate.turn(id).await).await };
+            let task = gateway.spawn(all.until_end(driven)).map_err(|e| e.to_string())?;
             task.await.map_err(|e| e.to_string())
         };
         ctx.spawn(work.into_actor(self).map(move |ended, manager, ctx| {

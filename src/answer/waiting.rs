@@ -32,6 +32,8 @@ struct Words {
     decide_each: &'static str,
     /// How a plan begins that was approved; the plan's id comes behind it.
     begin: &'static str,
+    /// Of a run that was put aside, and how it goes on; the plan's id comes behind it.
+    aside: &'static str,
     /// Of a run that was stopped before it did anything.
     nothing: &'static str,
     /// Of one that was stopped on its way.
@@ -50,6 +52,7 @@ const TABLE: [Words; 5] = [
         decide_elsewhere: "It is too long to be shown here whole. Look at it, and decide the approval",
         decide_each: "Several things wait. Decide each by its approval:",
         begin: "To begin, approve it once more and have it carried out:",
+        aside: "The server stopped several times in a row while it was working on this alone, so it was set aside. Resume it to have it carried on:",
         nothing: "It was stopped; nothing was done.",
         stopped: "It was stopped; this much had been done:",
     },
@@ -63,6 +66,7 @@ const TABLE: [Words; 5] = [
         decide_elsewhere: "È troppo lungo per essere mostrato qui per intero. Guardalo e decidi l'approvazione",
         decide_each: "Più cose attendono. Decidi ciascuna con la sua approvazione:",
         begin: "Per farlo partire, approvalo ancora una volta chiedendo di eseguirlo:",
+        aside: "Il server si è fermato più volte di seguito mentre eseguiva solo questa richiesta, che è stata quindi messa da parte. Per continuare va ripresa:",
         nothing: "È stato annullato; non è stato fatto nulla.",
         stopped: "È stato annullato; fin qui era stato fatto:",
     },
@@ -76,6 +80,7 @@ const TABLE: [Words; 5] = [
         decide_elsewhere: "Es ist zu lang, um hier ganz gezeigt zu werden. Sehen Sie es an und entscheiden Sie die Genehmigung",
         decide_each: "Mehreres wartet. Entscheiden Sie jedes mit seiner Genehmigung:",
         begin: "Damit er beginnt, genehmigen Sie ihn noch einmal und lassen ihn ausführen:",
+        aside: "Der Server ist mehrmals hintereinander ausgefallen, während er nur daran gearbeitet hat; deshalb wurde dies zurückgestellt. Damit es weitergeht, muss es fortgesetzt werden:",
         nothing: "Es wurde abgebrochen; nichts wurde getan.",
         stopped: "Es wurde abgebrochen; so viel war getan:",
     },
@@ -89,6 +94,7 @@ const TABLE: [Words; 5] = [
         decide_elsewhere: "C'est trop long pour être montré ici en entier. Regardez-le et décidez l'approbation",
         decide_each: "Plusieurs choses attendent. Décidez chacune par son approbation :",
         begin: "Pour commencer, approuvez-le encore une fois en demandant de l'exécuter :",
+        aside: "Le serveur s'est arrêté plusieurs fois de suite alors qu'il ne traitait que cette demande ; elle a donc été mise de côté. Pour continuer, il faut la reprendre :",
         nothing: "C'est annulé ; rien n'a été fait.",
         stopped: "C'est annulé ; voici ce qui avait été fait :",
     },
@@ -102,6 +108,7 @@ const TABLE: [Words; 5] = [
         decide_elsewhere: "Es demasiado largo para mostrarlo aquí entero. Mírelo y decida la aprobación",
         decide_each: "Varias cosas esperan. Decida cada una con su aprobación:",
         begin: "Para que empiece, apruébelo una vez más pidiendo que se ejecute:",
+        aside: "El servidor se detuvo varias veces seguidas mientras solo trabajaba en esto, por lo que se dejó aparte. Para continuar hay que reanudarlo:",
         nothing: "Se ha cancelado; no se ha hecho nada.",
         stopped: "Se ha cancelado; esto ya se había hecho:",
     },
@@ -110,6 +117,10 @@ const TABLE: [Words; 5] = [
 /// What the run waits for, and how that is decided.
 pub(super) fn words(state: &RunState) -> String {
     let words = of(state);
+    let task = state.queued.as_ref().map(|queued| queued.task.to_string()).unwrap_or_default();
+    if state.aside.is_some() {
+        return format!("{} {task}", words.aside);
+    }
     let mut out = String::new();
     // Writing into a String cannot fail.
     if let Some(fault) = &state.unmodified {
@@ -138,7 +149,6 @@ pub(super) fn words(state: &RunState) -> String {
         let _ =
             writeln!(out, "- {} ({}): {arguments}", one_line(&call.requested.tool), one_line(&call.scene));
     }
-    let task = state.queued.as_ref().map(|queued| queued.task.to_string()).unwrap_or_default();
     let _ = match waits.as_slice() {
         [] => write!(out, "{} {task}", words.begin),
         [(id, _)] => {

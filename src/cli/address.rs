@@ -47,6 +47,7 @@ pub struct Asked {
 ///
 /// # Errors
 /// `serve.address_file` where the file cannot be written.
+#[cfg(test)]
 pub fn leave(
     data_dir: &Path,
     addr: SocketAddr,
@@ -54,24 +55,29 @@ pub fn leave(
     scenes: Option<&Path>,
     asked: &Asked,
 ) -> Result<Left, Failure> {
-    let mut text = format!("pid {}\nurl http://{}\n", std::process::id(), reached(addr));
-    for (name, named) in [("config", config), ("scenes", scenes)] {
-        // A name that is no line of text is not told; it then differs from every other.
-        let named = named.map(whole).and_then(|named| named.to_str().map(str::to_owned));
-        if let Some(named) = named.filter(|named| !named.contains(['\n', '\r'])) {
-            text.push_str(&format!("{name} {named}\n"));
-        }
-    }
-    let left = Left { path: data_dir.join(FILE), text };
+    let left = Left::new(data_dir, addr, config, scenes);
     left.tell(asked)?;
     Ok(left)
 }
 
 impl Left {
+    /// An address that is still to be told.
+    pub fn new(data_dir: &Path, addr: SocketAddr, config: Option<&Path>, scenes: Option<&Path>) -> Self {
+        let mut text = format!("pid {}\nurl http://{}\n", std::process::id(), reached(addr));
+        for (name, named) in [("config", config), ("scenes", scenes)] {
+            // A name that is no line of text is not told; it then differs from every other.
+            let named = named.map(whole).and_then(|named| named.to_str().map(str::to_owned));
+            if let Some(named) = named.filter(|named| !named.contains(['\n', '\r'])) {
+                text.push_str(&format!("{name} {named}\n"));
+            }
+        }
+        Self { path: data_dir.join(FILE), text }
+    }
+
     /// Says what it answers with from now on.
     ///
     /// # Errors
-    /// As [`leave`].
+    /// `store.full` where the disk has no room, as [`leave`] for all else.
     pub fn tell(&self, asked: &Asked) -> Result<(), Failure> {
         let mut text = format!("{}tenant {}\n", self.text, asked.tenant);
         for (key, hash) in &asked.values {
@@ -82,7 +88,12 @@ impl Left {
         let written = write(&whole, &text).and_then(|()| std::fs::rename(&whole, &self.path));
         written.map_err(|error| {
             let what = format!("{}: the server's address cannot be written: {error}", self.path.display());
-            Failure::new("serve.address_file", what)
+            match error.kind() {
+                std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
+                    Failure::new("store.full", what)
+                }
+                _ => Failure::new("serve.address_file", what),
+            }
         })
     }
 }

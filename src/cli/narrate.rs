@@ -64,6 +64,8 @@ pub struct Narrator {
     questions: BTreeMap<u32, String>,
     /// The plan in force.
     plan: Option<Plan>,
+    /// The run was put aside.
+    aside: bool,
 }
 
 impl Narrator {
@@ -118,7 +120,16 @@ impl Narrator {
                 let why = short(&why.join("; "), WORDS);
                 line(Mark::Note, format!("{}: its approval counts no more: {why}", self.matter(*matter)))
             }
-            Event::Released { by } => line(Mark::Note, format!("the plan begins, says {}", one_line(by))),
+            Event::RunPutAside { error } => {
+                self.aside = true;
+                let why = short(&error.message, WORDS);
+                line(Mark::Asks, format!("put aside until somebody resumes it [{}]: {why}", error.code))
+            }
+            Event::Released { by } => {
+                let what =
+                    if std::mem::take(&mut self.aside) { "the run goes on" } else { "the plan begins" };
+                line(Mark::Note, format!("{what}, says {}", one_line(by)))
+            }
             Event::PlanRefused { problems, .. } => {
                 let told: Vec<&str> = problems.iter().map(|p| p.message.as_str()).collect();
                 line(

@@ -119,7 +119,7 @@ impl Spinners {
                 self.run.set_message("at work");
             }
             Event::Compensating { .. } => self.run.set_message("undoing what was written"),
-            Event::RunWaiting {} => self.run.set_message("waiting for a person"),
+            Event::RunWaiting {} | Event::RunPutAside { .. } => self.run.set_message("waiting for a person"),
             Event::StepStarted { step } => {
                 let bar = spinner(&self.all, String::new());
                 if let Some(old) = self.steps.insert(*step, bar) {

@@ -83,7 +83,7 @@ fn queued_with(request: &str, settings: Settings) -> Vec<Event> {
 }
 
 pub fn asked(call: u32, subject: Subject, fallback: bool) -> Event {
-    Event::ModelAsked { call, subject, attempt: 0, fallback, prompt_hash: String::new() }
+    Event::ModelAsked { call, subject, attempt: 0, fallback, prompt_hash: String::new(), reserved: None }
 }
 
 pub fn replied(call: u32) -> Event {
@@ -332,6 +332,7 @@ pub fn degraded_plan() -> Vec<Envelope<Event>> {
             attempt: 1,
             fallback: true,
             prompt_hash: String::new(),
+            reserved: None,
         },
         replied(2),
         Event::PlanCreated(made(

@@ -2,17 +2,21 @@
 
 use std::io::Write;
 use std::sync::Arc;
+use std::time::Duration;
 
 use proscenium::Engine;
 use proscenium::config::Loaded;
-use proscenium::http::Server;
+use proscenium::http::{ServeError, Server};
 
-use super::address::Asked;
+use super::address::{Asked, Left};
 use super::args::Cli;
 use super::failure::{Exit, Failure};
 use super::output::Output;
 use super::signals::{Reloads, Signals};
-use super::{address, engine, settings};
+use super::{engine, settings};
+
+/// How often the address is left again where the disk has no room for it.
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// Serves until SIGTERM or Ctrl-C; what was accepted by then is waited for.
 pub async fn serve<W: Write, E: Write>(
@@ -26,6 +30,11 @@ pub async fn serve<W: Write, E: Write>(
     let mut reloads = Reloads::listen()
         .map_err(|error| Failure::new("serve.signals", format!("SIGHUP cannot be listened to: {error}")))?;
     let engine = Arc::new(engine::engine(loaded.clone()).await?);
+    // A process that cannot serve touches no run.
+    let bound = match Server::bind(&engine, &loaded.config).await {
+        Ok(bound) => bound,
+        Err(error) => return Err(not_served(engine, &error).await),
+    };
     // Before anything new is taken: a request comes after what was left unfinished in its conversation.
     let unfinished = match engine.carry_on().await {
         Ok(unfinished) => unfinished,
@@ -34,13 +43,9 @@ pub async fn serve<W: Write, E: Write>(
             return Err(Failure::new(&fault.code, fault.message));
         }
     };
-    let server = match Server::start(engine.clone(), &loaded.config).await {
+    let server = match Server::serve(engine.clone(), &loaded.config, bound).await {
         Ok(server) => server,
-        Err(error) => {
-            let failure = Failure::new(error.code(), error.to_string());
-            stop(engine).await?;
-            return Err(failure);
-        }
+        Err(error) => return Err(not_served(engine, &error).await),
     };
     if unfinished > 0 {
         let runs = if unfinished == 1 { "run" } else { "runs" };
@@ -49,8 +54,14 @@ pub async fn serve<W: Write, E: Write>(
     }
     let (config, scenes) = (cli.global.config.as_deref(), loaded.config.scenes.dir.as_deref());
     let asked = Asked { tenant: engine.default_principal().0, values: settings::told(&loaded) };
-    let left = match address::leave(&loaded.config.store.data_dir, server.addr(), config, scenes, &asked) {
-        Ok(left) => left,
+    let left = Left::new(&loaded.config.store.data_dir, server.addr(), config, scenes);
+    let mut told = match left.tell(&asked) {
+        Ok(()) => true,
+        // It serves what can be read; the other commands find it once there is room.
+        Err(failure) if failure.code == "store.full" => {
+            failure.write(errors)?;
+            false
+        }
         Err(failure) => {
             server.stop().await;
             stop(engine).await?;
@@ -63,8 +74,11 @@ pub async fn serve<W: Write, E: Write>(
         tokio::select! {
             name = signals.next() => break name,
             () = reloads.next() => reload(&engine, &cli, &left, errors).await?,
+            () = tokio::time::sleep(AGAIN), if !told => told = left.tell(&asked).is_ok(),
         }
     };
+    // However long that takes and however it ends: nobody has died.
+    engine.stops().await;
     writeln!(errors, "{name}: finishing what was accepted; once more leaves at once")?;
     errors.flush()?;
     let drained = tokio::select! {
@@ -85,7 +99,7 @@ pub async fn serve<W: Write, E: Write>(
 async fn reload<E: Write>(
     engine: &Engine,
     cli: &Cli,
-    left: &address::Left,
+    left: &Left,
     errors: &mut Output<E>,
 ) -> Result<(), Failure> {
     let (loaded, faults) = super::read(cli);
@@ -111,6 +125,13 @@ async fn reload<E: Write>(
         }
     }
     Ok(errors.flush()?)
+}
+
+async fn not_served(engine: Arc<Engine>, error: &ServeError) -> Failure {
+    match stop(engine).await {
+        Ok(()) => Failure::new(error.code(), error.to_string()),
+        Err(failure) => failure,
+    }
 }
 
 async fn stop(engine: Arc<Engine>) -> Result<(), Failure> {

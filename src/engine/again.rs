@@ -23,12 +23,14 @@ pub(crate) const MOST: u32 = 10_000;
 pub(super) struct Earlier(Mutex<Vec<Asked>>);
 
 impl Earlier {
-    /// Reads what was accepted within [`KEPT`] and has not ended, or ended within [`ANSWERED`].
+    /// Reads what had not ended, and what was accepted within [`KEPT`] and waits or ended within
+    /// [`ANSWERED`], both before the last event: while no server was there the clock may have been set.
     ///
     /// # Errors
     /// The store's.
     pub(super) async fn read(store: &Store) -> Result<Self, Error> {
         let now = Timestamp::now();
+        let now = store.last_event_at().await?.map_or(now, |last| last.min(now));
         // A time that cannot be told lies before every run.
         let before = |span: Duration| now.checked_sub(span).unwrap_or(Timestamp::UNIX_EPOCH);
         store.asked(before(KEPT), before(ANSWERED), MOST).await.map(|runs| Self(Mutex::new(runs)))

@@ -10,6 +10,7 @@ use jiff::Zoned;
 use super::cast::System;
 use super::{Engine, again, once};
 use crate::actors::clock::Clock;
+use crate::actors::gate::Gate;
 use crate::actors::live::Live;
 use crate::config::Config;
 use crate::llm::budget::Scope;
@@ -151,6 +152,7 @@ impl Builder {
         let kpis = kpis.map_err(|error| start_fault("engine.metrics", error.to_string()))?;
         let workers_handle = workers.handle().clone();
         let parts = Parts {
+            gate: Gate::new(store.clone()),
             store,
             clock,
             workers: workers_handle,
@@ -204,6 +206,7 @@ pub(super) struct Parts {
     pub(super) figures: Figures,
     pub(super) outside: Outside,
     pub(super) carries_on: Arc<AtomicBool>,
+    pub(super) gate: Gate,
 }
 
 /// What a configuration makes, and a changed one makes anew.

@@ -100,6 +100,7 @@ pub(super) async fn cast(parts: &Parts) -> Result<Cast, StartError> {
         max_queued: config.execution.max_queued_requests as usize,
         idle: parts.idle,
         outside: parts.outside.clone(),
+        gate: parts.gate.clone(),
         carries_on: parts.carries_on.clone(),
     };
     let registry = session_registry::Address::start(

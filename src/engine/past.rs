@@ -78,7 +78,7 @@ fn times(events: &[Envelope<Event>]) -> (Duration, Duration) {
         }
         match &event.body {
             Event::RunStarted(_) => idle = Some(event.at),
-            Event::RunWaiting {} => waits = true,
+            Event::RunWaiting {} | Event::RunPutAside { .. } => waits = true,
             Event::ModelAsked { .. } | Event::ToolStarted { .. } => under_way += 1,
             Event::ModelReplied { .. } | Event::ModelFailed { .. } | Event::ToolCompleted { .. } => {
                 under_way = under_way.saturating_sub(1);
@@ -113,7 +113,14 @@ mod tests {
 
     fn asked(call: u32) -> Event {
         let subject = Subject::Plan { version: 1 };
-        Event::ModelAsked { call, subject, attempt: 0, fallback: false, prompt_hash: String::new() }
+        Event::ModelAsked {
+            call,
+            subject,
+            attempt: 0,
+            fallback: false,
+            prompt_hash: String::new(),
+            reserved: None,
+        }
     }
 
     fn replied(call: u32) -> Event {
@@ -211,7 +218,7 @@ mod tests {
         let events = at([
             (0, started()),
             (10, asked(1)),
-            (500, Event::RunResumed { epoch: 1 }),
+            (500, Event::RunResumed { epoch: 1, restart: false }),
             (507, asked(2)),
             (600, replied(2)),
         ]);

@@ -38,7 +38,7 @@ pub(crate) enum Anonymous {
 impl App {
     pub(crate) fn new(engine: Arc<Engine>, options: Server, anonymous: Anonymous) -> Self {
         let keys = KeyRing::new(engine.store().clone());
-        let tries = Tries::after(&engine.take_earlier(), jiff::Timestamp::now());
+        let tries = Tries::after(&engine.take_earlier());
         let admission = Arc::new(Semaphore::new(options.max_in_flight));
         Self { engine, options, keys, anonymous, tries, admission, draining: AtomicBool::new(false) }
     }

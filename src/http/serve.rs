@@ -63,6 +63,13 @@ impl ServeError {
     }
 }
 
+/// An address that is taken, and not served yet: connections wait.
+pub struct Bound {
+    listener: std::net::TcpListener,
+    addr: SocketAddr,
+    anonymous: Anonymous,
+}
+
 /// A running server. Dropping it leaves it running; [`Server::stop`] ends it.
 pub struct Server {
     addr: SocketAddr,
@@ -78,7 +85,16 @@ impl Server {
     /// # Errors
     /// See [`ServeError`].
     pub async fn start(engine: Arc<Engine>, config: &Config) -> Result<Self, ServeError> {
-        let options = config.server.clone();
+        let bound = Self::bind(&engine, config).await?;
+        Self::serve(engine, config, bound).await
+    }
+
+    /// Takes `config.server.addr`, so that nothing is begun by a process that cannot serve.
+    ///
+    /// # Errors
+    /// See [`ServeError`].
+    pub async fn bind(engine: &Engine, config: &Config) -> Result<Bound, ServeError> {
+        let options = &config.server;
         let address = |error| ServeError::Address { addr: options.addr.clone(), error };
         let addresses = options.addresses().map_err(address)?;
         let outside = addresses.iter().find(|addr| !addr.ip().is_loopback()).copied();
@@ -92,6 +108,16 @@ impl Server {
         // The standard library lets 128 connections wait; asking again lets more.
         socket2::SockRef::from(&listener).listen(BACKLOG).map_err(address)?;
         let addr = listener.local_addr().map_err(address)?;
+        Ok(Bound { listener, addr, anonymous })
+    }
+
+    /// Serves `engine` where it is bound, on threads of its own.
+    ///
+    /// # Errors
+    /// See [`ServeError`].
+    pub async fn serve(engine: Arc<Engine>, config: &Config, bound: Bound) -> Result<Self, ServeError> {
+        let Bound { listener, addr, anonymous } = bound;
+        let options = config.server.clone();
         let app = web::Data::new(App::new(engine, options.clone(), anonymous));
         let (tell, told) = oneshot::channel();
         let (end, ended) = oneshot::channel();

@@ -64,7 +64,7 @@ pub enum Wish {
         /// The version that was seen, where the client says.
         version: Option<u32>,
     },
-    /// To carry a run on that failed or was done in part.
+    /// To carry a run on that failed, was done in part, or was put aside.
     Reopen,
     /// To stop.
     Cancel,
@@ -360,6 +360,9 @@ fn unfit(problems: &[plan::Problem]) -> Refused {
 }
 
 fn reopen(state: &RunState, by: &str) -> Result<Event, Refused> {
+    if state.aside.is_some() && state.cancel.is_none() && !state.status.is_terminal() {
+        return Ok(Event::Released { by: by.to_owned() });
+    }
     let event = Event::RunReopened { by: by.to_owned() };
     match state.check(&event) {
         Ok(()) => Ok(event),

@@ -64,7 +64,14 @@ fn planning(words: &str) -> RunState {
 
 fn replied(state: &mut RunState, subject: Subject, reply: Reply) -> u32 {
     let call = state.next_ask();
-    let asked = Event::ModelAsked { call, subject, attempt: 0, fallback: false, prompt_hash: String::new() };
+    let asked = Event::ModelAsked {
+        call,
+        subject,
+        attempt: 0,
+        fallback: false,
+        prompt_hash: String::new(),
+        reserved: None,
+    };
     apply(state, asked);
     apply(state, Event::ModelReplied { call, reply, usage: Usage::default(), millis: 0, attempts: vec![] });
     call

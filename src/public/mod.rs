@@ -10,7 +10,7 @@
 //! | `plan_created`, `replanned` | `run_id`, `task_id`, `version`, `cause`, `maker`, `by` where a person made it, `plan` as in the answer document |
 //! | `approval_required` | `run_id`, `task_id`, `approval_id`, `about` (`plan`, `call`, `outcome`), `hash`, `why`; of a plan its `version`, else `call`, `tool`, `arguments`, `effect`, `step_number`, `scene_name` |
 //! | `plan_approved` | `run_id`, `task_id`, `version`, `by`, `begins` |
-//! | `run_waiting` | `run_id`, `status` (`waiting`), `task_id`, `approvals`: the ids of what a person has to decide first |
+//! | `run_waiting` | `run_id`, `status` (`waiting`), `task_id`, `approvals`: the ids of what a person has to decide first; `error`, where the run was put aside: why |
 //! | `step_started` | `run_id`, `step_number`, `scene_name`, `purpose` |
 //! | `tool_started` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `effect`, `attempt`; `undoes`, the `call` of the write that it undoes, where it undoes one |
 //! | `tool_completed` | `run_id`, `step_number`, `scene_name`, `call`, `tool`, `arguments`, `outcome`, `result` or `error`, `duration_ms` |

@@ -234,7 +234,7 @@ impl Reader {
             Event::RunReopened { .. } => self.answered = false,
             _ => {}
         }
-        self.waits = matches!(told.body, Event::RunWaiting {});
+        self.waits = matches!(told.body, Event::RunWaiting {} | Event::RunPutAside { .. });
         // Only now: whoever got no further than the words before it still has to get it.
         self.seq = told.seq;
         self.epoch = told.epoch;

@@ -188,6 +188,9 @@ impl Teller {
                 let open: Vec<ApprovalId> = self.open.iter().filter_map(id).collect();
                 json!({"status": RunStatus::Waiting, "task_id": self.task, "approvals": open})
             }
+            Event::RunPutAside { error } => {
+                json!({"status": RunStatus::Waiting, "task_id": self.task, "approvals": [], "error": error})
+            }
             Event::RunCompleted { status } => json!({"status": status}),
             Event::RunFailed { error } => json!({"status": RunStatus::Failed, "error": error}),
             Event::RunCancelled { by } => json!({"status": RunStatus::Cancelled, "by": by}),

@@ -79,6 +79,7 @@ fn events() -> Vec<Event> {
             attempt: 0,
             fallback: false,
             prompt_hash: "secret-hash".to_owned(),
+            reserved: None,
         },
         Event::PlanCreated(made(Cause::Request)),
         Event::StepStarted { step: 1 },

@@ -27,7 +27,11 @@ pub(super) enum Origin<'a> {
 pub(super) fn origin<'a>(event: &'a Event, state: &RunState) -> Origin<'a> {
     match event {
         // A process may end at any moment, whatever is due.
-        Event::RunQueued(_) | Event::RunResumed { .. } => Origin::Outside { awaited: false },
+        Event::RunQueued(_) | Event::RunResumed { .. } | Event::RunPutAside { .. } => {
+            Origin::Outside { awaited: false }
+        }
+        // What a question that was cut off has cost.
+        Event::ModelFailed { call, .. } if state.is_cut_off(*call) => Origin::Outside { awaited: false },
         Event::ModelReplied { .. } | Event::ModelFailed { .. } | Event::CancelRequested { .. } => {
             Origin::Outside { awaited: true }
         }

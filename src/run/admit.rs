@@ -52,8 +52,15 @@ impl RunState {
         match event {
             Event::RunQueued(_) | Event::CancelRequested { .. } | Event::RunFailed { .. } => Ok(()),
             Event::RunStarted(_) => require(self.started.is_none(), "it was started before"),
-            Event::RunResumed { epoch } => require(*epoch > self.epoch, "a later epoch has taken the run over"),
+            Event::RunResumed { epoch, .. } => {
+                require(*epoch > self.epoch, "a later epoch has taken the run over")
+            }
+            Event::RunPutAside { .. } => require(self.status != RunStatus::Waiting, "the run waits already"),
 
+            Event::ModelFailed { call, usage, .. } if self.is_cut_off(*call) => require(
+                self.unsettled().any(|(lost, reserved)| lost == *call && reserved.spent().usage == *usage),
+                "what the question cost is known",
+            ),
             Event::ModelReplied { call, .. } | Event::ModelFailed { call, .. } => require(
                 self.asks.get(call).is_some_and(|a| a.status == AskStatus::InFlight),
                 "the question is not under way",
@@ -144,7 +151,9 @@ impl RunState {
                     Matter::Outcome { .. } => Err("what became of a write does not lapse".to_owned()),
                 }
             }
-            Event::Released { .. } => require(self.is_held(), "the plan does not wait to be begun"),
+            Event::Released { .. } => {
+                require(self.aside.is_some() || self.is_held(), "the plan does not wait to be begun")
+            }
             Event::PlanRefused { version, .. } => {
                 require(self.plans.len() as u32 == *version && !self.has_begun(), "the plan has begun")?;
                 let begins = |a: &Action| matches!(a, Action::Record { event: Event::StepStarted { .. } });

@@ -18,7 +18,11 @@ use crate::plan::{PlanStatus, StepStatus};
 /// Times a write with an idempotency key is started in all.
 const KEYED_ATTEMPTS: u32 = 2;
 
-/// Times a read is started in all, when crashes cut it off.
+/// Times a write with an idempotency key is cut off by the end of the process and begun once more under its
+/// key, beside those attempts.
+const KEYED_INTERRUPTIONS: u32 = 5;
+
+/// Times a read is started in all, when panics cut it off (in journals of earlier releases, crashes).
 const READ_ATTEMPTS: u32 = 4;
 
 impl RunState {
@@ -50,7 +54,7 @@ impl RunState {
     }
 
     fn fold(&mut self, event: &Event) {
-        if let Event::ModelReplied { .. } | Event::ModelFailed { .. } | Event::ToolCompleted { .. } = event {
+        if self.brings_something(event) {
             self.stalls = 0;
         }
         self.plan_status = self.plan_after(event);
@@ -60,27 +64,37 @@ impl RunState {
                 self.started = Some(started.clone());
                 self.status = RunStatus::Running;
             }
-            Event::RunResumed { epoch } => self.resume(*epoch),
+            Event::RunResumed { epoch, restart } => self.resume(*epoch, *restart),
+            Event::RunPutAside { error } => {
+                self.aside = Some(error.clone());
+                self.status = RunStatus::Waiting;
+            }
             Event::Planning { version, .. } => {
                 self.planning = Some(Planning { version: *version, tries: Vec::new(), feedback: None });
             }
-            Event::ModelAsked { call, subject, attempt, fallback, .. } => {
+            Event::ModelAsked { call, subject, attempt, fallback, reserved, .. } => {
                 self.tries(*subject).push(*call);
                 let ask = Ask {
                     subject: *subject,
                     attempt: *attempt,
                     fallback: *fallback,
                     status: AskStatus::InFlight,
+                    reserved: reserved.clone(),
                 };
                 self.asks.insert(*call, ask);
             }
             Event::ModelReplied { call, reply, usage, .. } => {
                 self.usage += *usage;
                 self.set_ask(*call, AskStatus::Replied { reply: reply.clone() });
+                self.settled(*call);
             }
             Event::ModelFailed { call, error, usage, .. } => {
                 self.usage += *usage;
-                self.set_ask(*call, AskStatus::Failed { error: error.clone() });
+                // Of a question that was cut off only its cost is told: it is asked once more.
+                if !self.is_cut_off(*call) {
+                    self.set_ask(*call, AskStatus::Failed { error: error.clone() });
+                }
+                self.settled(*call);
             }
             Event::ReplyRejected { call, problems } => {
                 let reply = self.take_reply(*call);
@@ -140,7 +154,10 @@ impl RunState {
                 self.go_on();
             }
             Event::Released { .. } => {
-                self.released = true;
+                // One that was put aside goes on as it was.
+                if self.aside.take().is_none() {
+                    self.released = true;
+                }
                 self.go_on();
             }
             Event::RunWaiting {} => self.status = RunStatus::Waiting,
@@ -248,6 +265,7 @@ impl RunState {
                 status: CallStatus::Requested,
                 stale: false,
                 attempts: 0,
+                interruptions: 0,
                 undoes: None,
                 undone_by: None,
             };
@@ -265,9 +283,10 @@ impl RunState {
         self.plan_status.after(event.plan_status(), self.is_plan_only())
     }
 
-    /// A run that waited goes on.
+    /// A run that waited goes on. One that was put aside does so only to be stopped, or when somebody says so.
     fn go_on(&mut self) {
-        if self.status == RunStatus::Waiting {
+        let stays = self.aside.is_some() && self.cancel.is_none();
+        if self.status == RunStatus::Waiting && !stays {
             self.status = RunStatus::Running;
         }
     }
@@ -292,7 +311,8 @@ impl RunState {
         let done = matches!(outcome, Outcome::Ok { .. }) && call.attempts > 0;
         let wrote = call.requested.effect == Effect::Write && (unknown || done);
         let scene = call.scene.clone();
-        if unknown && call.requested.repeat == Repeat::Key && call.attempts < KEYED_ATTEMPTS {
+        let attempts = call.attempts.saturating_sub(call.interruptions);
+        if unknown && call.requested.repeat == Repeat::Key && attempts < KEYED_ATTEMPTS {
             call.status = CallStatus::Again { attempt: call.attempts + 1 };
         } else {
             call.status = CallStatus::Done { outcome: outcome.clone() };
@@ -342,6 +362,7 @@ impl RunState {
 
     fn end(&mut self, status: RunStatus) {
         self.status = status;
+        self.aside = None;
         self.planning = None;
         for approval in self.approvals.values_mut() {
             // What became of a write is decided whenever somebody knows it.
@@ -378,6 +399,28 @@ impl RunState {
             },
             Subject::Continuation { .. } => &mut self.check_tries,
             Subject::Answer => &mut self.answer_tries,
+        }
+    }
+
+    /// Whether something has come of the run with this event: a model or a tool has answered. That a question
+    /// was cut off is no answer.
+    pub fn brings_something(&self, event: &Event) -> bool {
+        match event {
+            Event::ModelReplied { .. } | Event::ToolCompleted { .. } => true,
+            Event::ModelFailed { call, .. } => !self.is_cut_off(*call),
+            _ => false,
+        }
+    }
+
+    /// Whether a question was under way when whoever asked it ended.
+    pub fn is_cut_off(&self, call: u32) -> bool {
+        self.asks.get(&call).is_some_and(|ask| ask.status == AskStatus::Lost)
+    }
+
+    /// What a question has cost is known.
+    fn settled(&mut self, call: u32) {
+        if let Some(ask) = self.asks.get_mut(&call) {
+            ask.reserved = None;
         }
     }
 

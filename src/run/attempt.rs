@@ -30,7 +30,33 @@ pub struct Attempt {
     pub saved_nano_usd: u64,
 }
 
+/// What was set aside for a question before its first attempt.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reserved {
+    /// The configured name of the model that is asked first.
+    pub model: String,
+    /// What the question is for, as `llm.purposes` names it.
+    pub purpose: String,
+    /// The most that the attempt can cost, in nano-USD.
+    pub nano_usd: u64,
+}
+
+impl Reserved {
+    /// The attempt of which nobody heard again, at the cost of all that was set aside for it.
+    pub fn spent(&self) -> Attempt {
+        Attempt {
+            model: self.model.clone(),
+            purpose: self.purpose.clone(),
+            outcome: Attempt::INTERRUPTED.to_owned(),
+            usage: Usage { calls: 1, cost_nano_usd: self.nano_usd, ..Usage::default() },
+            ..Attempt::default()
+        }
+    }
+}
+
 impl Attempt {
+    /// The process ended before it heard of the reply.
+    pub const INTERRUPTED: &str = "interrupted";
     /// A model replied.
     pub const OK: &str = "ok";
     /// The reply was kept from an equal question.

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::approval::{Decision, Matter, Needed};
-use super::attempt::Attempt;
+use super::attempt::{Attempt, Reserved};
 use super::ids::{RunId, SessionId, TenantId};
 use crate::plan::Problem;
 
@@ -62,6 +62,16 @@ pub enum Event {
     RunResumed {
         /// The new epoch.
         epoch: u32,
+        /// The process that carried it out ended, and the server itself counts how often that happens (see
+        /// [`recovery`](crate::run::recovery)): what was cut off counts against nothing in the run. False
+        /// where a driver panicked, and in journals of earlier releases.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        restart: bool,
+    },
+    /// The run was under way alone each time that the server died: it waits until somebody has it carried on.
+    RunPutAside {
+        /// Why.
+        error: Fault,
     },
     /// A plan is to be made.
     Planning {
@@ -82,6 +92,10 @@ pub enum Event {
         fallback: bool,
         /// SHA-256 of the canonical request, in hex.
         prompt_hash: String,
+        /// What was set aside for it: charged where nobody hears of the question again. Absent where it
+        /// costs nothing.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reserved: Option<Reserved>,
     },
     /// A model replied. What the reply means is told by the event that follows.
     ModelReplied {
@@ -178,7 +192,7 @@ pub enum Event {
         /// What a new approval covers.
         needed: Needed,
     },
-    /// A plan that was only approved begins.
+    /// A plan that was only approved begins, or a run that was put aside goes on.
     Released {
         /// Who said so.
         by: String,

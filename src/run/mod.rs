@@ -18,6 +18,7 @@ mod key;
 mod next;
 mod omitted;
 mod plain;
+pub mod recovery;
 mod session;
 mod settings;
 mod state;
@@ -27,7 +28,7 @@ mod tests;
 pub use action::Action;
 pub use admit::Illegal;
 pub use approval::{Approval, Decision, Matter, Needed, Undo, shows_call};
-pub use attempt::Attempt;
+pub use attempt::{Attempt, Reserved};
 pub use confirm::UNCONFIRMED;
 pub use context::{ConfirmedCall, Context, Pending, Turn, TurnCall};
 pub use event::{

@@ -14,8 +14,9 @@ use crate::plan::{self, Step, StepStatus};
 /// asked for once more.
 const PLAIN_RETRIES: u32 = 1;
 
-/// Times a run is begun or taken over without anything coming of it; then it is put aside, so that a
-/// request which itself ends whoever carries it out cannot do so for ever.
+/// Times a run's driver panics (in journals of earlier releases, also: its process ends) without anything
+/// coming of it; then it is ended, so that a request which itself ends whoever carries it out cannot do so
+/// for ever. The deaths of processes are counted by [`recovery`](super::recovery).
 const POISON_TRIES: u32 = 3;
 
 impl RunState {
@@ -27,6 +28,9 @@ impl RunState {
         let aside = self.stalls >= POISON_TRIES;
         if let Some(put) = self.unresolved(aside) {
             return vec![record(put)];
+        }
+        if self.aside.is_some() && self.cancel.is_none() {
+            return Vec::new();
         }
         if let Some(stop) = self.stopping() {
             return stop;

@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use serde::Serialize;
 
 use super::approval::Approval;
+use super::attempt::Reserved;
 use super::event::{
     Cause, Effect, Fault, Maker, Outcome, PlanMade, Question, Reply, RequestedCall, RunQueued, RunStarted,
     RunStatus, Subject, Usage, Verdict,
@@ -14,8 +15,9 @@ use super::ids::RunId;
 use super::settings::Settings;
 use crate::plan::{PlanStatus, Problem, Step, StepStatus};
 
-/// Times a question is asked once more because the process that asked it died; then it counts as
-/// failed, so that a question which itself ends processes cannot do so for ever.
+/// Times a question is asked once more because its driver panicked (in journals of earlier releases, because
+/// the process that asked it died); then it counts as failed, so that a question which itself ends drivers
+/// cannot do so for ever. The deaths of processes are counted by [`recovery`](super::recovery).
 const LOST_RETRIES: usize = 3;
 
 /// Problems of a reply that the fault at its end names.
@@ -33,6 +35,9 @@ pub struct RunState {
     /// How many times it was taken over since anything last came of it.
     #[serde(skip_serializing_if = "is_zero")]
     pub stalls: u32,
+    /// Why it was put aside: it waits until somebody has it carried on, or cancelled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub aside: Option<Fault>,
     /// Where it stands.
     pub status: RunStatus,
     /// Where its plan stands.
@@ -188,6 +193,9 @@ pub struct CallState {
     pub stale: bool,
     /// How often it was started.
     pub attempts: u32,
+    /// How many of these were cut off by the end of the process: they say nothing against the call.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub interruptions: u32,
     /// The write that it undoes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub undoes: Option<u32>,
@@ -235,6 +243,9 @@ pub struct Ask {
     pub fallback: bool,
     /// What became of it.
     pub status: AskStatus,
+    /// What was set aside for it and not yet charged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reserved: Option<Reserved>,
 }
 
 /// What became of a question.
@@ -307,6 +318,7 @@ impl RunState {
             seq: 0,
             epoch: 0,
             stalls: 0,
+            aside: None,
             status: RunStatus::Queued,
             plan_status: PlanStatus::Draft,
             queued: None,

@@ -16,19 +16,33 @@ use super::Store;
 use super::error::Error;
 use crate::run::RunId;
 
+// What had not ended when the process before this one did was cut off by that, whatever the clock says: only
+// of the others it matters when they ended. Of these, too, a run may be older by its id than it is: where the
+// clock was set forward, the end of the journal tells what happened last.
 // CROSS: one look into the journal for each run, never the other way round.
 const BEGAN: &str = "SELECT run, created, ended, asked FROM ( \
      SELECT runs.run, created, status NOT IN ('queued', 'running', 'waiting') AS ended, \
      CASE WHEN json_valid(body) THEN CAST(json_extract(body, '$.asked') AS TEXT) END AS asked \
-     FROM runs CROSS JOIN journal ON stream = 'run:' || runs.run AND seq = 1 \
-     WHERE runs.run >= ?1 AND (status IN ('queued', 'running', 'waiting') OR updated >= ?2) \
+     FROM ( \
+     SELECT run FROM runs WHERE status IN ('queued', 'running', 'waiting') AND status <> 'waiting' \
+     UNION SELECT run FROM runs WHERE run >= ?1 AND (status = 'waiting' OR updated >= ?2) \
+     UNION SELECT substr(stream, 5) FROM journal \
+     WHERE rowid > (SELECT max(rowid) FROM journal) - 10000 AND substr(stream, 1, 4) = 'run:' \
+     ) AS late \
+     CROSS JOIN runs ON runs.run = late.run \
+     AND (late.run >= ?1 OR updated >= ?2 OR status IN ('queued', 'running')) \
+     CROSS JOIN journal ON stream = 'run:' || runs.run AND seq = 1 \
+     WHERE status IN ('queued', 'running', 'waiting') OR updated >= ?2 \
      ) WHERE asked IS NOT NULL ORDER BY ended, run DESC LIMIT ?3";
 
 // A run that waits again has answered whoever decided.
-const DECIDED: &str = "SELECT approvals.run, decided AS created, status NOT IN ('queued', 'running') AS ended, asked \
-     FROM approvals CROSS JOIN runs USING (run) \
-     WHERE asked IS NOT NULL AND decided >= ?1 AND (status IN ('queued', 'running') OR updated >= ?2) \
-     ORDER BY ended, decided DESC LIMIT ?3";
+const DECIDED: &str = "SELECT run, created, ended, asked FROM ( \
+     SELECT approvals.run, decided AS created, 0 AS ended, asked FROM runs CROSS JOIN approvals USING (run) \
+     WHERE status IN ('queued', 'running', 'waiting') AND status <> 'waiting' AND asked IS NOT NULL \
+     UNION ALL \
+     SELECT approvals.run, decided AS created, 1 AS ended, asked FROM approvals CROSS JOIN runs USING (run) \
+     WHERE asked IS NOT NULL AND decided >= ?1 AND status NOT IN ('queued', 'running') AND updated >= ?2 \
+     ) ORDER BY ended, created DESC LIMIT ?3";
 
 /// A request that bears a mark of what was asked, and the run that it began or decided about.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,10 +58,11 @@ pub struct Asked {
 }
 
 impl Store {
-    /// The requests of all tenants that bear such a mark, were accepted at `created` or later, and whose
-    /// runs have not ended or ended at `ended` or later; the oldest first. Where there are more than
+    /// The requests of all tenants that bear such a mark and whose runs were under way, whenever that began;
+    /// and of those accepted at `created` or later the ones whose runs wait, or ended at `ended` or later; the
+    /// oldest first. Where there are more than
     /// `limit`, those whose runs have not ended come before the others, and newer ones before older ones.
-    /// Reads the lists of runs and of decisions from `created` on.
+    /// Reads the lists of runs and of decisions from `created` on, and the end of the journal.
     ///
     /// # Errors
     /// Those of the database.
@@ -67,6 +82,21 @@ impl Store {
         asked.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
         asked.sort_by_key(|asked| (asked.created, asked.run));
         Ok(asked)
+    }
+}
+
+impl Store {
+    /// The time that the last event in the journal bears; `None` for an empty one.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn last_event_at(&self) -> Result<Option<Timestamp>, Error> {
+        let failed = |e| Error::database(self.path(), "look for the last event", &e);
+        let at: Option<i64> = sqlx::query_scalar("SELECT at FROM journal ORDER BY rowid DESC LIMIT 1")
+            .fetch_optional(self.pool())
+            .await
+            .map_err(failed)?;
+        Ok(at.and_then(|at| Timestamp::from_nanosecond(i128::from(at)).ok()))
     }
 }
 
@@ -134,7 +164,7 @@ mod tests {
         let tmp = tempfile::tempdir().unwrap();
         let store = open(tmp.path()).await;
         let runs = [
-            run(id(1, 0), 0, Some("too old"), None),
+            run(id(1, 0), 0, Some("under way for long"), None),
             run(id(2, 1000), 1000, Some("cut off"), None),
             run(id(3, 2000), 2000, Some("long ended"), Some(3000)),
             run(id(4, 2000), 2000, Some("just ended"), Some(9000)),
@@ -143,11 +173,16 @@ mod tests {
         ];
         store.write(&runs).await.unwrap();
         let pair = |asked: &str, ended| (asked.to_owned(), ended);
-        let all = [pair("cut off", false), pair("just ended", true), pair("cut off", false)];
+        let cut_off = [pair("under way for long", false), pair("cut off", false), pair("cut off", false)];
+        let all = [cut_off[0].clone(), cut_off[1].clone(), pair("just ended", true), cut_off[2].clone()];
         assert_eq!(found(&store, 1000, 8000, 10).await, all);
-        let asked = store.asked(at(9000), at(9000), 10).await.unwrap();
-        let only = Asked { run: id(6, 9000), asked: "cut off".to_owned(), created: at(9000), ended: false };
-        assert_eq!(asked, [only]);
+        // The clock was set forward: what was under way was cut off all the same, and what ended after that
+        // just ended, however old it looks.
+        assert_eq!(found(&store, 900_000, 890_000, 10).await, cut_off);
+        assert_eq!(found(&store, 900_000, 8500, 10).await, all);
+        let asked = store.asked(at(9000), at(9500), 10).await.unwrap();
+        let last = Asked { run: id(6, 9000), asked: "cut off".to_owned(), created: at(9000), ended: false };
+        assert_eq!(asked[2], last);
         // What has not ended comes first, and then what is new.
         assert_eq!(found(&store, 1000, 8000, 2).await, [pair("cut off", false), pair("cut off", false)]);
         assert_eq!(store.asked(at(1000), at(8000), 1).await.unwrap()[0].run, id(6, 9000));
@@ -198,7 +233,7 @@ mod tests {
         let end = || Some(Event::RunCompleted { status: RunStatus::Completed });
         store
             .write(&[
-                decided(1, 900, Some("too old"), None),
+                decided(1, 900, Some("under way for long"), None),
                 decided(2, 2000, Some("cut off"), None),
                 decided(3, 2000, Some("long ended"), end()),
                 decided(4, 8000, Some("just ended"), end()),
@@ -211,15 +246,19 @@ mod tests {
             .unwrap();
         let pair = |asked: &str, ended| (asked.to_owned(), ended);
         let all = [
+            pair("under way for long", false),
             pair("cut off", false),
             pair("just ended", true),
             pair("began", false),
             pair("waits again", true),
         ];
         assert_eq!(found(&store, 1000, 8000, 10).await, all);
-        assert_eq!(found(&store, 1000, 8000, 3).await, [&all[0..1], &all[2..]].concat());
+        let without = |which: usize| {
+            all.iter().enumerate().filter(move |(at, _)| *at != which).map(|(_, one)| one.clone())
+        };
+        assert_eq!(found(&store, 1000, 8000, 4).await, without(2).collect::<Vec<_>>());
         store.erase_run(&tenant(), id(4, 0)).await.unwrap();
-        assert_eq!(found(&store, 1000, 8000, 10).await, [&all[0..1], &all[2..]].concat());
+        assert_eq!(found(&store, 1000, 8000, 10).await, without(2).collect::<Vec<_>>());
     }
 
     #[tokio::test]
@@ -247,7 +286,11 @@ mod tests {
             let plan = lines(query).await;
             let has = |what: &str| plan.iter().any(|line| line.contains(what));
             assert!(has(first) && has(then), "{plan:#?}");
-            assert!(!has("SCAN runs") && !has("SCAN journal") && !has("SCAN approvals"), "{plan:#?}");
+            // Those under way are an index of their own.
+            let scans =
+                |line: &&String| line.contains("SCAN runs") && !line.contains("INDEX runs_unfinished");
+            assert!(plan.iter().find(scans).is_none(), "{plan:#?}");
+            assert!(!has("SCAN journal") && !has("SCAN approvals"), "{plan:#?}");
         }
         assert!(lines(BEGAN).await.iter().any(|line| line.contains("(stream=? AND seq=?)")));
     }

@@ -38,10 +38,13 @@ impl DataDir {
             Err(TryLockError::Error(e)) => return Err(Error::io(&file, "lock the data directory", &e)),
         }
         let text = format!("pid {}\nsince {}\n", std::process::id(), jiff::Timestamp::now());
-        lock.set_len(0)
-            .and_then(|()| lock.rewind())
-            .and_then(|()| lock.write_all(text.as_bytes()))
-            .map_err(|e| Error::io(&file, "write the lock file", &e))?;
+        lock.set_len(0).and_then(|()| lock.rewind()).and_then(|()| lock.write_all(text.as_bytes())).or_else(
+            |error| match error.kind() {
+                // The lock holds without its owner's name.
+                ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Ok(()),
+                _ => Err(Error::io(&file, "write the lock file", &error)),
+            },
+        )?;
         Ok(Self { path, lock })
     }
 

@@ -150,6 +150,9 @@ impl From<Error> for Fault {
 }
 
 /// The code and the remedy for an error of the database, by SQLite's primary result codes.
+/// `SQLITE_IOERR_SHMSIZE`: there is no room for the index of the log.
+const SHM_SIZE: u32 = 4874;
+
 fn classify(error: &sqlx::Error) -> (Code, &'static str) {
     let database = match error {
         sqlx::Error::Database(database) => database,
@@ -162,6 +165,7 @@ fn classify(error: &sqlx::Error) -> (Code, &'static str) {
     };
     let extended = database.code().and_then(|code| code.parse::<u32>().ok()).unwrap_or_default();
     match extended & 0xff {
+        _ if extended == SHM_SIZE => (Code::Full, "free some space on the disk of the data directory"),
         3 | 8 | 14 | 23 => {
             (Code::ReadOnly, "make the directory and its files readable and writable for this user")
         }

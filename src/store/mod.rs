@@ -22,6 +22,7 @@ mod plans;
 mod questions;
 mod read;
 mod record;
+mod recovery;
 mod scenes;
 mod schema;
 #[cfg(test)]
@@ -64,6 +65,10 @@ pub const FILE: &str = "proscenium.db";
 /// a scene's long transaction never takes its place.
 const READERS: u32 = 4;
 
+/// SQLite's way to keep the index of the log in memory and not in a file, for which a full disk has no room.
+/// Then no other process reads beside this one.
+const ALONE: &str = "unix-excl";
+
 /// How long a statement waits for another connection's write, and a caller for a free connection.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -96,20 +101,39 @@ impl Store {
 
     async fn open_with(dir: DataDir, migrations: &[&str]) -> Result<Self, Error> {
         let path = dir.path().join(FILE);
-        let options = SqliteConnectOptions::new()
-            .filename(&path)
+        let (options, writer) = match Self::connected(&path, None, migrations).await {
+            Err(error) if error.code() == Code::Full.as_str() => {
+                tracing::error!(code = error.code(), %error, "opened for this process alone until it starts with room");
+                Self::connected(&path, Some(ALONE), migrations).await?
+            }
+            connected => connected?,
+        };
+        let pool = pool(READERS).connect_lazy_with(options);
+        Ok(Self { inner: Arc::new(Inner { pool, writer: Some(writer), path, dir: Mutex::new(Some(dir)) }) })
+    }
+
+    /// The database at `path`, made or brought up to date where need be.
+    async fn connected(
+        path: &Path,
+        vfs: Option<&'static str>,
+        migrations: &[&str],
+    ) -> Result<(SqliteConnectOptions, Writer), Error> {
+        let mut options = SqliteConnectOptions::new()
+            .filename(path)
             .create_if_missing(true)
             .journal_mode(SqliteJournalMode::Wal)
             .synchronous(SqliteSynchronous::Full)
             .foreign_keys(true)
             .busy_timeout(PATIENCE);
+        if let Some(vfs) = vfs {
+            options = options.vfs(vfs);
+        }
         let writer = Writer::new(options.clone().thread_name(|_| "journal-db".to_owned()));
-        let failed = |e| Error::database(&path, "open the database", &e);
+        let failed = |e| Error::database(path, "open the database", &e);
         let mut writing = writer.alone().await.map_err(failed)?;
-        schema::migrate(writing.connection().await.map_err(failed)?, &path, migrations).await?;
+        schema::migrate(writing.connection().await.map_err(failed)?, path, migrations).await?;
         drop(writing);
-        let pool = pool(READERS).connect_lazy_with(options);
-        Ok(Self { inner: Arc::new(Inner { pool, writer: Some(writer), path, dir: Mutex::new(Some(dir)) }) })
+        Ok((options, writer))
     }
 
     /// Opens the database under `path` for looking only, beside the process that owns it or without one.

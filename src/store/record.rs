@@ -161,7 +161,7 @@ fn of_run(event: &Event) -> Change {
     let status = match event {
         Event::RunQueued(_) => Some(Standing::Is(RunStatus::Queued)),
         Event::RunStarted(_) | Event::RunReopened { .. } => Some(Standing::Is(RunStatus::Running)),
-        Event::RunWaiting {} => Some(Standing::Is(RunStatus::Waiting)),
+        Event::RunWaiting {} | Event::RunPutAside { .. } => Some(Standing::Is(RunStatus::Waiting)),
         Event::Decided { .. }
         | Event::ApprovalLapsed { .. }
         | Event::Released { .. }

@@ -169,7 +169,7 @@ impl Run {
                 self.started = Some(at);
                 self.move_to(Some(RUNNING), to);
             }
-            Event::RunResumed { epoch } => {
+            Event::RunResumed { epoch, .. } => {
                 self.resumed = true;
                 self.asks.clear();
                 self.move_to(Some(RUNNING), to);
@@ -235,7 +235,7 @@ impl Run {
                 self.requested(step, requested, to);
             }
             // Who waits for a person is followed no more; whoever decides has it followed again.
-            Event::RunWaiting {} => {
+            Event::RunWaiting {} | Event::RunPutAside { .. } => {
                 self.rests = true;
                 self.waits = Some(at);
                 self.move_to(None, to);

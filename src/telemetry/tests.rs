@@ -134,7 +134,14 @@ fn requested(call: u32, tool: &str, effect: Effect) -> RequestedCall {
 }
 
 fn asked(call: u32, subject: Subject) -> Event {
-    Event::ModelAsked { call, subject, attempt: 0, fallback: false, prompt_hash: String::new() }
+    Event::ModelAsked {
+        call,
+        subject,
+        attempt: 0,
+        fallback: false,
+        prompt_hash: String::new(),
+        reserved: None,
+    }
 }
 
 fn replied(call: u32, millis: u64, attempts: Vec<Attempt>) -> Event {
@@ -381,7 +388,7 @@ fn a_thousand_changes_with_invented_names_make_no_more_series_than_there_is_room
 #[test]
 fn events_without_their_beginnings_are_counted_all_the_same() {
     let mut book = Book::new();
-    book.tell(Event::RunResumed { epoch: 1 });
+    book.tell(Event::RunResumed { epoch: 1, restart: false });
     book.tell(replied(7, 5, vec![attempt("main", "scene", "ok")]));
     let ok = Outcome::Ok { result: json!(1), say: None };
     book.tell(Event::ToolCompleted { call: 3, outcome: ok, millis: 4 });

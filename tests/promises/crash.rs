@@ -309,7 +309,8 @@ pub(super) fn judge(events: &[Envelope<Event>], reached: &[Reached]) -> u64 {
     }
     let writes = state.calls.values().filter(|call| call.requested.effect == Effect::Write);
     let started: Vec<u32> = writes.map(|call| call.attempts).collect();
-    assert!(started.iter().all(|attempts| *attempts <= 2), "{run}: {started:?}");
+    // A write with a key is repeated under it, however often its server died.
+    assert!(started.iter().all(|attempts| *attempts <= 7), "{run}: {started:?}");
     state.usage.cost_nano_usd
 }
 
@@ -382,6 +383,10 @@ impl Server {
             let mut reply = asked.await?;
             while reply.json()["status"] == "waiting" {
                 assert!(began.elapsed() < PATIENCE, "{reply:#?}");
+                if reply.json()["error"]["code"] == "run.put_aside" {
+                    let run = reply.json()["run_id"].as_str().unwrap().to_owned();
+                    client.post(format!("{address}/api/runs/{run}/resume")).send().await?;
+                }
                 let waits = client.get(format!("{address}/api/approvals?session_id={key}")).send().await?;
                 let waits = Reply::of(waits).await.json();
                 for approval in waits["approvals"].as_array().unwrap() {
@@ -553,13 +558,29 @@ async fn a_request_that_ends_its_server_again_and_again_is_put_aside() {
     }
     let server = hall.start(&poisoned(false));
     let reply = server.ask(&hall.client, "Get the poison p1", "k1").await.unwrap();
-    let problem = reply.json();
-    assert_eq!(problem["code"], "run.poisonous", "{problem:#}");
-    assert!(problem["detail"].as_str().unwrap().contains("3 times"), "{problem:#}");
+    let document = reply.json();
+    assert_eq!(
+        (&document["status"], &document["error"]["code"]),
+        (&json!("waiting"), &json!("run.put_aside"))
+    );
+    assert!(document["error"]["message"].as_str().unwrap().contains("3 times"), "{document:#}");
     let reply = server.ask(&hall.client, "Get the book b1", "k2").await.unwrap();
     assert_eq!((reply.status, &reply.json()["status"]), (200, &json!("completed")));
     server.end();
     assert!(hall.ledger.backend.taken().iter().all(|call| call.query["book"] != "p1"));
+
+    // It waits over a restart, too, until somebody says that it goes on: then nothing of it is lost.
+    let server = hall.start(&[]);
+    let run = document["run_id"].as_str().unwrap();
+    let path = format!("{}/api/runs/{run}/resume", server.address);
+    let resumed = Reply::of(hall.client.post(&path).send().await.unwrap()).await;
+    assert_eq!(resumed.status, 202, "{resumed:#?}");
+    server.until_idle(&hall.client).await;
+    let document = server.get(&hall.client, &format!("/api/runs/{run}")).await.json();
+    assert_eq!(document["status"], "completed", "{document:#}");
+    let again = Reply::of(hall.client.post(&path).send().await.unwrap()).await;
+    assert_eq!(again.status, 409, "{again:#?}");
+    server.end();
 }
 
 #[tokio::test]

@@ -40,6 +40,7 @@ mod real_replies;
 mod reload;
 mod replay_cli;
 mod replays;
+mod restarts;
 mod scenarios;
 mod scene_faults;
 mod sent_again;

@@ -49,12 +49,9 @@ impl Driver {
 
     /// The same for several, none of which is on disk without the others.
     pub(super) async fn append_together(&mut self, events: Vec<Event>) -> Result<(), Fault> {
-        // Whoever reads the answer has all of it before the run's end is on its way.
-        let read = self.live.feed.is_read() && matches!(events.as_slice(), [Event::Answered { .. }]);
-        let durable = read || events.iter().any(|event| event.must_be_durable(self.is_about_a_write(event)));
-        let (at, first) = (Timestamp::now(), self.state.seq + 1);
-        let envelopes: Vec<Told> =
-            (first..).zip(events).map(|(seq, event)| Arc::new(self.envelope(seq, at, event))).collect();
+        let passes = self.is_passed_with(&events);
+        let durable = passes || self.must_be_durable(&events);
+        let envelopes = self.envelopes(events);
         if !self.known.is_empty() {
             self.shared.journal.known(std::mem::take(&mut self.known));
         }
@@ -73,6 +70,9 @@ impl Driver {
                 appended.map_err(|error| store_fault(&error))?;
             }
         }
+        if passes {
+            self.passed();
+        }
         for envelope in envelopes {
             crash::point(crash::AFTER, envelope.body.name(), self.state.request());
             self.state.apply_checked(&envelope.body);
@@ -85,17 +85,32 @@ impl Driver {
         Ok(())
     }
 
-    fn envelope(&self, seq: u64, at: Timestamp, event: Event) -> Envelope<Event> {
+    fn must_be_durable(&self, events: &[Event]) -> bool {
+        // Whoever reads the answer has all of it before the run's end is on its way.
+        let read = self.live.feed.is_read() && matches!(events, [Event::Answered { .. }]);
+        read || events.iter().any(|event| event.must_be_durable(self.is_about_a_write(event)))
+    }
+
+    fn envelopes(&self, events: Vec<Event>) -> Vec<Told> {
+        let (at, first) = (Timestamp::now(), self.state.seq + 1);
+        let mut epoch = self.state.epoch;
+        let envelope = |(seq, event): (u64, Event)| {
+            if let Event::RunResumed { epoch: next, .. } = &event {
+                epoch = *next;
+            }
+            Arc::new(self.envelope(seq, at, epoch, event))
+        };
+        (first..).zip(events).map(envelope).collect()
+    }
+
+    fn envelope(&self, seq: u64, at: Timestamp, epoch: u32, event: Event) -> Envelope<Event> {
         Envelope {
             seq,
             run: Some(self.state.run),
             session: self.session.clone(),
             tenant: self.principal.tenant.clone(),
             at,
-            epoch: match &event {
-                Event::RunResumed { epoch } => *epoch,
-                _ => self.state.epoch,
-            },
+            epoch,
             schema: SCHEMA,
             body: event,
         }

@@ -73,8 +73,12 @@ impl Driver {
             Action::Ask { call, subject, attempt, fallback } => {
                 let request = planner::request(&self.state, &self.shared.catalogue, subject);
                 let prompt_hash = planner::prompt_hash(&request);
-                self.append(Event::ModelAsked { call, subject, attempt, fallback, prompt_hash }).await?;
-                self.ask(call, subject, request, fallback);
+                let replaced = self.replaced(subject, &request, fallback);
+                let priced = !fallback && replaced.is_none();
+                let reserved = if priced { self.shared.gateway.reserved(&request) } else { None };
+                let asked = Event::ModelAsked { call, subject, attempt, fallback, prompt_hash, reserved };
+                self.append(asked).await?;
+                self.ask(call, subject, request, fallback, replaced);
                 Ok(())
             }
             Action::Call { call, attempt } => {
@@ -109,8 +113,15 @@ impl Driver {
         Ok(())
     }
 
-    fn ask(&mut self, call: u32, subject: Subject, request: llm::Request, fallback: bool) {
-        if let Some(asked) = self.replaced(subject, &request, fallback) {
+    fn ask(
+        &mut self,
+        call: u32,
+        subject: Subject,
+        request: llm::Request,
+        fallback: bool,
+        replaced: Option<replaced::Asked>,
+    ) {
+        if let Some(asked) = replaced {
             let stop = self.stop.clone();
             self.in_flight.push(Box::pin(async move {
                 let asked_at = Instant::now();

@@ -16,6 +16,7 @@ fn asked() -> Event {
         attempt: 0,
         fallback: false,
         prompt_hash: String::new(),
+        reserved: None,
     }
 }
 

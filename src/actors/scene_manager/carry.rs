@@ -194,7 +194,13 @@ impl SceneManager {
             let Some(queued) = &state.queued else { continue };
             let (live, _) = shared.live.enter(state.run, queued.task, &self.tenant, &self.session);
             self.queue.push_back(Waiting {
-                run: driver::Accepted { state, live: Arc::new(live), taken_over: true, known: Vec::new() },
+                run: driver::Accepted {
+                    state,
+                    live: Arc::new(live),
+                    taken_over: true,
+                    panicked: false,
+                    known: Vec::new(),
+                },
                 received: Instant::now(),
                 answer: None,
                 queued: None,
@@ -269,7 +275,8 @@ impl SceneManager {
                 Ok(state) if !state.status.is_terminal() => {
                     // What was wanted of it meanwhile is heard by whoever carries it on.
                     manager.hand_over(run);
-                    let run = driver::Accepted { state, live, taken_over: true, known: Vec::new() };
+                    let (taken_over, panicked, known) = (true, true, Vec::new());
+                    let run = driver::Accepted { state, live, taken_over, panicked, known };
                     manager.queue.push_front(Waiting { run, received, answer, queued: None, crashes });
                 }
                 Ok(state) => {

@@ -90,7 +90,7 @@ impl Parked {
         let asks = |matter: Matter| !matches!(matter, Matter::Outcome { .. });
         let open = state.approvals.iter().filter(|(_, put)| put.is_open() && asks(put.matter));
         // What was not shown whole is not decided by a word.
-        let told = told && crate::answer::is_shown_whole(state);
+        let told = told && state.aside.is_none() && crate::answer::is_shown_whole(state);
         Self {
             seq: state.seq,
             open: open.map(|(approval, _)| ApprovalId { run: state.run, approval: *approval }).collect(),
@@ -253,16 +253,17 @@ impl SceneManager {
         }
         let before = self.parked.remove(&run).filter(|parked| parked.told);
         taken.told = before.map(|parked| parked.seq);
+        let panicked = taken.crashes > 0;
         let received = Instant::now();
         // One that neither waits nor has ended was left by whoever carried it out.
         let taken_over = matches!(state.status, RunStatus::Queued | RunStatus::Running);
         let remembered = self.remembered(&state);
-        let accepted = driver::Accepted { state, live: live.clone(), taken_over, known };
-        let (gateway, all) = (shared.gateway.clone(), shared.live.clone());
+        let accepted = driver::Accepted { state, live: live.clone(), taken_over, panicked, known };
+        let (gateway, all, gate) = (shared.gateway.clone(), shared.live.clone(), self.options.gate.clone());
         let driver =
             Driver::new(shared, self.session.clone(), self.tenant.clone(), accepted, self.seq.clone());
         let work = async move {
-            let driven = driver.run(remembered);
+            let driven = async move { driver.run(remembered, gate.turn(run).await).await };
             let task = gateway.spawn(all.until_end(driven)).map_err(|e| e.to_string())?;
             task.await.map_err(|e| e.to_string())
         };

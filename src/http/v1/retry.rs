@@ -16,8 +16,9 @@
 //!
 //! **After a restart.** A server that is killed breaks the connection of every client that waits, and their
 //! further tries come to the next process. So each run bears the mark of what was asked in its first event
-//! (`Key::mark`), and a process begins with the runs that earlier ones accepted not longer ago than
-//! [`KEPT`], whatever it does with them by itself:
+//! (`Key::mark`), and a process begins with the runs that earlier ones had under way, whatever the clock says
+//! of their age, and with those that had ended just before the last event, whatever it does with them by
+//! itself; it keeps them for as long as [`KEPT`] says:
 //!
 //! - One that had not ended when this process started is one whose client went away: nobody can have got its
 //!   answer. Each goes to one further try before any is shared, for as long as `KEPT` says. Whoever gets it
@@ -44,7 +45,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use actix_web::HttpRequest;
-use jiff::Timestamp;
 use tokio::sync::watch;
 
 use super::key::Key;
@@ -103,19 +103,17 @@ enum What {
 }
 
 impl Tries {
-    /// Begins with what earlier processes accepted, the oldest first; `at` is the time now.
-    pub(crate) fn after(earlier: &[Asked], at: Timestamp) -> Self {
+    /// Begins with what earlier processes accepted, the oldest first.
+    pub(crate) fn after(earlier: &[Asked]) -> Self {
         let now = Instant::now();
         let mut kept = Kept::default();
-        for Asked { run, asked, created, ended } in earlier {
+        for Asked { run, asked, created: _, ended } in earlier {
             let Some(key) = Key::read(asked) else { continue };
-            // One that is of the future is of a clock that was set back.
-            let age = Duration::try_from(at.duration_since(*created)).unwrap_or_default();
-            let since = now.checked_sub(age).unwrap_or(now);
             let (_, run) = watch::channel(Some(*run));
             let what = What::Run { run, waiting: 0, answered: ended.then_some(now) };
             let number = kept.enter(&key, what);
-            kept.earlier.push_back((since, key, number));
+            // It was cut off just now, however old the clock says that it is.
+            kept.earlier.push_back((now, key, number));
         }
         Self(Arc::new(Mutex::new(kept)))
     }
@@ -296,6 +294,8 @@ impl Drop for Delivery {
 
 #[cfg(test)]
 mod tests {
+    use jiff::Timestamp;
+
     use super::*;
 
     fn run(number: u128) -> RunId {
@@ -388,7 +388,7 @@ mod tests {
             created: now - Duration::from_secs(*age),
             ended: *ended,
         });
-        Tries::after(&asked.collect::<Vec<_>>(), now)
+        Tries::after(&asked.collect::<Vec<_>>())
     }
 
     #[test]
@@ -420,7 +420,7 @@ mod tests {
     #[test]
     fn what_was_accepted_before_a_restart_is_kept_as_long_as_anything() {
         let tries = earlier(&[(1, 300, false)]);
-        let soon = Instant::now() + KEPT - Duration::from_secs(301);
+        let soon = Instant::now() + KEPT - Duration::from_secs(1);
         assert!(tries.join_at(&KEY, soon).is_some());
         assert!(tries.join_at(&KEY, soon + Duration::from_secs(2)).is_none());
         assert!(tries.kept().asked.is_empty() && tries.kept().earlier.is_empty());
@@ -431,7 +431,7 @@ mod tests {
             created: Timestamp::now() + Duration::from_secs(60),
             ended: false,
         };
-        let made = |mark: String| Tries::after(&[asked(mark)], Timestamp::now());
+        let made = |mark: String| Tries::after(&[asked(mark)]);
         assert!(made(KEY.mark()).join(&KEY).is_some());
         let marks = [String::new(), "01".repeat(31), "01".repeat(33), "0g".repeat(32), "é".repeat(32)];
         for mark in marks {

@@ -279,6 +279,15 @@ impl Ledger {
         Ok(())
     }
 
+    /// What was spent by a process that has ended.
+    pub(super) fn charge(&mut self, keys: &[Key], amount: u64) {
+        for key in keys {
+            let account = self.accounts.entry(key.clone()).or_default();
+            account.spent = account.spent.saturating_add(amount);
+            self.forget_if_idle(key);
+        }
+    }
+
     pub(super) fn settle(&mut self, keys: &[Key], reserved: u64, actual: u64) {
         for key in keys {
             if let Some(account) = self.accounts.get_mut(key) {

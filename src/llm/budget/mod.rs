@@ -87,6 +87,11 @@ impl Budget {
         Ok(Reservation { budget: self.clone(), keys, amount, due: 0, open: true })
     }
 
+    /// Charges what was spent where nobody could set it aside before: by a process that has ended.
+    pub fn charge(&self, caller: &Caller, amount: u64) {
+        self.ledger().0.charge(&Key::of(caller), amount);
+    }
+
     /// Whether `amount` nano-USD are left in every account of the caller; nothing is set aside.
     ///
     /// # Errors

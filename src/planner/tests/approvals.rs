@@ -261,6 +261,7 @@ fn a_plan_that_nobody_can_carry_out_is_seen_before_its_first_step() {
             attempt: 0,
             fallback: false,
             prompt_hash: String::new(),
+            reserved: None,
         },
     );
     apply(

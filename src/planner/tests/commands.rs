@@ -65,7 +65,14 @@ fn asks_about_a_call() -> RunState {
     let subject = Subject::Scene { step: 1 };
     apply(
         &mut state,
-        Event::ModelAsked { call: 1, subject, attempt: 0, fallback: false, prompt_hash: String::new() },
+        Event::ModelAsked {
+            call: 1,
+            subject,
+            attempt: 0,
+            fallback: false,
+            prompt_hash: String::new(),
+            reserved: None,
+        },
     );
     let (reply, usage) = (Default::default(), Default::default());
     apply(&mut state, Event::ModelReplied { call: 1, reply, usage, millis: 0, attempts: vec![] });

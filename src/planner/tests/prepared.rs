@@ -150,7 +150,14 @@ fn a_planner_is_told_which_arguments_do_not_fit_and_at_its_last_try_the_plan_sta
     assert_eq!(problems[0].code, "plan.prepared_arguments");
     apply(&mut state, sent_back);
     let call = state.next_ask();
-    let asked = Event::ModelAsked { call, subject, attempt: 1, fallback: false, prompt_hash: String::new() };
+    let asked = Event::ModelAsked {
+        call,
+        subject,
+        attempt: 1,
+        fallback: false,
+        prompt_hash: String::new(),
+        reserved: None,
+    };
     apply(&mut state, asked);
     let (reply, usage) = (reply_with(&booking(&[json!({"n": "three"})])), Default::default());
     apply(&mut state, Event::ModelReplied { call, reply, usage, millis: 0, attempts: vec![] });

@@ -2,9 +2,10 @@
 //! end, undone, or taken over by another process.
 
 use super::super::approval::Permit;
-use super::super::event::{Effect, Fault, Outcome, RequestedCall, RunStatus};
+use super::super::attempt::Reserved;
+use super::super::event::{Effect, Fault, Outcome, Repeat, RequestedCall, RunStatus};
 use super::super::state::{AskStatus, CallState, CallStatus, RunState, StepState};
-use super::READ_ATTEMPTS;
+use super::{KEYED_INTERRUPTIONS, READ_ATTEMPTS};
 use crate::plan::StepStatus;
 
 impl RunState {
@@ -80,6 +81,7 @@ impl RunState {
             status: CallStatus::Requested,
             stale: false,
             attempts: 0,
+            interruptions: 0,
             undoes: Some(undoes),
             undone_by: None,
         };
@@ -88,36 +90,60 @@ impl RunState {
     }
 
     /// Whoever takes a run over cannot know what became of what was under way: questions and reads
-    /// are asked again, writes go by their policy.
-    pub(super) fn resume(&mut self, epoch: u32) {
+    /// are asked again, writes go by their policy. A `restart` of the process is nobody's fault here: it
+    /// counts neither against the run nor against what was cut off.
+    pub(super) fn resume(&mut self, epoch: u32, restart: bool) {
         self.epoch = epoch;
         // One that waits for a person does nothing that could have ended anybody.
-        if self.status != RunStatus::Waiting {
+        if self.status != RunStatus::Waiting && !restart {
             self.stalls += 1;
         }
-        for ask in self.asks.values_mut().filter(|a| a.status == AskStatus::InFlight) {
-            ask.status = AskStatus::Lost;
+        let under_way = self.asks.iter().filter(|(_, ask)| ask.status == AskStatus::InFlight);
+        for call in under_way.map(|(call, _)| *call).collect::<Vec<_>>() {
+            self.lose(call, restart);
         }
-        let cut_off: Vec<u32> = self
-            .calls
-            .iter()
-            .filter(|(_, c)| matches!(c.status, CallStatus::InFlight { .. }))
-            .map(|(call, _)| *call)
-            .collect();
-        for number in cut_off {
-            let Some(call) = self.calls.get_mut(&number) else { continue };
-            if call.requested.effect == Effect::Read && call.attempts < READ_ATTEMPTS {
-                call.status = CallStatus::Again { attempt: call.attempts + 1 };
-            } else {
-                let error = Fault::new(
-                    "tool.interrupted",
-                    format!(
-                        "the process ended {} times during the call: its outcome is not known",
-                        call.attempts
-                    ),
-                );
-                self.completed(number, &Outcome::Unknown { error });
-            }
+        let under_way =
+            self.calls.iter().filter(|(_, call)| matches!(call.status, CallStatus::InFlight { .. }));
+        for call in under_way.map(|(call, _)| *call).collect::<Vec<_>>() {
+            self.cut_off(call, restart);
         }
+    }
+
+    /// A question of which nobody hears again. After a restart it is as if it had not been asked.
+    fn lose(&mut self, call: u32, restart: bool) {
+        let Some(ask) = self.asks.get_mut(&call) else { return };
+        ask.status = AskStatus::Lost;
+        let subject = ask.subject;
+        if restart {
+            self.tries(subject).retain(|asked| *asked != call);
+        }
+    }
+
+    fn cut_off(&mut self, number: u32, restart: bool) {
+        let Some(call) = self.calls.get_mut(&number) else { return };
+        let (attempts, read) = (call.attempts, call.requested.effect == Effect::Read);
+        let keyed = call.requested.repeat == Repeat::Key;
+        if restart {
+            call.interruptions += 1;
+        }
+        let again = match (read, keyed) {
+            (true, _) => restart || attempts < READ_ATTEMPTS,
+            (false, true) => restart && call.interruptions <= KEYED_INTERRUPTIONS,
+            (false, false) => false,
+        };
+        if again {
+            call.status = CallStatus::Again { attempt: attempts + 1 };
+            return;
+        }
+        // Interruptions beyond the bound count as attempts.
+        call.interruptions = call.interruptions.min(KEYED_INTERRUPTIONS);
+        let what = format!("the process ended {attempts} times during the call: its outcome is not known");
+        self.completed(number, &Outcome::Unknown { error: Fault::new("tool.interrupted", what) });
+    }
+
+    /// What was set aside for questions of which nobody hears again, to be charged: by ordinal.
+    pub fn unsettled(&self) -> impl Iterator<Item = (u32, &Reserved)> {
+        let lost = self.asks.iter().filter(|(_, ask)| ask.status == AskStatus::Lost);
+        lost.filter_map(|(call, ask)| Some((*call, ask.reserved.as_ref()?)))
     }
 }

@@ -57,7 +57,7 @@ impl Event {
             Event::StepFailed { .. } => "step_failed",
             Event::Continuation { .. } => "continuation",
             Event::Answered { .. } => "answered",
-            Event::RunWaiting {} => "run_waiting",
+            Event::RunWaiting {} | Event::RunPutAside { .. } => "run_waiting",
             Event::RunCompleted { .. } => "run_completed",
             Event::RunFailed { .. } => "run_failed",
             Event::RunCancelled { .. } => "run_cancelled",
@@ -110,7 +110,7 @@ impl Event {
     /// What the event is about, in one word and a number: the same for the same thing in one run.
     pub fn key(&self) -> String {
         let number = match self {
-            Event::RunResumed { epoch } => *epoch,
+            Event::RunResumed { epoch, .. } => *epoch,
             Event::Planning { version, .. } | Event::PlanningFailed { version, .. } => *version,
             Event::ModelAsked { call, .. }
             | Event::ModelReplied { call, .. }
@@ -141,6 +141,7 @@ impl Event {
         match self {
             Event::RunQueued(_) => "run_queued",
             Event::RunResumed { .. } => "run_resumed",
+            Event::RunPutAside { .. } => "run_put_aside",
             Event::ModelAsked { .. } => "model_asked",
             Event::ModelReplied { .. } => "model_replied",
             Event::ModelFailed { .. } => "model_failed",
@@ -178,6 +179,7 @@ impl Event {
             | Event::ApprovalLapsed { .. }
             | Event::Released { .. }
             | Event::RunWaiting {}
+            | Event::RunPutAside { .. }
             | Event::RunReopened { .. }
             | Event::RunCompleted { .. }
             | Event::RunFailed { .. }

@@ -38,7 +38,7 @@ fn any_event(dice: &mut Dice, sim: &Sim) -> Event {
     match dice.pick(34) {
         0 => queued(dice.pick(2) == 1),
         1 => started(&sim.world.settings),
-        2 if dice.pick(8) == 7 => Event::RunResumed { epoch: number.min(9) },
+        2 if dice.pick(8) == 7 => Event::RunResumed { epoch: number.min(9), restart: number % 2 == 0 },
         3 => Event::Planning { version: number, cause: crate::run::Cause::Continuation },
         4 | 5 => Event::ModelAsked {
             call: if dice.pick(2) == 0 { state.next_ask() } else { number },
@@ -46,6 +46,7 @@ fn any_event(dice: &mut Dice, sim: &Sim) -> Event {
             attempt: dice.pick(3) as u32,
             fallback: dice.pick(4) == 3,
             prompt_hash: String::new(),
+            reserved: None,
         },
         6 => Event::ModelReplied {
             call: number,

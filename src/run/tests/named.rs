@@ -48,7 +48,7 @@ fn a_write_that_a_crash_cut_off_is_unknown_and_holds_its_tool() {
     let mut run = script();
     run.plan(Maker::Deterministic, &[("A", &[])]);
     run.calls(1, &[BOOK]);
-    run.tell(Event::RunResumed { epoch: 1 });
+    run.tell(Event::RunResumed { epoch: 1, restart: false });
     run.settle();
     run.calls(1, &[BOOK, ("book", Effect::Write, Repeat::Never, 2), LOOK]);
     run.done(4, json!("nothing there"));
@@ -64,7 +64,7 @@ fn a_write_with_a_key_is_repeated_once_with_that_key() {
     let mut run = script();
     run.plan(Maker::Deterministic, &[("A", &[])]);
     run.calls(1, &[PAY]);
-    run.tell(Event::RunResumed { epoch: 1 });
+    run.tell(Event::RunResumed { epoch: 1, restart: false });
     run.settle();
     run.outcome(1, Outcome::Unknown { error: Fault::new("tool.timeout", "no reply") });
     assert_eq!(run.state.calls[&1].attempts, 2);
@@ -197,7 +197,7 @@ fn a_run_that_ends_every_process_is_put_aside() {
     let mut run = Script::new(Settings { fallback_enabled: false, ..Settings::default() });
     for epoch in 1..6 {
         if !run.state.status.is_terminal() {
-            run.tell(Event::RunResumed { epoch });
+            run.tell(Event::RunResumed { epoch, restart: false });
             run.settle();
         }
     }
@@ -213,7 +213,7 @@ fn a_question_that_ends_every_process_counts_as_failed_in_the_end() {
     for epoch in 1..=4 {
         // Something comes of the run each time, but never of this question.
         run.calls(2, &[("look", Effect::Read, Repeat::Never, epoch)]);
-        run.tell(Event::RunResumed { epoch });
+        run.tell(Event::RunResumed { epoch, restart: false });
         run.settle();
         let number = *run.state.calls.keys().next_back().unwrap();
         run.done(number, json!("sunny"));

@@ -252,7 +252,7 @@ impl Script {
 
     /// The process dies, and another takes the run over.
     pub fn crash(&mut self) {
-        self.tell(Event::RunResumed { epoch: self.state.epoch + 1 });
+        self.tell(Event::RunResumed { epoch: self.state.epoch + 1, restart: false });
         self.settle();
     }
 

@@ -462,7 +462,7 @@ impl Sim {
             state.apply(event).unwrap();
         }
         assert_eq!(state, self.state, "a restart wakes up elsewhere");
-        self.record(Event::RunResumed { epoch: self.state.epoch + 1 });
+        self.record(Event::RunResumed { epoch: self.state.epoch + 1, restart: false });
         if self.dice.pick(4) == 3 {
             self.reload();
         }
@@ -490,5 +490,6 @@ pub fn asked(action: &Action) -> Event {
         attempt: *attempt,
         fallback: *fallback,
         prompt_hash: format!("hash {call}"),
+        reserved: None,
     }
 }

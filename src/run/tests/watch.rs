@@ -236,7 +236,8 @@ impl Watch {
             | Event::Decided { .. }
             | Event::ApprovalLapsed { .. }
             | Event::Released { .. }
-            | Event::RunWaiting {} => {}
+            | Event::RunWaiting {}
+            | Event::RunPutAside { .. } => {}
         }
     }
 
