@@ -18,6 +18,7 @@ mod keys;
 mod look;
 mod options;
 mod plans;
+mod private;
 mod questions;
 mod read;
 mod record;
@@ -26,6 +27,7 @@ mod schema;
 #[cfg(test)]
 pub(crate) mod tests;
 mod told;
+mod unreadable;
 mod usage;
 mod write;
 mod writer;
@@ -48,10 +50,12 @@ pub use keys::{ApiKey, KeyRules, Secret};
 pub use look::{Holds, Standing, look};
 pub use options::Options;
 pub use plans::{PlanFilter, PlanRow};
+pub use private::exposed;
 pub use read::{MAX_PAGE, Page, RunFilter, RunRow, SessionRow};
 pub(crate) use record::Row;
 pub use record::{Record, Stream};
 pub use told::{Untold, Waiting};
+use unreadable::Unreadable;
 pub(crate) use write::Outcome;
 use writer::{Writer, Writing};
 
@@ -79,6 +83,7 @@ struct Inner {
     writer: Option<Writer>,
     path: PathBuf,
     dir: Mutex<Option<DataDir>>,
+    unreadable: Unreadable,
 }
 
 impl Store {
@@ -101,13 +106,16 @@ impl Store {
             .synchronous(SqliteSynchronous::Full)
             .foreign_keys(true)
             .busy_timeout(PATIENCE);
+        dir.make_private(FILE)?;
         let writer = Writer::new(options.clone().thread_name(|_| "journal-db".to_owned()));
         let failed = |e| Error::database(&path, "open the database", &e);
         let mut writing = writer.alone().await.map_err(failed)?;
         schema::migrate(writing.connection().await.map_err(failed)?, &path, migrations).await?;
         drop(writing);
         let pool = pool(READERS).connect_lazy_with(options);
-        Ok(Self { inner: Arc::new(Inner { pool, writer: Some(writer), path, dir: Mutex::new(Some(dir)) }) })
+        let unreadable = Unreadable::default();
+        let dir = Mutex::new(Some(dir));
+        Ok(Self { inner: Arc::new(Inner { pool, writer: Some(writer), path, dir, unreadable }) })
     }
 
     /// Opens the database under `path` for looking only, beside the process that owns it or without one.
@@ -122,7 +130,8 @@ impl Store {
         let pool = pool(READERS).connect_lazy_with(options);
         let remedy = "run a command that writes, such as `proscenium chat`, which brings it up to date";
         up_to_date(&path, &pool, remedy).await?;
-        Ok(Self { inner: Arc::new(Inner { pool, writer: None, path, dir: Mutex::new(None) }) })
+        let unreadable = Unreadable::default();
+        Ok(Self { inner: Arc::new(Inner { pool, writer: None, path, dir: Mutex::new(None), unreadable }) })
     }
 
     /// Opens the database under `path` for a short change beside the process that owns the directory,
@@ -143,7 +152,8 @@ impl Store {
         let remedy = "stop the process that works with it and try again, which brings it up to date";
         up_to_date(&path, &pool, remedy).await?;
         let writer = Some(Writer::new(options));
-        Ok(Self { inner: Arc::new(Inner { pool, writer, path, dir: Mutex::new(None) }) })
+        let unreadable = Unreadable::default();
+        Ok(Self { inner: Arc::new(Inner { pool, writer, path, dir: Mutex::new(None), unreadable }) })
     }
 
     /// The pool for scene data and reads: a few connections, waiting up to ten seconds for a free one

@@ -34,6 +34,7 @@ mod plans_cli;
 mod prepared;
 mod process;
 mod python;
+mod read_back;
 mod readme;
 mod real_replies;
 mod reload;
