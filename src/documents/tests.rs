@@ -29,7 +29,7 @@ fn edited(version: u32, bytes: usize) -> Envelope<Event> {
 
 #[test]
 fn a_history_that_is_larger_than_is_taken_today_is_read_page_by_page() {
-    let journal: Vec<_> = (1..=39).map(|version| edited(version, 300_000)).collect();
+    let journal: Vec<_> = (1..=39).map(|version| edited(version, 80_000)).collect();
     let mut seen = Vec::new();
     let mut page = VersionPage::default();
     loop {
@@ -44,6 +44,6 @@ fn a_history_that_is_larger_than_is_taken_today_is_read_page_by_page() {
     }
     assert_eq!(seen, (1..=39).collect::<Vec<_>>());
     // One that is larger than a page by itself is a page.
-    let (alone, before) = versions(&[edited(1, 3_000_000), edited(2, 3_000_000)], VersionPage::default());
+    let (alone, before) = versions(&[edited(1, 1_200_000), edited(2, 1_200_000)], VersionPage::default());
     assert_eq!((alone.len(), before), (1, Some(2)));
 }
