@@ -13,6 +13,7 @@ use crate::run::{
     StepState, Usage,
 };
 use crate::store::About;
+use crate::unseen;
 
 /// A run and its answer, for clients.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -125,6 +126,10 @@ pub struct AnswerApproval {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub arguments: Option<Value>,
+    /// The call's arguments as text in which nothing is invisible: what a screen would not show, or show
+    /// elsewhere, is written as an escape.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown: Option<String>,
     /// The plan's version, where it is about a plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<u32>,
@@ -264,6 +269,7 @@ fn approval_of(state: &RunState, approval_id: ApprovalId, approval: &Approval) -
         hash: approval.needed.hash.clone(),
         tool: call.map(|call| call.requested.tool.clone()),
         arguments: call.map(|call| call.requested.arguments.clone()),
+        shown: call.map(|call| unseen::json_lines(&call.requested.arguments)),
         version,
     }
 }

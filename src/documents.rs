@@ -9,12 +9,13 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::answer::{Answer, AnswerStep, AnswerUsage};
-use crate::plan::{Plan, PlanStatus, TaskId, diff};
+use crate::plan::{self, Plan, PlanStatus, TaskId, diff};
 use crate::run::{
     ApprovalId, CallState, Cause, Effect, Envelope, Event, Fault, Maker, Matter, Outcome, PlanMade, RunId,
     RunState, RunStatus, SessionId, idempotency_key,
 };
 use crate::store::{About, ApprovalState, PlanRow};
+use crate::unseen;
 
 /// A plan, its versions, and how far it was carried out.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
@@ -47,8 +48,11 @@ pub struct PlanDocument {
     pub plan: Option<Plan>,
     /// The steps of all versions that were begun, and of the one in force.
     pub steps: Vec<AnswerStep>,
-    /// Every version, the first one first.
+    /// The versions of this page, the newest ones unless told, in order.
     pub versions: Vec<PlanVersion>,
+    /// What `before` is for the page of the versions before these; absent where there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub versions_before: Option<u32>,
     /// What about its run a person has to decide.
     #[schema(value_type = Vec<String>)]
     pub approvals: Vec<ApprovalId>,
@@ -208,6 +212,10 @@ pub struct ApprovalDocument {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub arguments: Option<Value>,
+    /// Of a call: its arguments as text in which nothing is invisible: what a screen would not show, or show
+    /// elsewhere, is written as an escape. Of a plan: the plan so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown: Option<String>,
     /// Of a call: `write`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
@@ -227,6 +235,17 @@ impl PlanDocument {
     /// The document of a run's plan: `state` is the fold of `journal`, `session_cost_nano_usd` what the run's
     /// conversation cost so far. `None` where the journal is empty: there is no such run.
     pub fn new(journal: &[Envelope<Event>], state: &RunState, session_cost_nano_usd: u64) -> Option<Self> {
+        Self::paged(journal, state, session_cost_nano_usd, VersionPage::default())
+    }
+
+    /// The same with that page of its versions.
+    pub fn paged(
+        journal: &[Envelope<Event>],
+        state: &RunState,
+        session_cost_nano_usd: u64,
+        page: VersionPage,
+    ) -> Option<Self> {
+        let (versions, versions_before) = versions(journal, page);
         let (first, last) = (journal.first()?, journal.last()?);
         let session = &first.session;
         let answer = Answer::new(state, session, session_cost_nano_usd, Duration::ZERO, Duration::ZERO);
@@ -246,7 +265,8 @@ impl PlanDocument {
             why_approval: needed.map(|needed| needed.why.clone()).unwrap_or_default(),
             plan: made.map(|made| made.plan.clone()),
             steps: answer.steps,
-            versions: versions(journal),
+            versions,
+            versions_before,
             approvals: answer.approvals.into_iter().map(|approval| approval.approval_id).collect(),
             answer: state.answer.as_ref().map(|answer| answer.text.clone()),
             error: state.aside.clone().or_else(|| state.error.clone()),
@@ -258,29 +278,58 @@ impl PlanDocument {
     }
 }
 
-fn versions(journal: &[Envelope<Event>]) -> Vec<PlanVersion> {
+/// Which of a plan's versions a document shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct VersionPage {
+    /// Most of them. Fewer are shown where they are large: together no more bytes than a plan's versions may
+    /// have, and at least one.
+    pub limit: usize,
+    /// Only those before this version.
+    pub before: Option<u32>,
+}
+
+impl Default for VersionPage {
+    fn default() -> Self {
+        Self { limit: plan::MAX_VERSIONS, before: None }
+    }
+}
+
+/// The page, and what the page before it is asked for with.
+fn versions(journal: &[Envelope<Event>], page: VersionPage) -> (Vec<PlanVersion>, Option<u32>) {
     let made = journal.iter().filter_map(|envelope| match &envelope.body {
         Event::PlanCreated(made) | Event::Replanned(made) | Event::PlanEdited(made) => {
             Some((envelope.at, made))
         }
         _ => None,
     });
-    let mut before: Option<&PlanMade> = None;
+    let made: Vec<(Timestamp, &PlanMade)> =
+        made.filter(|(_, made)| page.before.is_none_or(|before| made.version < before)).collect();
     let mut versions = Vec::new();
-    for (at, made) in made {
+    let mut bytes = 0_usize;
+    let mut left = made.as_slice();
+    while let Some(((at, now), older)) = left.split_last()
+        && versions.len() < page.limit
+    {
+        let diff = older.last().map(|(_, before)| diff(&before.plan, &now.plan)).unwrap_or_default();
+        bytes = bytes.saturating_add(plan::size(&now.plan) + diff.iter().map(String::len).sum::<usize>());
+        if bytes > plan::MAX_VERSIONS_BYTES && !versions.is_empty() {
+            break;
+        }
         versions.push(PlanVersion {
-            version: made.version,
-            cause: made.cause,
-            maker: made.maker,
-            by: made.by.clone(),
-            why: made.why.clone(),
-            at,
-            diff: before.map(|before| diff(&before.plan, &made.plan)).unwrap_or_default(),
-            plan: made.plan.clone(),
+            version: now.version,
+            cause: now.cause,
+            maker: now.maker,
+            by: now.by.clone(),
+            why: now.why.clone(),
+            at: *at,
+            diff,
+            plan: now.plan.clone(),
         });
-        before = Some(made);
+        left = older;
     }
-    versions
+    versions.reverse();
+    let before = versions.first().filter(|_| !left.is_empty()).map(|version| version.version);
+    (versions, before)
 }
 
 impl ApprovalDocument {
@@ -335,6 +384,7 @@ impl ApprovalDocument {
             scene: None,
             tool: None,
             arguments: None,
+            shown: None,
             effect: None,
             attempts: None,
             error: None,
@@ -345,6 +395,10 @@ impl ApprovalDocument {
                 document.version = Some(version);
                 let made = state.plans.iter().find(|made| made.version == version);
                 document.plan = made.map(|made| made.plan.clone());
+                document.shown = made.map(|made| {
+                    let (task, none) = (document.task_id, Default::default());
+                    plan::text(&made.plan, &document.objective, task, state.plan_status, &none)
+                });
             }
             Matter::Call { call } => document.with_call(state.calls.get(&call)),
             Matter::Outcome { call: number } => {
@@ -364,6 +418,7 @@ impl ApprovalDocument {
         self.scene = Some(call.scene.clone());
         self.tool = Some(call.requested.tool.clone());
         self.arguments = Some(call.requested.arguments.clone());
+        self.shown = Some(unseen::json_lines(&call.requested.arguments));
         self.effect = Some(call.requested.effect);
     }
 }
@@ -382,3 +437,6 @@ fn unknown(journal: &[Envelope<Event>], state: &RunState, number: u32) -> Option
         _ => None,
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -14,6 +14,7 @@ mod past;
 mod reload;
 mod sessions;
 mod ticket;
+mod unreadable;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -29,6 +30,8 @@ use crate::actors::scene_manager::Submit;
 use crate::answer::Answer;
 use crate::config::Config;
 use crate::llm::Gateway;
+use crate::nested;
+use crate::plan;
 use crate::planner::{Command, Wish};
 use crate::public::{EventId, PublicStream};
 use crate::run::{Envelope, Event, Fault, Idempotency, RunId, RunState, RunStatus, SessionId, TenantId};
@@ -84,6 +87,16 @@ impl Engine {
             let message =
                 format!("the message has {length} characters; at most {MAX_REQUEST_CHARS} are taken");
             return Err(Fault::new("request.too_long", message));
+        }
+        if let Some(plan) = &request.plan {
+            plan::taken(plan).map_err(|problem| Fault::new(&problem.code, problem.message))?;
+            if nested::is_too_deep(
+                plan.steps.iter().flat_map(|s| &s.prepared_calls).flat_map(|c| c.arguments.values()),
+            ) {
+                let what =
+                    format!("the plan's arguments are nested deeper than {} levels", nested::MAX_DEPTH);
+                return Err(Fault::new("request.too_deep", what));
+            }
         }
         let is_first = request.session.is_none();
         let session = match request.session.clone() {
@@ -148,8 +161,10 @@ impl Engine {
         }
         // One that waits for a person is not under way.
         let row = self.parts.store.run(tenant, run).await.map_err(|error| store_fault(&error))?;
-        if row.is_none_or(|row| row.status != RunStatus::Waiting) {
-            return Ok(false);
+        let Some(row) = row.filter(|row| !row.status.is_terminal()) else { return Ok(false) };
+        if row.status != RunStatus::Waiting {
+            // Nor is one that cannot be read, and it never will be.
+            return self.cancel_unreadable(tenant, run, by).await;
         }
         let wish = Wish::Cancel;
         let command = Command { by: by.to_owned(), note: None, wish, no_own_approval: false };

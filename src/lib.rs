@@ -18,6 +18,7 @@ pub mod http;
 pub mod llm;
 pub mod memory;
 mod nearest;
+mod nested;
 
 pub mod notify;
 pub mod parts;
@@ -32,13 +33,14 @@ pub mod setting;
 pub mod store;
 pub mod telemetry;
 pub mod tools;
+pub mod unseen;
 
 pub use actors::live::Watch;
 pub use answer::{
     Answer, AnswerApproval, AnswerCall, AnswerStep, AnswerUsage, CallOutcome, Metadata, Timings,
 };
 pub use config::Config;
-pub use documents::{ApprovalDocument, PlanDocument, PlanSummary, PlanVersion};
+pub use documents::{ApprovalDocument, PlanDocument, PlanSummary, PlanVersion, VersionPage};
 pub use engine::{Builder, ChatRequest, Engine, StartError, Submitted, Ticket, fold};
 pub use public::{EventId, PublicEvent, PublicStream};
 pub use schema::Schema;

@@ -250,7 +250,9 @@ impl Driver {
         let mut broken = self.drive(context, turn).await.err();
         // A journal that takes events can be told how it ends; a run that cannot go on has failed.
         let ended = self.state.status.is_terminal();
-        if let Some(fault) = broken.take_if(|fault| fault.code == "run.illegal_event" && !ended) {
+        let of_itself =
+            |fault: &Fault| matches!(fault.code.as_str(), "run.illegal_event" | "store.bad_record");
+        if let Some(fault) = broken.take_if(|fault| of_itself(fault) && !ended) {
             broken = self.end_by_force(fault).await.err();
         }
         // What is still in flight is of no use to an ended run.

@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::launch;
 use crate::llm::{self, Caller, Gateway, Replied, Sink};
+use crate::nested;
 use crate::run::{Attempt, Effect, Fault, Outcome, RunId, SessionId};
 use crate::scene::{Scene, SceneTool};
 use crate::telemetry::{Outside, Part, Queued};
@@ -274,6 +275,7 @@ async fn carry_out(scene: &Arc<Scene>, options: &Options, call: Call) -> Outcome
     };
     let outcome = match ended {
         Ok(Ok(Ok(result))) => {
+            let result = nested::shallow(result);
             let say = phrase::say(&tool.say, call.language.as_deref(), &result, &call.arguments);
             Outcome::Ok { result: bound::bound(result, tool.max_result_bytes), say }
         }

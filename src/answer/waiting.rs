@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use super::open;
 use crate::llm::language;
-use crate::plan::{harmless, one_line};
 use crate::run::{ApprovalId, CallState, CallStatus, Effect, Matter, Outcome, RunState, exact_json};
+use crate::unseen::{self, one_line};
 
 /// Longest arguments of a call in these words, in characters; the document has them whole.
 const MAX_ARGUMENTS: usize = 4_000;
@@ -165,7 +165,7 @@ pub(super) fn words(state: &RunState) -> String {
 
 /// Whether everything that waits is in the words whole.
 pub(super) fn is_shown_whole(state: &RunState) -> bool {
-    let fits = |arguments: &Value| exact_json(arguments).chars().count() <= MAX_ARGUMENTS;
+    let fits = |arguments: &Value| unseen::json(&exact_json(arguments)).chars().count() <= MAX_ARGUMENTS;
     let steps = state.plan().map(|made| made.plan.steps.as_slice()).unwrap_or_default();
     let prepared = || steps.iter().flat_map(|step| &step.prepared_calls);
     open(state).all(|(_, approval)| match approval.matter {
@@ -229,9 +229,9 @@ fn of(state: &RunState) -> &'static Words {
     own.unwrap_or(default)
 }
 
-/// Arguments as people read them, cut where they are too long, without what turns the reading direction.
+/// Arguments as people read them, cut where they are too long, with nothing in them that is not seen.
 fn cut(text: &str) -> String {
-    let text = harmless(text);
+    let text = unseen::json(text);
     match text.char_indices().nth(MAX_ARGUMENTS) {
         Some((at, _)) => format!("{}…", &text[..at]),
         None => text,

@@ -103,8 +103,18 @@ pub fn whole(path: &Path) -> PathBuf {
     path.canonicalize().or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.to_owned())
 }
 
+/// A new file for this user only. Whatever stands in its place goes, and if that is a link, nothing behind it
+/// is touched.
 fn write(path: &Path, text: &str) -> std::io::Result<()> {
-    let mut file = std::fs::File::create(path)?;
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut options = std::fs::File::options();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(path)?;
     file.write_all(text.as_bytes())
 }
 
@@ -210,5 +220,20 @@ mod tests {
         {
             assert_eq!(reached(given.parse().unwrap()), expected.parse().unwrap());
         }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn the_address_is_this_users_only_and_no_link_is_followed() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let dir = tempfile::tempdir().unwrap();
+        let other = dir.path().join("other");
+        std::fs::write(&other, "keep this").unwrap();
+        symlink(&other, dir.path().join("server.new")).unwrap();
+        let asked = Asked { tenant: TenantId::new("t").unwrap(), values: BTreeMap::new() };
+        let _left = leave(dir.path(), "127.0.0.1:80".parse().unwrap(), None, None, &asked).unwrap();
+        let file = dir.path().join(FILE);
+        assert_eq!(std::fs::symlink_metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(std::fs::read_to_string(&other).unwrap(), "keep this");
     }
 }

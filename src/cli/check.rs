@@ -123,6 +123,21 @@ pub async fn store(loaded: &Loaded) -> Result<String, Finding> {
     })
 }
 
+/// What of the data directory others than its user may read, a warning each.
+pub fn exposed(loaded: &Loaded) -> Vec<Finding> {
+    let warning = |(path, mode): (std::path::PathBuf, u32)| Finding {
+        place: path.display().to_string(),
+        level: Level::Warning,
+        code: "store.exposed".to_owned(),
+        message: format!("its mode is {mode:o}: other users of this machine can reach what is stored there"),
+        remedy: format!(
+            "the next command that owns the directory takes that from them; or run `chmod go= {}`",
+            path.display()
+        ),
+    };
+    proscenium::store::exposed(&loaded.config.store.data_dir).into_iter().map(warning).collect()
+}
+
 fn sources(keys: &BTreeMap<String, Origin>) -> Vec<String> {
     let mut places: BTreeMap<Origin, usize> = BTreeMap::new();
     for origin in keys.values() {

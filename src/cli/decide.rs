@@ -11,7 +11,7 @@ use super::assistant::Target;
 use super::chat::Desk;
 use super::failure::Failure;
 use super::follow::{LEFT, follow, heard, left};
-use super::text::one_line;
+use super::text::{one_line, whole_json};
 use super::turns::Turns;
 use super::waits;
 
@@ -104,7 +104,7 @@ impl<W: Write, E: Write> Desk<'_, W, E> {
                 "e" | "edit" => match put.matter {
                     Matter::Call { call } => {
                         let call = state.calls.get(&call);
-                        let now = call.map(|call| call.requested.arguments.to_string()).unwrap_or_default();
+                        let now = call.map(|call| whole_json(&call.requested.arguments)).unwrap_or_default();
                         return self.arguments(turns, id, put, now).await;
                     }
                     Matter::Plan { version } => {

@@ -253,6 +253,7 @@ async fn check<W: Write>(
             Ok(store) => found.store = store,
             Err(finding) => findings.push(finding),
         }
+        findings.extend(check::exposed(&loaded));
     }
     Ok(check::report(out, &findings, sound.then_some(&found))?)
 }

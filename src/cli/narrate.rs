@@ -8,7 +8,7 @@ use proscenium::run::{
 };
 use serde_json::Value;
 
-use super::text::{count, duration, json, one_line, short};
+use super::text::{count, duration, json, one_line, short, whole_json};
 use super::waits::said;
 
 /// Most columns of arguments and of a result within a line.
@@ -366,7 +366,7 @@ pub fn steps_of(plan: &Plan) -> Vec<String> {
                 format!(
                     "     {} {}",
                     one_line(&call.tool),
-                    one_line(&Value::Object(call.arguments.clone()).to_string())
+                    whole_json(&Value::Object(call.arguments.clone()))
                 )
             });
             std::iter::once(line).chain(calls)

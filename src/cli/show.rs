@@ -11,7 +11,7 @@ use proscenium::run::{
 
 use super::narrate::steps_of;
 use super::output::tokens;
-use super::text::{clean, count, dollars, duration, json, name, one_line, short};
+use super::text::{clean, count, dollars, duration, json, name, one_line, short, whole_json};
 use super::{table, waits};
 
 /// What is shown of a run.
@@ -167,7 +167,7 @@ pub fn approvals(
         }
         writeln!(out, "     {}", decided(journal, *number, put, zone))?;
         if let Some((Decision::Edited { arguments, .. }, _)) = &put.decided {
-            writeln!(out, "     with {}", one_line(&arguments.to_string()))?;
+            writeln!(out, "     with {}", whole_json(arguments))?;
         }
     }
     Ok(())

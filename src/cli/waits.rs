@@ -5,9 +5,10 @@ use std::io::{self, Write};
 use proscenium::run::{
     Approval, ApprovalId, CallState, CallStatus, Decision, Matter, Outcome, RunState, RunStatus,
 };
+use proscenium::unseen;
 
 use super::narrate::steps_of;
-use super::text::{exact, one_line, short};
+use super::text::{one_line, short, whole_json};
 
 /// Most columns of a reason.
 const WHY: usize = 400;
@@ -61,7 +62,7 @@ fn called(state: &RunState, call: u32) -> (String, String) {
     let Some(call) = state.calls.get(&call) else { return (format!("call {call}"), String::new()) };
     let CallState { step, scene, requested, .. } = call;
     let arguments: Vec<String> =
-        exact(&requested.arguments).lines().map(|line| format!("  {line}")).collect();
+        unseen::json_lines(&requested.arguments).lines().map(|line| format!("  {line}")).collect();
     (format!("step {step} {}: {}", one_line(scene), one_line(&requested.tool)), arguments.join("\n"))
 }
 
@@ -75,7 +76,7 @@ pub fn line(state: &RunState, matter: Matter) -> String {
                 call.step,
                 one_line(&call.scene),
                 one_line(&call.requested.tool),
-                one_line(&call.requested.arguments.to_string())
+                whole_json(&call.requested.arguments)
             ),
             None => format!("call {call}"),
         },

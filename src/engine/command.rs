@@ -5,11 +5,12 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use super::Engine;
+use super::unreadable::is_unreadable;
 use crate::actors::driver::store_fault;
 use crate::actors::scene_manager::Do;
 use crate::answer::Answer;
 use crate::plan::TaskId;
-use crate::planner::{Command, Refused};
+use crate::planner::{Command, Refused, Wish};
 use crate::run::{Fault, RunId, RunState, TenantId};
 
 /// How long a decision may take to get on disk.
@@ -77,10 +78,19 @@ impl Engine {
         let Some(row) = row else {
             return Err(refused(Fault::new("run.unknown", format!("there is no run {run}"))));
         };
+        let is_cancelled = matches!(command.wish, Wish::Cancel).then(|| command.by.clone());
         let (reply, done) = oneshot::channel();
         let wish = Do { run, command, reply, answer };
         self.system.registry.command(tenant.clone(), row.session, wish).map_err(refused)?;
         match tokio::time::timeout(PATIENCE, done).await {
+            // A run that cannot be read can still be ended.
+            Ok(Ok(Err(unread))) if is_cancelled.is_some() && is_unreadable(&unread.fault) => {
+                let by = is_cancelled.unwrap_or_default();
+                match self.cancel_unreadable(tenant, run, &by).await.map_err(refused)? {
+                    true => Ok(()),
+                    false => Err(unread),
+                }
+            }
             Ok(Ok(done)) => done,
             Ok(Err(_)) => {
                 let what =

@@ -21,7 +21,11 @@ impl Engine {
         let events = self.events_of(tenant, run).await?;
         let Some(first) = events.first() else { return Ok(None) };
         let cost = store.session_usage(tenant, &first.session).await.map_err(|error| store_fault(&error))?;
-        Ok(Answer::of(run, &events, cost.cost_nano_usd))
+        let answer = move || Answer::of(run, &events, cost.cost_nano_usd);
+        // Where the run is large, whoever asks has others to serve.
+        tokio::task::spawn_blocking(answer)
+            .await
+            .map_err(|_| Fault::new("run.unshown", "the run's document could not be made"))
     }
 
     /// The events of a tenant's run with all that was told to the journal so far; none where the tenant

@@ -12,6 +12,7 @@ use serde::de::DeserializeOwned;
 use super::problem::Problem;
 use super::who::{Who, app, who};
 use crate::config::Server;
+use crate::nested;
 
 /// A JSON body, and who sends it. It is read when it is known that they may ask.
 pub(crate) struct Sent<T> {
@@ -105,7 +106,7 @@ async fn collect(mut payload: Payload, max: usize) -> Result<BytesMut, Problem> 
 }
 
 fn parse<T: DeserializeOwned>(bytes: &[u8], max_depth: usize) -> Result<T, Problem> {
-    if depth(bytes) > max_depth {
+    if nested::of_text(bytes) > max_depth {
         let detail = format!("the body is nested deeper than {max_depth} levels (server.max_json_depth)");
         return Err(Problem::unprocessable("request.too_deep", detail));
     }
@@ -129,36 +130,9 @@ fn parse<T: DeserializeOwned>(bytes: &[u8], max_depth: usize) -> Result<T, Probl
     Ok(value)
 }
 
-/// How deep objects and lists are nested in this JSON, brackets in strings left out.
-fn depth(bytes: &[u8]) -> usize {
-    let (mut now, mut most) = (0usize, 0usize);
-    let (mut string, mut escaped) = (false, false);
-    for byte in bytes {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' if string => escaped = true,
-            b'"' => string = !string,
-            b'{' | b'[' if !string => {
-                now += 1;
-                most = most.max(now);
-            }
-            b'}' | b']' if !string => now = now.saturating_sub(1),
-            _ => {}
-        }
-    }
-    most
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn depth_counts_brackets_outside_strings() {
-        assert_eq!(depth(br#"{"a": ["[[[", {"b": "\"{{"}]}"#), 3);
-        assert_eq!(depth(b"[[]]"), 2);
-        assert_eq!(depth(b"1"), 0);
-    }
 
     #[test]
     fn a_wrong_body_is_told_with_its_place() {

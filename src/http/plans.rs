@@ -16,10 +16,10 @@ use super::app::App;
 use super::body::Sent;
 use super::chat::{self, failure};
 use super::problem::Problem;
-use super::view::Journalled;
+use super::view::{Journalled, large};
 use super::who::Who;
 use super::{behind, page};
-use crate::documents::{PlanDocument, PlanSummary};
+use crate::documents::{PlanDocument, PlanSummary, VersionPage};
 use crate::plan::{Plan, PlanStatus, TaskId};
 use crate::run::{RunId, TenantId};
 use crate::store::{MAX_PAGE, PlanFilter};
@@ -96,7 +96,7 @@ async fn run_of(app: &App, tenant: &TenantId, text: &str) -> Result<RunId, Probl
 async fn document(app: &App, tenant: &TenantId, run: RunId) -> Result<PlanDocument, Problem> {
     let journalled = Journalled::read(app, tenant, run).await?;
     let journalled = journalled.ok_or_else(|| Problem::unknown("plan", &run.to_string()))?;
-    journalled.plan(app, tenant).await
+    journalled.plan(app, tenant, VersionPage::default()).await
 }
 
 /// Makes a plan that waits for approval, or takes one that is sent.
@@ -135,7 +135,7 @@ pub(crate) async fn create(
     if accepted.again {
         response.insert_header(("idempotent-replayed", "true"));
     }
-    Ok(response.json(made))
+    large(response, made).await
 }
 
 /// The problem that kept a plan from being made, if one did.

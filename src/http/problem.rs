@@ -97,7 +97,7 @@ impl Problem {
 /// 504 are a model's failure; everything else is this program's.
 pub fn status_of(code: &str) -> StatusCode {
     match code {
-        "request.too_long" => StatusCode::PAYLOAD_TOO_LARGE,
+        "request.too_long" | "plan.too_large" => StatusCode::PAYLOAD_TOO_LARGE,
         "request.idempotency_conflict"
         | "approval.arguments"
         | "approval.choice"
@@ -113,6 +113,8 @@ pub fn status_of(code: &str) -> StatusCode {
         | "approval.decided"
         | "approval.lapsed"
         | "plan.active"
+        | "plan.history_full"
+        | "plan.too_many_versions"
         | "plan.illegal_transition"
         | "plan.preflight"
         | "plan.not_changeable"

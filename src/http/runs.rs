@@ -14,7 +14,7 @@ use crate::Answer;
 use crate::planner::Wish;
 use crate::public::EventId;
 use crate::run::{RunId, RunStatus, SessionId};
-use crate::store::{MAX_PAGE, RunFilter, RunRow};
+use crate::store::{MAX_PAGE, RunFilter, RunRow, Store};
 
 /// Which runs.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -53,6 +53,10 @@ pub(crate) struct RunView {
     pub(crate) status: RunStatus,
     /// The first words of the request.
     pub(crate) request: String,
+    /// Why its events cannot be read, where that was found out since the server began. It can be cancelled
+    /// and erased all the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) unreadable: Option<String>,
     /// When it was accepted.
     #[schema(value_type = String, format = "date-time")]
     pub(crate) created: Timestamp,
@@ -61,9 +65,11 @@ pub(crate) struct RunView {
     pub(crate) updated: Timestamp,
 }
 
-impl From<RunRow> for RunView {
-    fn from(row: RunRow) -> Self {
+impl RunView {
+    /// With what is known of whether it can be read.
+    pub(crate) fn of(row: RunRow, store: &Store) -> Self {
         Self {
+            unreadable: store.unreadable(row.run),
             run_id: row.run,
             session_id: row.session,
             status: row.status,
@@ -103,7 +109,8 @@ pub(crate) async fn list(
     let page = super::page(query.limit, MAX_PAGE, query.after.as_deref(), id)?;
     let filter = RunFilter { session, status: query.status };
     let rows = app.engine.store().runs(&who.tenant, &filter, &page).await?;
-    Ok(HttpResponse::Ok().json(RunList { runs: rows.into_iter().map(RunView::from).collect() }))
+    let view = |row| RunView::of(row, app.engine.store());
+    Ok(HttpResponse::Ok().json(RunList { runs: rows.into_iter().map(view).collect() }))
 }
 
 /// A run's answer document, also of one that has not ended, with what a person has to decide.

@@ -93,7 +93,8 @@ pub(crate) async fn one(
     let row = store.session(&who.tenant, &id).await?.ok_or_else(|| Problem::unknown("session", &path))?;
     let filter = RunFilter { session: Some(id), status: None };
     let runs = store.runs(&who.tenant, &filter, &Page { limit: 100, after: None }).await?;
-    let detail = SessionDetail { session: row.into(), runs: runs.into_iter().map(RunView::from).collect() };
+    let view = |row| RunView::of(row, app.engine.store());
+    let detail = SessionDetail { session: row.into(), runs: runs.into_iter().map(view).collect() };
     Ok(HttpResponse::Ok().json(detail))
 }
 

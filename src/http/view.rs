@@ -1,8 +1,13 @@
 //! Runs as their journal has them, for the documents of their plans and of what is put to people.
 
+use actix_web::http::StatusCode;
+use actix_web::http::header::ContentType;
+use actix_web::{HttpResponse, HttpResponseBuilder, web};
+use serde::Serialize;
+
 use super::app::App;
 use super::problem::Problem;
-use crate::documents::{ApprovalDocument, PlanDocument};
+use crate::documents::{ApprovalDocument, PlanDocument, VersionPage};
 use crate::run::{ApprovalId, Envelope, Event, RunId, RunState, TenantId};
 
 /// A run as its journal has it.
@@ -15,22 +20,51 @@ impl Journalled {
     /// With all that was told to the journal so far; `None` where the tenant has no such run.
     pub(crate) async fn read(app: &App, tenant: &TenantId, run: RunId) -> Result<Option<Self>, Problem> {
         let events = app.engine.events_of(tenant, run).await?;
-        let state = crate::engine::fold(run, &events);
-        Ok((!events.is_empty()).then_some(Self { events, state }))
+        aside(move || {
+            let state = crate::engine::fold(run, &events);
+            (!events.is_empty()).then_some(Self { events, state })
+        })
+        .await
     }
 
-    /// The document of its plan.
-    pub(crate) async fn plan(&self, app: &App, tenant: &TenantId) -> Result<PlanDocument, Problem> {
-        let unknown = || Problem::unknown("run", &self.state.run.to_string());
+    /// The document of its plan, with that page of its versions.
+    pub(crate) async fn plan(
+        self,
+        app: &App,
+        tenant: &TenantId,
+        page: VersionPage,
+    ) -> Result<PlanDocument, Problem> {
+        let run = self.state.run;
+        let unknown = || Problem::unknown("run", &run.to_string());
         let session = &self.events.first().ok_or_else(unknown)?.session;
         let cost = app.engine.store().session_usage(tenant, session).await?.cost_nano_usd;
-        PlanDocument::new(&self.events, &self.state, cost).ok_or_else(unknown)
+        let document = aside(move || PlanDocument::paged(&self.events, &self.state, cost, page)).await?;
+        document.ok_or_else(unknown)
     }
 
     /// The document of something that was put to a person in it; `None` where there is no such thing.
     pub(crate) fn approval(&self, app: &App, id: ApprovalId) -> Option<ApprovalDocument> {
         ApprovalDocument::new(&self.events, &self.state, id, app.engine.approvals_expire())
     }
+}
+
+/// Does work that may take long on a thread of its own: those that answer requests answer others meanwhile.
+async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Problem> {
+    web::block(work).await.map_err(|_| unmade())
+}
+
+/// A response with a document that may be large.
+pub(crate) async fn large<T: Serialize + Send + 'static>(
+    mut response: HttpResponseBuilder,
+    document: T,
+) -> Result<HttpResponse, Problem> {
+    let json = aside(move || serde_json::to_vec(&document)).await?.map_err(|_| unmade())?;
+    Ok(response.content_type(ContentType::json()).body(json))
+}
+
+fn unmade() -> Problem {
+    let detail = "the document could not be made: try again";
+    Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "server.document", detail)
 }
 
 /// Why a plan was not changed as somebody wanted it.

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::format::{object, one_line};
+use super::format::object;
 use super::{Plan, PreparedCall, Step};
+use crate::unseen::one_line;
 
 /// What `new` changes in `old`: a line a change, `+`, `-` or `~` first, empty where nothing changed. A step is
 /// the same where it says the same, whatever its number, and else where number and scene are the same.

@@ -6,6 +6,7 @@ use std::fmt::Write;
 use serde_json::{Map, Value};
 
 use super::{Plan, PlanStatus, StepStatus, TaskId};
+use crate::unseen::{self, one_line};
 
 /// The calls of a plan that are known: by step, each with its tool and its arguments.
 pub type KnownCalls = BTreeMap<u32, Vec<(String, Value)>>;
@@ -102,37 +103,10 @@ pub(super) fn object(arguments: &Map<String, Value>) -> String {
     json(&Value::Object(arguments.clone()))
 }
 
-/// JSON on one line with its keys in order; what could command a terminal or turn the reading direction is
-/// escaped, so that it says the same.
+/// JSON on one line with its keys in order; what is unseen is escaped, so that it says the same.
 fn json(value: &Value) -> String {
     // The keys of an object are kept in order.
-    harmless(&value.to_string())
-}
-
-/// JSON with the characters escaped that command a terminal or turn the reading direction.
-pub(crate) fn harmless(json: &str) -> String {
-    let mut out = String::new();
-    for c in json.chars() {
-        if is_harmless(c) {
-            out.push(c);
-        } else {
-            let _ = write!(out, "\\u{:04x}", u32::from(c));
-        }
-    }
-    out
-}
-
-fn is_harmless(c: char) -> bool {
-    !c.is_control()
-        && !matches!(c, '\u{2028}' | '\u{2029}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-}
-
-/// The words on one line, without characters that command a terminal or turn the reading direction:
-/// purposes come from models and users.
-pub(crate) fn one_line(text: &str) -> String {
-    let words =
-        text.split_whitespace().map(|word| word.chars().filter(|c| is_harmless(*c)).collect::<String>());
-    words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+    unseen::json(&value.to_string())
 }
 
 /// Mermaid reads `#name;` inside quoted labels as an entity, `%%{…}%%` anywhere as a directive, and

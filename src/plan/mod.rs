@@ -1,12 +1,13 @@
 //! Plans: what they are, how they look on the wire, when they are valid, what may run next, and
 //! how they are shown to people.
 //!
-//! **Invariant:** this module is pure and knows no other module of the crate. No clock, no I/O.
+//! **Invariant:** this module is pure and knows no other module of the crate but [`crate::unseen`]. No clock, no I/O.
 
 mod depends;
 mod diff;
 mod format;
 mod schedule;
+mod size;
 mod status;
 #[cfg(test)]
 mod tests;
@@ -19,8 +20,8 @@ use uuid::Uuid;
 pub use depends::DependsOn;
 pub use diff::diff;
 pub use format::{KnownCalls, mermaid, text, text_with_calls};
-pub(crate) use format::{harmless, one_line};
 pub use schedule::{blocked_by, ready};
+pub use size::{MAX_PLAN_BYTES, MAX_VERSIONS, MAX_VERSIONS_BYTES, size, taken};
 pub use status::{IllegalTransition, PlanStatus, StepStatus};
 pub use validate::{Known, Limits, Problem, normalise, structure, validate};
 

@@ -150,6 +150,7 @@ fn carried_out(state: &RunState, catalogue: &Catalogue, command: &Command) -> Re
                 return Err(refused("plan.no_feedback", what));
             }
             may_change(state, *version)?;
+            has_room(state, 0)?;
             let version = state.plans.len() as u32 + 1;
             Ok(vec![Event::ModificationAsked {
                 version,
@@ -159,6 +160,8 @@ fn carried_out(state: &RunState, catalogue: &Catalogue, command: &Command) -> Re
         }
         Wish::Edit { plan, version } => {
             may_change(state, *version)?;
+            plan::taken(plan).map_err(|problem| refused(&problem.code, problem.message))?;
+            has_room(state, plan::size(plan))?;
             edit(state, catalogue, command, plan).map(|event| vec![event])
         }
         Wish::Reopen => reopen(state, &command.by).map(|event| vec![event]),
@@ -388,6 +391,25 @@ fn may_change(state: &RunState, version: Option<u32>) -> Result<(), Refused> {
             Err(refused("plan.not_changeable", format!("the plan cannot be changed now: {}", illegal.why)))
         }
     }
+}
+
+/// Whether a further version of `bytes` can be kept beside those that there are.
+fn has_room(state: &RunState, bytes: usize) -> Result<(), Refused> {
+    let remedy = "approve it as it is, or cancel it and ask for a new one";
+    if state.plans.len() >= plan::MAX_VERSIONS {
+        let what = format!("the plan has {} versions, and no more are made: {remedy}", state.plans.len());
+        return Err(refused("plan.too_many_versions", what));
+    }
+    let mut whole = bytes;
+    for made in &state.plans {
+        whole = whole.saturating_add(plan::size(&made.plan));
+        if whole > plan::MAX_VERSIONS_BYTES {
+            let most = plan::MAX_VERSIONS_BYTES;
+            let what = format!("the plan's versions would have more than {most} bytes together: {remedy}");
+            return Err(refused("plan.history_full", what));
+        }
+    }
+    Ok(())
 }
 
 fn may_decide(state: &RunState, command: &Command) -> Result<(), Refused> {

@@ -15,7 +15,7 @@ use super::grounding::{Sources, untraced};
 use super::prompt::said_by_people;
 use super::read::{Written, read_call, unusable};
 use crate::llm::offline;
-use crate::plan::{DependsOn, Plan, PreparedCall, Step, harmless, one_line};
+use crate::plan::{DependsOn, Plan, PreparedCall, Step};
 use crate::run::{
     CallState, CallStatus, Cause, ConfirmPolicy, ConfirmedCall, Context, Effect, Event, Fault, Maker,
     Outcome, PlanMade, ReplyCall, RequestedCall, RunState, RunStatus, Settings, StepState, Unconfirmed,
@@ -23,6 +23,7 @@ use crate::run::{
 };
 use crate::scene::{Catalogue, Scene, SceneTool};
 use crate::tools::phrase;
+use crate::unseen::{self, one_line};
 
 /// A write that a scene's model asks for, before anybody was asked about it.
 pub(super) struct Asked<'a> {
@@ -268,7 +269,7 @@ fn question(scene: &str, tool: &SceneTool, arguments: &Value, language: Option<&
         .get(language)
         .and_then(|template| phrase::render(template, language, &json!({}), arguments));
     if let Some(own) = own {
-        return harmless(&own);
+        return unseen::text(&own);
     }
     let [lead, with] = match language {
         "it" => ["Devo eseguire", "con"],

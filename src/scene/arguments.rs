@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use super::SceneTool;
 use crate::nearest::did_you_mean;
+use crate::nested;
 use crate::run::Fault;
 
 /// The longest arguments that are read, in bytes.
@@ -28,13 +29,17 @@ const MAX_QUOTED: usize = 80;
 ///
 /// The error's message names every violation with its place as a JSON pointer, what is expected there
 /// and, for enums, the allowed values. Codes: `tool.arguments_too_long`, `tool.arguments_not_json`,
-/// `tool.arguments_not_object`, `tool.arguments`.
+/// `tool.arguments_not_object`, `tool.arguments_too_deep`, `tool.arguments`.
 pub fn check(tool: &SceneTool, raw: &str) -> Result<Value, Fault> {
     if raw.len() > MAX_BYTES {
         let message = format!("the arguments of {} have {} bytes, at most {MAX_BYTES}", tool.name, raw.len());
         return Err(Fault::new("tool.arguments_too_long", message));
     }
     let mut arguments = object(tool, raw)?;
+    if nested::is_too_deep([&arguments]) {
+        let message = format!("the arguments of {} {}", tool.name, too_deep_words());
+        return Err(Fault::new("tool.arguments_too_deep", message));
+    }
     if !tool.validator.is_valid(&arguments) {
         drop_nulls(tool, &mut arguments);
     }
@@ -57,6 +62,9 @@ pub fn check(tool: &SceneTool, raw: &str) -> Result<Value, Fault> {
 /// What is wrong with arguments of which some may still be missing, a line each, as [`check`] tells it.
 /// What is only missing is no fault.
 pub fn check_known(tool: &SceneTool, arguments: &Map<String, Value>) -> Vec<String> {
+    if nested::is_too_deep(arguments.values()) {
+        return vec![format!("they {}", too_deep_words())];
+    }
     let whole = Value::Object(arguments.clone());
     let required = tool.parameters.get("required").and_then(Value::as_array).into_iter().flatten();
     let is_whole = required.filter_map(Value::as_str).all(|name| arguments.contains_key(name));
@@ -68,6 +76,10 @@ pub fn check_known(tool: &SceneTool, arguments: &Map<String, Value>) -> Vec<Stri
     };
     let wrong = tool.validator.iter_errors(&whole).filter(counts);
     wrong.take(MAX_TOLD).map(|error| describe(tool, &error)).collect()
+}
+
+fn too_deep_words() -> String {
+    format!("are nested deeper than {} levels: say the same with fewer", nested::MAX_DEPTH)
 }
 
 fn object(tool: &SceneTool, raw: &str) -> Result<Value, Fault> {

@@ -46,7 +46,7 @@ json_object('usage', json_extract(body, '$.usage'), \
 'attempts', json(coalesce(json_extract(body, '$.attempts'), '[]'))) AS told";
 
 /// The part of an event that a report needs.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 struct Told {
     #[serde(default)]
     usage: Usage,
@@ -127,8 +127,8 @@ fn kept(row: &SqliteRow) -> Result<Attempt, sqlx::Error> {
 
 /// The attempts of an event that reached a model or cost anything.
 pub(super) fn read(row: &SqliteRow) -> Result<Vec<Attempt>, sqlx::Error> {
-    let told: Told =
-        serde_json::from_str(row.try_get::<&str, _>("told")?).map_err(|e| sqlx::Error::Decode(e.into()))?;
+    // What cannot be read hides nothing of the others.
+    let told: Told = serde_json::from_str(row.try_get::<&str, _>("told")?).unwrap_or_default();
     let mut attempts = told.attempts;
     if attempts.is_empty() {
         let model: Option<String> = row.try_get("model")?;

@@ -1,10 +1,14 @@
 //! The data directory and the lock that gives it one owner at a time.
 
-use std::fs::{File, TryLockError};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use super::error::{Code, Error};
+use super::private;
+
+/// The lock file's name.
+const LOCK: &str = "lock";
 
 /// A data directory owned by this process. The operating system takes the lock back when the value
 /// is dropped and when the process ends, however it ends.
@@ -16,7 +20,8 @@ pub struct DataDir {
 
 impl DataDir {
     /// Makes the directory if need be (for this user only, mode 0700) and takes its lock: the file
-    /// `lock`, which holds the owner's process id and start time as text.
+    /// `lock`, which holds the owner's process id and start time as text. What others may read of an
+    /// existing directory is taken from them.
     ///
     /// # Errors
     /// `store.in_use` when another process has it, with that process's id; `store.read_only`,
@@ -24,14 +29,10 @@ impl DataDir {
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, Error> {
         let path = path.into();
         make(&path)?;
-        let file = path.join("lock");
-        let mut lock = File::options()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&file)
-            .map_err(|e| Error::io(&file, "open the lock file", &e))?;
+        let file = path.join(LOCK);
+        let mut options = File::options();
+        options.read(true).write(true).create(true).truncate(false);
+        let mut lock = no_link(&mut options).open(&file).map_err(|e| lock_error(&file, &e))?;
         match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(in_use(&path, &mut lock)),
@@ -45,7 +46,21 @@ impl DataDir {
                 _ => Err(Error::io(&file, "write the lock file", &error)),
             },
         )?;
+        private::mend(&path);
         Ok(Self { path, lock })
+    }
+
+    /// Makes an empty file of this name for this user only, where there is none: what SQLite makes beside it
+    /// is then as private.
+    pub(super) fn make_private(&self, name: &str) -> Result<(), Error> {
+        let file = self.path.join(name);
+        let mut options = File::options();
+        options.write(true).create_new(true);
+        match no_link(&mut options).open(&file) {
+            Ok(_) => Ok(()),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+            Err(error) => Err(Error::io(&file, "make the database", &error)),
+        }
     }
 
     /// Where it is.
@@ -59,6 +74,28 @@ impl Drop for DataDir {
         // Closing the file gives the lock back by itself; an empty file only looks tidier.
         let _ = self.lock.set_len(0);
     }
+}
+
+/// For this user only, whatever the umask, and never through a symbolic link.
+fn no_link(options: &mut OpenOptions) -> &mut OpenOptions {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        let no_follow = rustix::fs::OFlags::NOFOLLOW.bits();
+        options.mode(0o600).custom_flags(i32::try_from(no_follow).unwrap_or_default());
+    }
+    options
+}
+
+fn lock_error(file: &Path, error: &std::io::Error) -> Error {
+    if file.symlink_metadata().is_ok_and(|metadata| metadata.is_symlink()) {
+        let what = format!(
+            "{}: the lock file is a symbolic link, which is not followed: remove it if no process owns the directory",
+            file.display()
+        );
+        return Error::new(Code::Io, what);
+    }
+    Error::io(file, "open the lock file", error)
 }
 
 fn make(path: &Path) -> Result<(), Error> {
@@ -133,12 +170,12 @@ fn here(path: &Path) -> &Path {
 
 /// Who owns the directory just now, for somebody who only looks.
 pub(super) fn owner(path: &Path) -> Result<Option<String>, Error> {
-    let file = path.join("lock");
+    let file = path.join(LOCK);
     // Opened as its owner would, so that rights that are wanting show.
-    let mut lock = match File::options().read(true).write(true).open(&file) {
+    let mut lock = match no_link(File::options().read(true).write(true)).open(&file) {
         Ok(lock) => lock,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(Error::io(&file, "open the lock file", &error)),
+        Err(error) => return Err(lock_error(&file, &error)),
     };
     // Whoever has given it back has emptied the file. So the lock is tried only where somebody holds it or
     // was killed: a process that starts just then does not meet this one.

@@ -105,6 +105,11 @@ impl Error {
         matches!(self.code, Code::Full | Code::Io | Code::Locked | Code::ReadOnly)
     }
 
+    /// Whether a stream's events themselves are damaged or beyond this program: no retry reads them.
+    pub(crate) fn is_of_the_events(&self) -> bool {
+        matches!(self.code, Code::Gap | Code::Unreadable)
+    }
+
     /// The stable code, such as `store.in_use`.
     pub fn code(&self) -> &'static str {
         self.code.as_str()

@@ -19,6 +19,7 @@ mod keys;
 mod look;
 mod options;
 mod plans;
+mod private;
 mod questions;
 mod read;
 mod record;
@@ -28,6 +29,7 @@ mod schema;
 #[cfg(test)]
 pub(crate) mod tests;
 mod told;
+mod unreadable;
 mod usage;
 mod write;
 mod writer;
@@ -51,10 +53,12 @@ pub use keys::{ApiKey, KeyRules, Secret};
 pub use look::{Holds, Standing, look};
 pub use options::Options;
 pub use plans::{PlanFilter, PlanRow};
+pub use private::exposed;
 pub use read::{MAX_PAGE, Page, RunFilter, RunRow, SessionRow};
 pub(crate) use record::Row;
 pub use record::{Record, Stream};
 pub use told::{Untold, Waiting};
+use unreadable::Unreadable;
 pub(crate) use write::Outcome;
 use writer::{Writer, Writing};
 
@@ -86,6 +90,7 @@ struct Inner {
     writer: Option<Writer>,
     path: PathBuf,
     dir: Mutex<Option<DataDir>>,
+    unreadable: Unreadable,
 }
 
 impl Store {
@@ -101,6 +106,7 @@ impl Store {
 
     async fn open_with(dir: DataDir, migrations: &[&str]) -> Result<Self, Error> {
         let path = dir.path().join(FILE);
+        dir.make_private(FILE)?;
         let (options, writer) = match Self::connected(&path, None, migrations).await {
             Err(error) if error.code() == Code::Full.as_str() => {
                 tracing::error!(code = error.code(), %error, "opened for this process alone until it starts with room");
@@ -109,7 +115,9 @@ impl Store {
             connected => connected?,
         };
         let pool = pool(READERS).connect_lazy_with(options);
-        Ok(Self { inner: Arc::new(Inner { pool, writer: Some(writer), path, dir: Mutex::new(Some(dir)) }) })
+        let unreadable = Unreadable::default();
+        let dir = Mutex::new(Some(dir));
+        Ok(Self { inner: Arc::new(Inner { pool, writer: Some(writer), path, dir, unreadable }) })
     }
 
     /// The database at `path`, made or brought up to date where need be.
@@ -148,7 +156,8 @@ impl Store {
         let pool = pool(READERS).connect_lazy_with(options);
         let remedy = "run a command that writes, such as `proscenium chat`, which brings it up to date";
         up_to_date(&path, &pool, remedy).await?;
-        Ok(Self { inner: Arc::new(Inner { pool, writer: None, path, dir: Mutex::new(None) }) })
+        let unreadable = Unreadable::default();
+        Ok(Self { inner: Arc::new(Inner { pool, writer: None, path, dir: Mutex::new(None), unreadable }) })
     }
 
     /// Opens the database under `path` for a short change beside the process that owns the directory,
@@ -169,7 +178,8 @@ impl Store {
         let remedy = "stop the process that works with it and try again, which brings it up to date";
         up_to_date(&path, &pool, remedy).await?;
         let writer = Some(Writer::new(options));
-        Ok(Self { inner: Arc::new(Inner { pool, writer, path, dir: Mutex::new(None) }) })
+        let unreadable = Unreadable::default();
+        Ok(Self { inner: Arc::new(Inner { pool, writer, path, dir: Mutex::new(None), unreadable }) })
     }
 
     /// The pool for scene data and reads: a few connections, waiting up to ten seconds for a free one

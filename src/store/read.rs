@@ -15,6 +15,9 @@ use crate::run::{Envelope, Event, RunId, RunStatus, SCHEMA, SessionEvent, Sessio
 /// Most rows of one page.
 pub const MAX_PAGE: u32 = 500;
 
+/// Streams with more bytes than this are read on a thread of their own.
+const LONG: usize = 256 * 1024;
+
 /// A run as lists show it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RunRow {
@@ -118,7 +121,7 @@ impl Store {
         self.stream(&stream, sql, tenant, session.as_str()).await
     }
 
-    async fn stream<B: DeserializeOwned>(
+    async fn stream<B: DeserializeOwned + Send + 'static>(
         &self,
         stream: &Stream,
         last: &'static str,
@@ -136,19 +139,19 @@ impl Store {
             .map_err(failed)?;
         let Some(last) = last else { return Ok(Vec::new()) };
         let rows = rows(&mut tx, stream).await.map_err(failed)?;
-        let mut events = Vec::with_capacity(rows.len());
-        for row in &rows {
-            let expected = events.len() as u64 + 1;
-            let envelope = envelope(stream, row, expected)?;
-            if envelope.seq != expected {
-                return Err(gap(stream, expected));
+        drop(tx);
+        let read = match rows.iter().map(size).sum::<usize>() {
+            0..LONG => envelopes(stream, &rows, last),
+            // Whoever asks has others to serve.
+            _ => {
+                let stream = stream.clone();
+                let task = tokio::task::spawn_blocking(move || envelopes(&stream, &rows, last));
+                task.await
+                    .map_err(|error| Error::new(Code::Failed, format!("the events were not read: {error}")))?
             }
-            events.push(envelope);
-        }
-        if events.len() as i64 != last {
-            return Err(gap(stream, events.len() as u64 + 1));
-        }
-        Ok(events)
+        };
+        self.note_read(stream, &read);
+        read
     }
 
     /// One run as lists show it; `None` when the tenant has no such run.
@@ -286,6 +289,32 @@ async fn rows(tx: &mut SqliteConnection, stream: &Stream) -> Result<Vec<SqliteRo
     .bind(stream.to_string())
     .fetch_all(&mut *tx)
     .await
+}
+
+/// Bytes of an event's body.
+fn size(row: &SqliteRow) -> usize {
+    row.try_get::<&str, _>("body").map_or(0, str::len)
+}
+
+/// The rows as events, in order and without gaps up to `last`.
+fn envelopes<B: DeserializeOwned>(
+    stream: &Stream,
+    rows: &[SqliteRow],
+    last: i64,
+) -> Result<Vec<Envelope<B>>, Error> {
+    let mut events = Vec::with_capacity(rows.len());
+    for row in rows {
+        let expected = events.len() as u64 + 1;
+        let envelope = envelope(stream, row, expected)?;
+        if envelope.seq != expected {
+            return Err(gap(stream, expected));
+        }
+        events.push(envelope);
+    }
+    if events.len() as i64 != last {
+        return Err(gap(stream, events.len() as u64 + 1));
+    }
+    Ok(events)
 }
 
 fn gap(stream: &Stream, seq: u64) -> Error {

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use super::approvals::ApprovalChange;
 use super::audit::Decided;
 use super::error::{Code, Error};
 use super::plans::PlanChange;
+use crate::nested;
 use crate::run::{Envelope, Event, Idempotency, RunId, RunStatus, SessionEvent, SessionId, TenantId, Word};
 
 /// Most characters of a request that a list of runs shows.
@@ -137,10 +139,23 @@ impl Record {
     }
 }
 
-fn row<B: Serialize>(stream: Stream, envelope: &Envelope<B>, change: Change) -> Result<Row, Error> {
+/// The row of an event that can be read back: any other is refused.
+fn row<B>(stream: Stream, envelope: &Envelope<B>, change: Change) -> Result<Row, Error>
+where
+    B: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug,
+{
     let bad = |what: String| Error::new(Code::BadRecord, format!("{stream}, seq {}: {what}", envelope.seq));
     let body = serde_json::to_string(&envelope.body)
         .map_err(|e| bad(format!("the event cannot be written as JSON: {e}")))?;
+    if nested::of_text(body.as_bytes()) > nested::READ_DEPTH {
+        let most = nested::READ_DEPTH;
+        return Err(bad(format!("the event is nested deeper than {most} levels and could not be read back")));
+    }
+    // Everything that the tests append is held to it.
+    debug_assert_eq!(
+        serde_json::from_str::<B>(&body).map_err(|e| e.to_string()).as_ref(),
+        Ok(&envelope.body)
+    );
     let seq = i64::try_from(envelope.seq).map_err(|_| bad("the number is too large".to_owned()))?;
     let at = i64::try_from(envelope.at.as_nanosecond())
         .map_err(|_| bad(format!("the time {} cannot be stored", envelope.at)))?;
@@ -237,4 +252,73 @@ pub(crate) fn status_named(text: &str) -> Option<RunStatus> {
     ]
     .into_iter()
     .find(|status| status_text(*status) == text)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    use super::super::tests::{envelope, run_id};
+    use super::*;
+    use crate::nested;
+    use crate::run::{Decision, Matter, Outcome};
+
+    /// JSON of any shape, nested up to a little deeper than can be read.
+    fn any_json() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<u64>().prop_map(Value::from),
+            any::<f64>().prop_map(Value::from),
+            "(?s).{0,40}".prop_map(Value::from),
+        ];
+        let bushy = leaf.prop_recursive(4, 30, 5, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
+                prop::collection::btree_map("(?s).{0,9}", inner, 0..5)
+                    .prop_map(|fields| Value::Object(fields.into_iter().collect())),
+            ]
+        });
+        let around = prop::collection::vec(any::<bool>(), 0..140);
+        (bushy, around).prop_map(|(value, around)| {
+            around
+                .into_iter()
+                .fold(value, |inner, list| if list { json!([inner]) } else { json!({"a": inner}) })
+        })
+    }
+
+    fn events(value: &Value) -> [Event; 2] {
+        let decision = Decision::Edited { arguments: value.clone(), key: "k".to_owned() };
+        let (matter, by) = (Matter::Call { call: 1 }, "b".to_owned());
+        [
+            Event::ToolCompleted {
+                call: 1,
+                outcome: Outcome::Ok { result: value.clone(), say: None },
+                millis: 1,
+            },
+            Event::Decided { approval: 1, matter, decision, by, note: None, word: None },
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(300))]
+        #[test]
+        fn every_event_that_is_appended_reads_back_equal(value in any_json()) {
+            for event in events(&value) {
+                match Record::Run(envelope(Some(run_id(1)), "s", 1, event.clone()).into()).row() {
+                    Ok(row) => prop_assert_eq!(serde_json::from_str::<Event>(&row.body).unwrap(), event),
+                    Err(error) => {
+                        prop_assert_eq!(error.code(), "store.bad_record");
+                        prop_assert!(nested::is_too_deep([&value]), "nothing is refused but for its depth");
+                    }
+                }
+            }
+            // What comes in is bounded, and always appended.
+            for event in events(&nested::shallow(value)) {
+                prop_assert!(Record::Run(envelope(Some(run_id(1)), "s", 1, event).into()).row().is_ok());
+            }
+        }
+    }
 }

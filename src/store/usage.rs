@@ -12,7 +12,7 @@ use crate::run::{SessionId, TenantId, Usage};
 
 // The events that tell what questions to models cost: those of runs, and a conversation's own. A turn's
 // usage is that of its run once more, so it is not among them. An event's JSON begins with its type,
-// so that no other event has to be read as JSON.
+// so that no other event has to be read as JSON. One that is damaged hides nothing of the others.
 const SUMS: &str = "\
 SUM(json_extract(body, '$.usage.calls')) AS calls, \
 SUM(json_extract(body, '$.usage.input_tokens')) AS input_tokens, \
@@ -21,7 +21,8 @@ SUM(json_extract(body, '$.usage.output_tokens')) AS output_tokens, \
 SUM(json_extract(body, '$.usage.cost_nano_usd')) AS cost_nano_usd";
 pub(super) const TELL: &str = "\
 (body GLOB '{\"type\":\"model_replied\"*' OR body GLOB '{\"type\":\"model_failed\"*' OR \
-body GLOB '{\"type\":\"summarised\"*' OR body GLOB '{\"type\":\"summary_failed\"*')";
+body GLOB '{\"type\":\"summarised\"*' OR body GLOB '{\"type\":\"summary_failed\"*') \
+AND json_valid(body)";
 
 // The streams of conversation ?2 of tenant ?1.
 pub(super) const OF_SESSION: &str = "stream IN (SELECT 'run:' || run FROM runs \

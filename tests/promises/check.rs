@@ -251,3 +251,42 @@ fn a_data_directory_that_a_server_owns_is_looked_at_beside_it() {
     assert!(ran.status == 0 && ran.out.contains(&format!("; in use by process {}", owner.id())), "{ran:?}");
     assert_eq!(owner.end().status, 0);
 }
+
+#[cfg(unix)]
+#[test]
+fn what_others_could_read_of_the_data_directory_is_told_and_taken_from_them() {
+    use std::os::unix::fs::PermissionsExt;
+    let desk = Desk::new();
+    desk.ask("Che tempo fa a Milano?", &[]);
+    let open = |path: &std::path::Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    // As an older program left it.
+    let (data, file) = (desk.data(), desk.data().join("proscenium.db"));
+    open(&data, 0o755);
+    open(&file, 0o644);
+    let ran = desk.run(&["check"]);
+    assert_eq!(ran.status, 0, "{ran:?}");
+    for place in ["data: warning[store.exposed]", "proscenium.db: warning[store.exposed]", "its mode is 644"]
+    {
+        assert!(ran.out.contains(place), "{place}: {}", ran.out);
+    }
+    // With any umask, nothing is left to others.
+    let mut shell = std::process::Command::new("sh");
+    let program = desk.command(&["chat", "Che tempo fa a Roma?", "--json"]);
+    let line = std::iter::once(program.get_program()).chain(program.get_args());
+    shell.args(["-c", "umask 000; exec \"$@\"", "sh"]).args(line).current_dir(desk.path());
+    for (name, value) in program.get_envs() {
+        if let Some(value) = value {
+            shell.env(name, value);
+        }
+    }
+    let ran = shell.output().unwrap();
+    assert!(ran.status.success(), "{ran:?}");
+    let entries = std::fs::read_dir(&data).unwrap().map(|entry| entry.unwrap().path());
+    for path in entries.chain([data.clone()]) {
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0, "{}: {mode:o}", path.display());
+    }
+    assert!(!desk.run(&["check"]).out.contains("store.exposed"));
+}

@@ -193,6 +193,11 @@ impl Server {
         Reply::of(request.send().await.unwrap()).await
     }
 
+    pub(super) async fn send(&self, method: &str, path: &str) -> Reply {
+        let request = self.client.request(method.parse().unwrap(), format!("{}{path}", self.address));
+        Reply::of(request.timeout(PATIENCE).send().await.unwrap()).await
+    }
+
     /// Looks until it is so.
     pub(super) async fn until<T>(&self, path: &str, is_so: impl Fn(&Reply) -> Option<T>) -> T {
         let began = Instant::now();

@@ -35,6 +35,7 @@ mod plans_cli;
 mod prepared;
 mod process;
 mod python;
+mod read_back;
 mod readme;
 mod real_replies;
 mod reload;

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::Shared;
 use crate::actors::scene;
 use crate::llm::{self, Gateway};
+use crate::nested;
 use crate::parts::{Execution, Executor, Generator, Planner, Question, Scenes};
 use crate::planner::{CHECK_CONTINUATION, CREATE_PLAN};
 use crate::run::{Fault, Outcome, Reply, ReplyCall, RunState, Subject};
@@ -120,6 +121,9 @@ pub(super) async fn execute(
     let task = gateway.spawn(async move { executor.execute(execution, &own).await });
     let error = match task {
         Ok(task) => match task.await {
+            Ok(Outcome::Ok { result, say }) => {
+                return Outcome::Ok { result: nested::shallow(result), say };
+            }
             Ok(outcome) => return outcome,
             Err(_) => Fault::new("executor.panicked", "the executor that was put in place of ours panicked"),
         },

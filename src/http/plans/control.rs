@@ -11,7 +11,7 @@ use super::super::body::{self, Sent};
 use super::super::commands::{order, order_and_wait};
 use super::super::problem::Problem;
 use super::super::runs;
-use super::super::view::not_modified;
+use super::super::view::{large, not_modified};
 use super::super::who::Who;
 use super::{document, run_of};
 use crate::Answer;
@@ -90,7 +90,7 @@ pub(crate) async fn approve(
     let run = run_of(&app, &who.tenant, &path).await?;
     let wish = Wish::Approve { version: body.version, hash: body.hash, hold: !body.execute };
     order(&app, &who.tenant, run, who.wants(wish, body.note)).await?;
-    Ok(HttpResponse::Ok().json(document(&app, &who.tenant, run).await?))
+    large(HttpResponse::Ok(), document(&app, &who.tenant, run).await?).await
 }
 
 /// Changes the plan in force: a further version, which needs its own approval.
@@ -118,7 +118,7 @@ pub(crate) async fn modify(
     let changed = document(&app, &who.tenant, run).await?;
     match not_modified(&changed) {
         Some(problem) => Err(problem),
-        None => Ok(HttpResponse::Ok().json(changed)),
+        None => large(HttpResponse::Ok(), changed).await,
     }
 }
 
@@ -144,7 +144,7 @@ pub(crate) async fn cancel(
     }
     let told = document(&app, &who.tenant, run).await?;
     let ended = told.run_status.is_terminal();
-    Ok(if ended { HttpResponse::Ok().json(told) } else { HttpResponse::Accepted().json(told) })
+    large(if ended { HttpResponse::Ok() } else { HttpResponse::Accepted() }, told).await
 }
 
 /// Carries a plan on that failed or was done in part: what was done is not done again.

@@ -8,10 +8,10 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::super::app::App;
 use super::super::problem::Problem;
-use super::super::view::Journalled;
+use super::super::view::{Journalled, large};
 use super::super::who::Who;
 use super::run_of;
-use crate::documents::PlanDocument;
+use crate::documents::{PlanDocument, VersionPage};
 use crate::plan::{self, KnownCalls, Plan, TaskId};
 use crate::run::RunState;
 
@@ -31,13 +31,31 @@ pub(crate) enum Format {
     Mermaid,
 }
 
-/// How it is to be shown.
+/// How it is to be shown, and which of its versions.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FormatQuery {
     /// `json`, `text` or `mermaid`; without it what `Accept` says.
     #[param(inline)]
     pub(crate) format: Option<Format>,
+    /// Of the document: most versions, 1 to 32; 32 unless told. Fewer are given where they are large.
+    #[param(minimum = 1, maximum = 32)]
+    pub(crate) limit: Option<usize>,
+    /// Of the document: only the versions before this one: `versions_before` of the page after it.
+    #[param(minimum = 1)]
+    pub(crate) before: Option<u32>,
+}
+
+impl FormatQuery {
+    fn page(&self) -> Result<VersionPage, Problem> {
+        let most = plan::MAX_VERSIONS;
+        let limit = self.limit.unwrap_or(most);
+        if !(1..=most).contains(&limit) {
+            let detail = format!("`limit` = {limit}: 1 to {most} versions are given");
+            return Err(Problem::unprocessable("request.query", detail));
+        }
+        Ok(VersionPage { limit, before: self.before })
+    }
 }
 
 /// One plan: the document, in words, or as a flowchart.
@@ -53,12 +71,13 @@ pub(crate) async fn one(
     query: web::Query<FormatQuery>,
     request: HttpRequest,
 ) -> Result<HttpResponse, Problem> {
+    let page = query.page()?;
     let run = run_of(&app, &who.tenant, &path).await?;
     let journalled = Journalled::read(&app, &who.tenant, run).await?;
     let journalled = journalled.ok_or_else(|| Problem::unknown("plan", &path))?;
     let state = &journalled.state;
     match query.format.unwrap_or_else(|| accepted(&request)) {
-        Format::Json => Ok(HttpResponse::Ok().json(journalled.plan(&app, &who.tenant).await?)),
+        Format::Json => large(HttpResponse::Ok(), journalled.plan(&app, &who.tenant, page).await?).await,
         Format::Text => {
             let text = plan::text_with_calls(
                 &whole(state)?,

@@ -10,6 +10,7 @@ mod scan;
 
 use serde_json::{Map, Value};
 
+use crate::nested;
 use crate::plan::Problem;
 use crate::run::{Reader, Reply, ReplyCall};
 
@@ -23,12 +24,16 @@ pub use partial::Partial;
 /// Strict reading takes the first call's arguments by plain `serde_json`, if it names `tool`.
 ///
 /// Problems have the codes `reply.no_json`, `reply.truncated`, `reply.ambiguous`, `reply.invalid_json`,
-/// `reply.not_an_object` and, strict only, `reply.wrong_tool`.
+/// `reply.not_an_object`, `reply.too_deep` and, strict only, `reply.wrong_tool`.
 pub fn read(reply: &Reply, tool: &str, mode: Reader) -> Result<Value, Vec<Problem>> {
     match mode {
         Reader::Strict => strict(reply, tool),
         Reader::Tolerant => tolerant(reply, tool),
     }
+    .and_then(|value| match nested::is_too_deep([&value]) {
+        true => Err(too_deep(tool)),
+        false => Ok(value),
+    })
     .map_err(|problem| vec![problem])
 }
 
@@ -72,13 +77,20 @@ fn after_its_name<'n>(text: &str, offered: &[&'n str]) -> Option<(&'n str, Strin
 }
 
 /// The object that a call's arguments are, also where they are almost JSON or JSON in a string again;
-/// `None` for anything else.
+/// `None` for anything else, also where
+/// they are nested too deep.
 pub fn object(arguments: &str) -> Option<Value> {
     let value = match parse::parse(arguments).ok()? {
         Value::String(inner) => parse::parse(&inner).ok()?,
         value => value,
     };
-    value.is_object().then_some(value)
+    (value.is_object() && !nested::is_too_deep([&value])).then_some(value)
+}
+
+fn too_deep(tool: &str) -> Problem {
+    let most = nested::MAX_DEPTH;
+    let what = format!("the JSON for {tool} is nested deeper than {most} levels: say the same with fewer");
+    Problem::new("reply.too_deep", what)
 }
 
 fn strict(reply: &Reply, tool: &str) -> Result<Value, Problem> {

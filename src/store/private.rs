@@ -1,0 +1,143 @@
+//! Who may read what is in a data directory: its user and nobody else.
+
+use std::fs::Metadata;
+use std::path::{Path, PathBuf};
+
+/// The files that this program makes there; one that begins so belongs to the database.
+const OWN: [&str; 4] = ["lock", "server", "server.new", "chat_history"];
+
+fn is_own(name: &str) -> bool {
+    OWN.contains(&name) || name.starts_with(super::FILE)
+}
+
+/// What is in a data directory.
+struct Content {
+    /// The directory itself and the files of this program.
+    own: Vec<(PathBuf, Metadata)>,
+    /// Whether other things are there, too: then the directory is not this program's alone.
+    shared: bool,
+}
+
+/// Nothing where the directory cannot be read.
+fn content(dir: &Path) -> Content {
+    let mut content = Content { own: Vec::new(), shared: false };
+    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+        // Of a link, what it is itself.
+        let Ok(metadata) = entry.metadata() else { continue };
+        if entry.file_name().to_str().is_some_and(is_own) {
+            if metadata.is_file() {
+                content.own.push((entry.path(), metadata));
+            }
+        } else {
+            content.shared = true;
+        }
+    }
+    if let Ok(metadata) = dir.metadata().map(|metadata| (!content.shared).then_some(metadata))
+        && let Some(metadata) = metadata
+    {
+        content.own.push((dir.to_owned(), metadata));
+    }
+    content
+}
+
+/// What of the data directory at `dir` others than its user may read or write, with the mode of each. A
+/// directory that holds other things, too, is not told of: its files are.
+#[cfg(unix)]
+pub fn exposed(dir: &Path) -> Vec<(PathBuf, u32)> {
+    use std::os::unix::fs::PermissionsExt;
+    let modes =
+        content(dir).own.into_iter().map(|(path, metadata)| (path, metadata.permissions().mode() & 0o777));
+    modes.filter(|(_, mode)| mode & 0o077 != 0).collect()
+}
+
+/// Nothing, where there are no modes.
+#[cfg(not(unix))]
+pub fn exposed(_: &Path) -> Vec<(PathBuf, u32)> {
+    Vec::new()
+}
+
+/// Takes it from everybody but its user. What belongs to another user stays, and `check` tells of it.
+#[cfg(unix)]
+pub(super) fn mend(dir: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    for (path, mode) in exposed(dir) {
+        let private = std::fs::Permissions::from_mode(mode & 0o700);
+        match std::fs::set_permissions(&path, private) {
+            Ok(()) => {
+                tracing::warn!(path = %path.display(), mode = %format!("{mode:o}"), "others could read this; now only its user can")
+            }
+            Err(error) => {
+                tracing::warn!(path = %path.display(), %error, "others can read this, and that could not be changed")
+            }
+        }
+    }
+}
+
+#[cfg(not(unix))]
+pub(super) fn mend(_: &Path) {}
+
+#[cfg(test)]
+#[cfg(unix)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::super::tests::open;
+    use super::super::{DataDir, FILE, look};
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        std::fs::metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    fn set(path: &Path, mode: u32) {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[tokio::test]
+    async fn an_existing_directory_and_its_files_become_its_users_only() {
+        let tmp = tempfile::tempdir().unwrap();
+        let dir = tmp.path().join("data");
+        std::fs::create_dir(&dir).unwrap();
+        set(&dir, 0o755);
+        for name in ["lock", FILE, "server"] {
+            std::fs::write(dir.join(name), "").unwrap();
+            set(&dir.join(name), 0o644);
+        }
+        assert_eq!(exposed(&dir).len(), 4);
+        let store = open(&dir).await;
+        assert_eq!(exposed(&dir), []);
+        assert_eq!((mode(&dir), mode(&dir.join(FILE))), (0o700, 0o600));
+        // What SQLite makes beside it, too.
+        for name in ["proscenium.db-wal", "proscenium.db-shm", "lock"] {
+            assert_eq!(mode(&dir.join(name)), 0o600, "{name}");
+        }
+        store.close().await;
+    }
+
+    #[tokio::test]
+    async fn a_directory_with_other_things_in_it_keeps_its_mode() {
+        let tmp = tempfile::tempdir().unwrap();
+        set(tmp.path(), 0o755);
+        std::fs::write(tmp.path().join("index.html"), "").unwrap();
+        set(&tmp.path().join("index.html"), 0o644);
+        let store = open(tmp.path()).await;
+        assert_eq!((mode(tmp.path()), mode(&tmp.path().join("index.html"))), (0o755, 0o644));
+        assert_eq!(mode(&tmp.path().join(FILE)), 0o600);
+        store.close().await;
+    }
+
+    #[tokio::test]
+    async fn the_lock_is_never_a_link_to_something_else() {
+        let tmp = tempfile::tempdir().unwrap();
+        let dir = tmp.path().join("data");
+        std::fs::create_dir(&dir).unwrap();
+        let other = tmp.path().join("other");
+        std::fs::write(&other, "keep this").unwrap();
+        symlink(&other, dir.join("lock")).unwrap();
+        for error in [DataDir::open(&dir).unwrap_err(), look(&dir).await.unwrap_err()] {
+            assert_eq!(error.code(), "store.io");
+            assert!(error.to_string().contains("symbolic link"), "{error}");
+        }
+        assert_eq!(std::fs::read_to_string(&other).unwrap(), "keep this");
+    }
+}

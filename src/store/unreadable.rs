@@ -1,0 +1,40 @@
+//! Runs whose events were found to be unreadable, and why: what lists tell of them.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+use super::Store;
+use super::error::Error;
+use super::record::Stream;
+use crate::run::RunId;
+
+/// Most runs that are remembered: beyond that something else is wrong.
+const MOST: usize = 1000;
+
+/// Why runs cannot be read, as far as somebody has tried.
+#[derive(Debug, Default)]
+pub(super) struct Unreadable(Mutex<BTreeMap<RunId, String>>);
+
+impl Store {
+    /// Why a run's events could not be read when that was last tried; `None` where they could, or nobody
+    /// has tried since the store was opened.
+    pub fn unreadable(&self, run: RunId) -> Option<String> {
+        let known = self.inner.unreadable.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(&run).cloned()
+    }
+
+    /// Remembers what came of reading a stream.
+    pub(super) fn note_read<T>(&self, stream: &Stream, read: &Result<T, Error>) {
+        let Stream::Run(run) = stream else { return };
+        let mut known = self.inner.unreadable.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match read {
+            Ok(_) => _ = known.remove(run),
+            Err(error) if error.is_of_the_events() => {
+                if known.len() < MOST || known.contains_key(run) {
+                    known.insert(*run, error.to_string());
+                }
+            }
+            Err(_) => {}
+        }
+    }
+}
