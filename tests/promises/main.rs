@@ -13,6 +13,7 @@ mod confirm_yes;
 mod continuation;
 mod conversations;
 mod crash;
+mod crash_points;
 mod dashboards;
 mod degradation;
 mod depot;
