@@ -13,6 +13,7 @@ mod erase;
 mod erased;
 mod error;
 mod heads;
+mod held;
 mod keyring;
 mod keys;
 mod look;
@@ -36,6 +37,7 @@ use std::time::Duration;
 
 use sqlx::SqlitePool;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use tokio::sync::watch;
 
 pub use approvals::{About, ApprovalFilter, ApprovalRow, ApprovalState};
 pub use asked::Asked;
@@ -43,6 +45,7 @@ pub use breakdown::UsageRow;
 pub use claims::Claimed;
 pub use dir::DataDir;
 pub use error::{Code, Error};
+pub use held::Held;
 pub use keyring::KeyRing;
 pub use keys::{ApiKey, KeyRules, Secret};
 pub use look::{Holds, Standing, look};
@@ -79,6 +82,8 @@ struct Inner {
     writer: Option<Writer>,
     path: PathBuf,
     dir: Mutex<Option<DataDir>>,
+    /// Counts the keys that were revoked through this store.
+    key_changes: watch::Sender<u64>,
 }
 
 impl Store {
@@ -107,7 +112,15 @@ impl Store {
         schema::migrate(writing.connection().await.map_err(failed)?, &path, migrations).await?;
         drop(writing);
         let pool = pool(READERS).connect_lazy_with(options);
-        Ok(Self { inner: Arc::new(Inner { pool, writer: Some(writer), path, dir: Mutex::new(Some(dir)) }) })
+        Ok(Self {
+            inner: Arc::new(Inner {
+                pool,
+                writer: Some(writer),
+                path,
+                dir: Mutex::new(Some(dir)),
+                key_changes: watch::Sender::default(),
+            }),
+        })
     }
 
     /// Opens the database under `path` for looking only, beside the process that owns it or without one.
@@ -122,7 +135,15 @@ impl Store {
         let pool = pool(READERS).connect_lazy_with(options);
         let remedy = "run a command that writes, such as `proscenium chat`, which brings it up to date";
         up_to_date(&path, &pool, remedy).await?;
-        Ok(Self { inner: Arc::new(Inner { pool, writer: None, path, dir: Mutex::new(None) }) })
+        Ok(Self {
+            inner: Arc::new(Inner {
+                pool,
+                writer: None,
+                path,
+                dir: Mutex::new(None),
+                key_changes: watch::Sender::default(),
+            }),
+        })
     }
 
     /// Opens the database under `path` for a short change beside the process that owns the directory,
@@ -143,7 +164,15 @@ impl Store {
         let remedy = "stop the process that works with it and try again, which brings it up to date";
         up_to_date(&path, &pool, remedy).await?;
         let writer = Some(Writer::new(options));
-        Ok(Self { inner: Arc::new(Inner { pool, writer, path, dir: Mutex::new(None) }) })
+        Ok(Self {
+            inner: Arc::new(Inner {
+                pool,
+                writer,
+                path,
+                dir: Mutex::new(None),
+                key_changes: watch::Sender::default(),
+            }),
+        })
     }
 
     /// The pool for scene data and reads: a few connections, waiting up to ten seconds for a free one
