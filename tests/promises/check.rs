@@ -251,3 +251,47 @@ fn a_data_directory_that_a_server_owns_is_looked_at_beside_it() {
     assert!(ran.status == 0 && ran.out.contains(&format!("; in use by process {}", owner.id())), "{ran:?}");
     assert_eq!(owner.end().status, 0);
 }
+
+#[test]
+fn passwords_in_urls_are_shown_nowhere() {
+    let config = |url: &str, webhook: &str| {
+        format!(
+            "[llm]\n[[llm.models]]\nname = \"main\"\nbase_url = \"{url}\"\n\
+             [approval.webhook]\nurl = \"{webhook}\"\nsecret_env = \"HOOK\"\n"
+        )
+    };
+    for (url, webhook) in [
+        ("http://bob:hunter2@models.example/v1", "http://bob:hunter2@hooks.example/hunter2?token=hunter2"),
+        ("http://127.0.0.1:1/v1?api_key=hunter2", "https://hunter2@hooks.example"),
+        ("ftp://bob:hunter2@models.example/v1", "ftp://bob:hunter2@hooks.example"),
+        ("http://bob:hun/ter2@models.example", "http://bob:hun/ter2@hooks.example"),
+    ] {
+        let desk = Desk::bare().with("HOOK", "whsec_c2VjcmV0").with("PROSCENIUM__TELEMETRY__LOG", "trace");
+        desk.write("site.toml", &config(url, webhook));
+        let line = |command: &str| desk.run(&[command, "--config", "site.toml", "Ciao"]);
+        let ran = [desk.run(&["check", "--config", "site.toml"]), line("plan"), line("chat")];
+        for ran in ran {
+            let told = format!("{}{}", ran.out, ran.err);
+            assert!(told.contains("example") || told.contains("127.0.0.1"), "{told}");
+            assert!(!told.contains("hunter2") && !told.contains("ter2"), "{told}");
+        }
+    }
+}
+
+#[test]
+fn a_webhook_without_encryption_is_warned_of_unless_it_is_on_this_machine() {
+    for (url, warned) in [
+        ("http://hooks.example/a", true),
+        ("http://10.0.0.1/a", true),
+        ("https://hooks.example/a", false),
+        ("http://localhost:9/a", false),
+        ("http://[::1]:9/a", false),
+    ] {
+        let desk = Desk::bare().with("HOOK", "whsec_c2VjcmV0");
+        desk.write("site.toml", &format!("[approval.webhook]\nurl = \"{url}\"\nsecret_env = \"HOOK\"\n"));
+        let ran = desk.run(&["check", "--config", "site.toml"]);
+        assert_eq!(ran.status, 0, "{ran:?}");
+        let told = ran.out.contains("site.toml:2: warning[config.insecure]");
+        assert_eq!(told, warned, "{url}: {}", ran.out);
+    }
+}
