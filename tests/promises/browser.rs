@@ -6,7 +6,8 @@ use proscenium::store::Store;
 use serde_json::{Value, json};
 
 use crate::server_api::ask;
-use crate::support::{Events, Gate, Reply, Scripted, ScriptedLlm, Served, Setup};
+use crate::support::served::Events;
+use crate::support::{Gate, Reply, Scripted, ScriptedLlm, Served, Setup};
 
 /// Every address that changes something, with its method.
 fn changing() -> Vec<(String, String)> {

@@ -44,6 +44,7 @@ mod replay_cli;
 mod replays;
 mod scenarios;
 mod scene_faults;
+mod security;
 mod sent_again;
 mod server_api;
 mod server_cli;
