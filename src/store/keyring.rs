@@ -89,7 +89,12 @@ impl KeyRing {
                 continue;
             }
             match self.store.valid_keys(&ids).await {
-                Ok(valid) => self.held.revoke(ids.iter().filter(|id| !valid.contains(*id))),
+                Ok(valid) if ids.iter().all(|id| valid.contains(id)) => {}
+                Ok(valid) => {
+                    // Before its streams end: who sees one end is let in no more.
+                    self.found.invalidate_all();
+                    self.held.revoke(ids.iter().filter(|id| !valid.contains(*id)));
+                }
                 // It is asked again in a moment.
                 Err(error) => tracing::debug!(%error, "the keys of open streams could not be looked at"),
             }
