@@ -30,8 +30,12 @@ impl Host {
         if text.contains('@') || authority.host().is_empty() {
             return None;
         }
+        let port = match text.strip_prefix(authority.host())? {
+            "" | ":" => None,
+            port => Some(port.strip_prefix(':')?.parse().ok()?),
+        };
         let name = authority.host().trim_matches(['[', ']']).to_ascii_lowercase();
-        Some(Self { name, port: authority.port_u16() })
+        Some(Self { name, port })
     }
 
     fn address(&self) -> Option<std::net::IpAddr> {
