@@ -1,56 +1,55 @@
-//! Places at which a test can have this process end as a power failure would, or the work at hand
-//! panic. Without the feature `crash-points`, which only tests have, there are none.
+//! Places at which a test can have this process end as a power failure would, or the work at hand panic.
 //!
-//! | variable | what |
-//! | --- | --- |
-//! | `CRASH_POINT_AT` | the place: `before:tool_started`, `after:answered`, … |
-//! | `CRASH_POINT_SKIP` | how often it is passed first; 0 by default |
-//! | `CRASH_POINT_WORDS` | only runs whose request has these words |
-//! | `CRASH_POINT_PANICS` | set: a panic each time, in place of SIGKILL |
-//! | `CRASH_MOST_EVENTS` | how many events a run may have, in place of more than a test can bring about |
+//! What happens there, and which environment variables say so, is not in this library: the program of
+//! `tests/support/crashing.rs`, which only tests build, installs it. Without the feature `crash-points`
+//! there is nothing to install into, and with it no other program installs anything.
 
 /// Before an event is appended to the journal.
 pub(crate) const BEFORE: &str = "before";
 /// After an event was appended; one that must be durable is then on disk.
 pub(crate) const AFTER: &str = "after";
 
-/// Such a place, in a run with this request.
 #[cfg(feature = "crash-points")]
-pub(crate) fn point(when: &str, event: &str, request: &str) {
-    use std::sync::LazyLock;
-    use std::sync::atomic::{AtomicI64, Ordering};
+mod installed {
+    use std::sync::OnceLock;
 
-    static AT: LazyLock<Option<String>> = LazyLock::new(|| std::env::var("CRASH_POINT_AT").ok());
-    static WORDS: LazyLock<Option<String>> = LazyLock::new(|| std::env::var("CRASH_POINT_WORDS").ok());
-    static PANICS: LazyLock<bool> = LazyLock::new(|| std::env::var_os("CRASH_POINT_PANICS").is_some());
-    static LEFT: LazyLock<AtomicI64> = LazyLock::new(|| {
-        let skip = std::env::var("CRASH_POINT_SKIP").ok().and_then(|skip| skip.parse().ok());
-        AtomicI64::new(skip.unwrap_or(0))
-    });
-    let here = AT.as_deref().and_then(|at| at.split_once(':')).is_some_and(|at| at == (when, event));
-    let meant = WORDS.as_deref().is_none_or(|words| request.contains(words));
-    if !here || !meant || LEFT.fetch_sub(1, Ordering::SeqCst) > 0 {
-        return;
+    /// What a program of tests has happen.
+    #[derive(Debug, Clone, Copy)]
+    pub struct Points {
+        /// Called with `before` or `after`, the name of an event and the request of its run.
+        pub reached: fn(when: &str, event: &str, request: &str),
+        /// How many events a run may have, in place of more than a test can bring about.
+        pub most_events: Option<u64>,
     }
-    if *PANICS {
-        std::panic::resume_unwind(Box::new("a crash point"));
+
+    static POINTS: OnceLock<Points> = OnceLock::new();
+
+    /// Has this happen in this process from now on. The first call counts.
+    pub fn install(points: Points) {
+        let _ = POINTS.set(points);
     }
-    // Where even that fails, an abort leaves as little behind.
-    let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
-    std::process::abort();
+
+    pub(crate) fn point(when: &str, event: &str, request: &str) {
+        if let Some(points) = POINTS.get() {
+            (points.reached)(when, event, request);
+        }
+    }
+
+    pub(crate) fn most_events(most: u64) -> u64 {
+        POINTS.get().and_then(|points| points.most_events).unwrap_or(most)
+    }
 }
 
+#[cfg(feature = "crash-points")]
+pub use installed::{Points, install};
+#[cfg(feature = "crash-points")]
+pub(crate) use installed::{most_events, point};
+
+/// Such a place, in a run with this request.
 #[cfg(not(feature = "crash-points"))]
 pub(crate) fn point(_: &str, _: &str, _: &str) {}
 
 /// How many events a run may have.
-#[cfg(feature = "crash-points")]
-pub(crate) fn most_events(most: u64) -> u64 {
-    static MOST: std::sync::LazyLock<Option<u64>> =
-        std::sync::LazyLock::new(|| std::env::var("CRASH_MOST_EVENTS").ok()?.parse().ok());
-    MOST.unwrap_or(most)
-}
-
 #[cfg(not(feature = "crash-points"))]
 pub(crate) fn most_events(most: u64) -> u64 {
     most

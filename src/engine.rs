@@ -98,6 +98,12 @@ impl Engine {
                 return Err(Fault::new("request.too_deep", what));
             }
         }
+        if let Some(session) = request.session.as_ref().filter(|session| session.is_path_step()) {
+            let message = format!(
+                "a conversation cannot be named `{session}`: in an address this is a step of the path; choose another name"
+            );
+            return Err(Fault::new("request.session", message));
+        }
         let is_first = request.session.is_none();
         let session = match request.session.clone() {
             Some(session) => session,

@@ -11,7 +11,11 @@
 pub mod actors;
 mod answer;
 pub mod config;
+#[cfg(not(feature = "crash-points"))]
 mod crash;
+#[cfg(feature = "crash-points")]
+#[doc(hidden)]
+pub mod crash;
 mod documents;
 pub mod engine;
 pub mod http;

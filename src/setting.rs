@@ -1,8 +1,12 @@
 //! What settings must hold. Each module that owns settings lists what is wrong with their values;
 //! the configuration adds where a value was written.
 
+mod passwords;
+
 use std::fmt::Display;
 use std::ops::RangeInclusive;
+
+pub use passwords::without_passwords;
 
 /// A day, the most that anything waits.
 pub const DAY_MS: u64 = 86_400_000;

@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use proscenium::config::{Config, Fault, Loaded, Origin};
 use proscenium::run::Effect;
 use proscenium::scene::Scene;
+use proscenium::setting::without_passwords;
 use proscenium::store::{Code, Holds, Standing, look};
 
 use super::address;
@@ -165,7 +166,11 @@ fn models(config: &Config) -> Vec<Model> {
             None => "no key".to_owned(),
         };
         let (name, id) = (&model.name, model.id());
-        format!("{name}: {id} at {}, forced by \"{}\", {key}", model.base_url, model.forcing)
+        format!(
+            "{name}: {id} at {}, forced by \"{}\", {key}",
+            without_passwords(&model.base_url),
+            model.forcing
+        )
     };
     let told = |model| Model { line: line(model), name: model.name.clone(), live: Vec::new() };
     config.llm.models.iter().map(told).collect()

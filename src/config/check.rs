@@ -77,10 +77,7 @@ fn warn(config: &Config, merged: &Merged, env: &BTreeMap<String, String>, warnin
             warnings.push(fault(merged, "config.key", &key("api_key_env"), message, remedy));
         }
         let Ok(url) = reqwest::Url::parse(&model.base_url) else { continue };
-        let near = url.host_str().is_some_and(|host| {
-            host == "localhost"
-                || host.trim_matches(['[', ']']).parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
-        });
+        let near = is_near(&url);
         if !near && url.scheme() == "http" {
             let message = format!("model `{name}` is asked without encryption at {}", model.base_url);
             warnings.push(fault(merged, "config.insecure", &key("base_url"), message, "use https"));
@@ -91,9 +88,26 @@ fn warn(config: &Config, merged: &Merged, env: &BTreeMap<String, String>, warnin
             warnings.push(fault(merged, "config.price", &key("name"), message, remedy));
         }
     }
+    if let Ok(url) = reqwest::Url::parse(&config.approval.webhook.url)
+        && url.scheme() == "http"
+        && !is_near(&url)
+    {
+        // Without the path, which is a secret at some receivers.
+        let host = url.origin().ascii_serialization();
+        let message = format!("what waits for a person is told without encryption at {host}");
+        warnings.push(fault(merged, "config.insecure", "approval.webhook.url", message, "use https"));
+    }
     if let Some(now) = config.execution.fixed_now {
         let message = format!("the clock stands still at {now}");
         let remedy = "remove `execution.fixed_now` outside tests and demonstrations";
         warnings.push(fault(merged, "config.clock", "execution.fixed_now", message, remedy));
     }
+}
+
+/// Whether it leads to this machine.
+fn is_near(url: &reqwest::Url) -> bool {
+    url.host_str().is_some_and(|host| {
+        let address = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
+        host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+    })
 }

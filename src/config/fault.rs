@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use crate::setting::without_passwords;
+
 /// Where a value was written. Later layers win: built-in, file, environment, flags.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Origin {
@@ -50,6 +52,14 @@ pub struct Fault {
     pub message: String,
     /// What to do.
     pub remedy: String,
+}
+
+impl Fault {
+    /// Hides the passwords of URLs that it tells.
+    pub(super) fn hide_passwords(&mut self) {
+        self.message = without_passwords(&self.message);
+        self.value = self.value.take().map(|value| without_passwords(&value));
+    }
 }
 
 impl fmt::Display for Fault {

@@ -125,6 +125,9 @@ impl Config {
         check::check(&config, &merged, &env, &mut faults, &mut warnings);
         // As one reads: the file from its top, then the environment, then the flags.
         faults.sort_by(|a, b| a.origin.cmp(&b.origin));
+        for fault in faults.iter_mut().chain(&mut warnings) {
+            fault.hide_passwords();
+        }
         (Loaded { config, warnings, sources: merged.sources() }, Faults(faults))
     }
 

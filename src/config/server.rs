@@ -12,6 +12,9 @@ use crate::setting::{DAY_MS, Review, Wrong};
 pub struct Server {
     /// Where it listens: `HOST:PORT`; port 0 takes any free one.
     pub addr: String,
+    /// Names under which the server is reached where it wants no key, beside those of loopback: `HOST`,
+    /// `HOST:PORT`, or `*` for every name.
+    pub allowed_hosts: Vec<String>,
     /// Threads that serve connections; 0 for one a core.
     pub workers: usize,
     /// Most connections at once, of all workers together.
@@ -61,6 +64,7 @@ impl Default for Server {
     fn default() -> Self {
         Self {
             addr: "127.0.0.1:8080".to_owned(),
+            allowed_hosts: Vec::new(),
             workers: 0,
             max_connections: 10_000,
             max_in_flight: 4096,
@@ -96,6 +100,11 @@ impl Server {
         if !matches!(port, Some((host, Ok(_))) if !host.is_empty()) {
             let message = format!("`server.addr` = `{}` is no address", self.addr);
             review.add("server.addr", message, "write HOST:PORT, such as `127.0.0.1:8080`");
+        }
+        for host in self.allowed_hosts.iter().filter(|host| !crate::http::is_host(host)) {
+            let message = format!("`server.allowed_hosts` has `{host}`, which is no name of a host");
+            let remedy = "write HOST or HOST:PORT, such as `chat.example.com`, or `*`";
+            review.add("server.allowed_hosts", message, remedy);
         }
         review.range("server.workers", self.workers, 0..=1024);
         review.range("server.max_connections", self.max_connections, 1..=1_000_000);

@@ -1,37 +1,85 @@
-//! What is looked at before any handler: the size of the headers. And how long a connection is answered.
+//! What is looked at before any handler: the size of the headers, the credentials, and pages of browsers.
+//! And what every reply carries: how long a connection is answered, that nobody keeps a copy, and the end
+//! of a stream whose key is revoked.
 
-use actix_web::body::MessageBody;
+use actix_web::body::{BoxBody, MessageBody};
 use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::StatusCode;
+use actix_web::http::header::{self, HeaderMap, HeaderValue};
 use actix_web::middleware::Next;
-use actix_web::{Error, web};
+use actix_web::{Error, HttpMessage, HttpRequest, web};
 
 use super::app::App;
 use super::line::Busy;
 use super::problem::Problem;
+use super::revoked::UntilRevoked;
+use super::who::{self, Presented};
+use super::{browser, sse};
 
-/// Refuses headers that are larger than configured.
+/// Refuses what no handler is to see, and finishes every reply.
 ///
 /// # Errors
-/// `request.headers_too_large` (431).
+/// `request.headers_too_large` (431), `auth.two_credentials` (400), `auth.origin` (403), as replies.
 pub(crate) async fn gate(
     request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
 ) -> Result<ServiceResponse<impl MessageBody>, Error> {
-    let most = request.app_data::<web::Data<App>>().map_or(usize::MAX, |app| app.options.max_header_bytes);
-    let size: usize = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
-    let size = size.saturating_add(request.uri().path_and_query().map_or(0, |path| path.as_str().len()));
-    if size > most {
-        let detail =
-            format!("the headers have {size} bytes; at most {most} are taken (server.max_header_bytes)");
-        let problem =
-            Problem::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "request.headers_too_large", detail);
-        return Err(super::refusal(request.request(), problem));
+    if let Err(problem) = pass(request.request()) {
+        let refusal = super::refusal(request.request(), problem);
+        let mut response = request.into_response(refusal.error_response());
+        guard(response.headers_mut());
+        return Ok(response);
     }
     let busy = Busy::begin(request.request());
-    let response = next.call(request).await?;
+    let mut response = next.call(request).await?.map_into_boxed_body();
+    guard(response.headers_mut());
+    let response = until_revoked(response);
     Ok(match busy {
         Some(busy) => response.map_body(|_, body| busy.until(body).boxed()),
-        None => response.map_into_boxed_body(),
+        None => response,
     })
+}
+
+fn pass(request: &HttpRequest) -> Result<(), Problem> {
+    let Some(app) = request.app_data::<web::Data<App>>() else { return Ok(()) };
+    let headers = request.headers();
+    fits(request, app.options.max_header_bytes)?;
+    who::one_credential(headers)?;
+    // A page of another origin cannot send a key without being asked first, and nobody answers that.
+    if let Ok(Some(_)) = who::presented(request) {
+        return Ok(());
+    }
+    browser::comes_from(request.method(), headers, &who::host(request), &app.options.allowed_hosts)
+}
+
+fn fits(request: &HttpRequest, most: usize) -> Result<(), Problem> {
+    let size: usize = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
+    let size = size.saturating_add(request.uri().path_and_query().map_or(0, |path| path.as_str().len()));
+    if size <= most {
+        return Ok(());
+    }
+    let detail = format!("the headers have {size} bytes; at most {most} are taken (server.max_header_bytes)");
+    Err(Problem::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "request.headers_too_large", detail))
+}
+
+/// What is told here is one user's: no cache keeps it, and no browser takes it for something else.
+fn guard(headers: &mut HeaderMap) {
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+}
+
+/// The same reply; if it is a stream that was let in with a key, it ends when the key is revoked.
+fn until_revoked(response: ServiceResponse<BoxBody>) -> ServiceResponse<BoxBody> {
+    let media = response.headers().get(header::CONTENT_TYPE).and_then(|media| media.to_str().ok());
+    let request = response.request().clone();
+    let held = {
+        let extensions = request.extensions();
+        let key = extensions.get::<Presented>().filter(|_| media == Some(sse::MEDIA_TYPE));
+        let app = request.app_data::<web::Data<App>>();
+        key.zip(app).map(|(key, app)| app.keys.hold(&key.0))
+    };
+    match held {
+        Some(held) => response.map_body(|_, body| UntilRevoked::new(&request, body, held).boxed()),
+        None => response,
+    }
 }

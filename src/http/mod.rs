@@ -6,6 +6,7 @@
 mod app;
 mod approvals;
 mod body;
+mod browser;
 mod chat;
 mod commands;
 mod gate;
@@ -16,6 +17,7 @@ mod operations;
 mod planning;
 mod plans;
 mod problem;
+mod revoked;
 mod runs;
 mod scenes;
 mod serve;
@@ -32,6 +34,7 @@ use actix_web::{HttpRequest, HttpResponse, Resource, Route, web};
 use self::plans::{control, shown};
 use crate::store::Page;
 
+pub(crate) use browser::is_host;
 pub use openapi::document;
 pub use problem::Problem;
 pub use serve::{ServeError, Server};
@@ -133,11 +136,12 @@ async fn nowhere(request: HttpRequest) -> HttpResponse {
 
 /// A problem in the words of the protocol that the address speaks.
 fn refusal(request: &HttpRequest, problem: Problem) -> actix_web::Error {
-    if request.path() == "/v1" || request.path().starts_with("/v1/") {
-        v1::Error::from(problem).into()
-    } else {
-        problem.into()
-    }
+    if is_openai(request) { v1::Error::from(problem).into() } else { problem.into() }
+}
+
+/// Whether the address speaks the protocol of OpenAI.
+fn is_openai(request: &HttpRequest) -> bool {
+    request.path() == "/v1" || request.path().starts_with("/v1/")
 }
 
 /// A page of at most `most` rows, as a query asks for it: 50 unless told, behind the row that `after` names.

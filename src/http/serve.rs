@@ -192,6 +192,7 @@ fn build(
     // A request's head has its time beyond that of a connection without one.
     let quiet = Duration::from_millis(options.keep_alive_ms.saturating_add(options.header_timeout_ms));
     actix_web::rt::spawn(lines.clone().watch(quiet));
+    actix_web::rt::spawn(app.keys.clone().watch());
     let server = HttpServer::new(move || {
         let query = web::QueryConfig::default().error_handler(|error, request| {
             let detail = format!("the query is not understood: {error}");

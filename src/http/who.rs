@@ -1,16 +1,23 @@
 //! Who asks: from the key that a request carries, or the configured user where none is needed.
 
+use std::sync::Arc;
+
 use actix_web::dev::Payload;
 use actix_web::http::StatusCode;
-use actix_web::http::header;
-use actix_web::{FromRequest, HttpRequest, web};
+use actix_web::http::header::{self, HeaderMap};
+use actix_web::{FromRequest, HttpMessage, HttpRequest, web};
 use futures::future::LocalBoxFuture;
 
 use super::app::{Anonymous, App};
+use super::browser;
 use super::problem::Problem;
 use crate::ChatRequest;
 use crate::planner::{Command, Wish};
 use crate::run::TenantId;
+use crate::store::ApiKey;
+
+/// The other header that may carry a key.
+const API_KEY: &str = "x-api-key";
 
 /// The principal of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,20 +53,26 @@ impl FromRequest for Who {
     }
 }
 
+/// The key that a request was let in with, beside the request.
+pub(super) struct Presented(pub(super) Arc<ApiKey>);
+
 /// Who sends this request.
 pub(crate) async fn who(request: &HttpRequest) -> Result<Who, Problem> {
     let app = app(request)?;
     match presented(request)? {
         Some(key) => match app.keys.find(&key).await? {
-            Some(key) => Ok(Who {
-                tenant: key.tenant.clone(),
-                user: key.user.clone(),
-                no_own_approval: key.no_own_approval,
-            }),
+            Some(key) => {
+                request.extensions_mut().insert(Presented(key.clone()));
+                Ok(Who {
+                    tenant: key.tenant.clone(),
+                    user: key.user.clone(),
+                    no_own_approval: key.no_own_approval,
+                })
+            }
             None => Err(unauthorized("auth.key", "the API key is unknown or was revoked")),
         },
         None if is_open(app).await? => {
-            local(request, app)?;
+            browser::reached_by(&host(request), app.anonymous, &app.options.allowed_hosts)?;
             let (tenant, user) = app.engine.default_principal();
             Ok(Who { tenant, user, no_own_approval: false })
         }
@@ -76,8 +89,21 @@ pub(crate) fn app(request: &HttpRequest) -> Result<&web::Data<App>, Problem> {
     request.app_data::<web::Data<App>>().ok_or_else(none)
 }
 
+/// A request has one credential: of two, nobody knows in whose name it is, and a proxy may have looked at
+/// the other one.
+///
+/// # Errors
+/// `auth.two_credentials` (400).
+pub(super) fn one_credential(headers: &HeaderMap) -> Result<(), Problem> {
+    if headers.get_all(header::AUTHORIZATION).count() + headers.get_all(API_KEY).count() > 1 {
+        let detail = "send one credential: one header `Authorization`, or one `X-API-Key`, and not both";
+        return Err(Problem::new(StatusCode::BAD_REQUEST, "auth.two_credentials", detail));
+    }
+    Ok(())
+}
+
 /// The key that a request carries: `Authorization: Bearer …`, or `X-API-Key`.
-fn presented(request: &HttpRequest) -> Result<Option<String>, Problem> {
+pub(super) fn presented(request: &HttpRequest) -> Result<Option<String>, Problem> {
     let headers = request.headers();
     let text =
         |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or_default().trim().to_owned());
@@ -87,7 +113,7 @@ fn presented(request: &HttpRequest) -> Result<Option<String>, Problem> {
             _ => Err(unauthorized("auth.scheme", "the header `Authorization` must say `Bearer` and a key")),
         };
     }
-    Ok(text("x-api-key").as_deref().and_then(ours))
+    Ok(text(API_KEY).as_deref().and_then(ours))
 }
 
 /// Clients of the OpenAI protocol always send a key, often a made-up one where a server wants none. Only
@@ -104,31 +130,13 @@ async fn is_open(app: &App) -> Result<bool, Problem> {
     })
 }
 
-/// Without keys, a page that a browser shows must not reach the server by a name that leads here: only
-/// requests to loopback by its own names are taken.
-fn local(request: &HttpRequest, app: &App) -> Result<(), Problem> {
-    if app.anonymous == Anonymous::Always {
-        return Ok(());
-    }
-    // Of the request itself: a header such as `X-Forwarded-Host` is anybody's to write.
-    let host = request.uri().host().map(str::to_owned).or_else(|| {
-        request.headers().get(header::HOST).and_then(|value| value.to_str().ok()).map(str::to_owned)
-    });
-    let host = host.unwrap_or_default();
-    let name = host.rsplit_once(':').map_or(host.as_str(), |(name, port)| {
-        if port.bytes().all(|b| b.is_ascii_digit()) { name } else { host.as_str() }
-    });
-    let name = name.trim_matches(['[', ']']);
-    let loopback = name.eq_ignore_ascii_case("localhost")
-        || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
-    if loopback {
-        return Ok(());
-    }
-    let detail = format!(
-        "without keys this server is reached by loopback names only, not as `{}`; make a key, or set auth.allow_anonymous",
-        name.chars().take(80).collect::<String>()
-    );
-    Err(Problem::new(StatusCode::FORBIDDEN, "auth.host", detail))
+/// The host that a request names: of the request itself, since a header such as `X-Forwarded-Host` is
+/// anybody's to write.
+pub(super) fn host(request: &HttpRequest) -> String {
+    let named = request.uri().authority().map(|authority| authority.as_str().to_owned());
+    let header =
+        || request.headers().get(header::HOST).and_then(|value| value.to_str().ok()).map(str::to_owned);
+    named.or_else(header).unwrap_or_default()
 }
 
 fn unauthorized(code: &str, detail: &str) -> Problem {

@@ -49,7 +49,9 @@ impl Target {
         if webhook.url.is_empty() {
             return Ok(None);
         }
-        let url = Url::parse(&webhook.url).map_err(|error| fault(format!("`{}`: {error}", webhook.url)))?;
+        let url = Url::parse(&webhook.url).map_err(|error| {
+            fault(format!("`{}`: {error}", crate::setting::without_passwords(&webhook.url)))
+        })?;
         let secret = webhook.secret(get).map_err(fault)?;
         let near = url.host_str().is_some_and(|host| {
             let ip = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();

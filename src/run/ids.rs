@@ -119,4 +119,13 @@ macro_rules! named {
 }
 
 named!(SessionId, "session id");
+
+impl SessionId {
+    /// Whether the name is a step of a path in an address: clients take `..` and the part before it out, so
+    /// such a conversation could be neither read nor erased. Old journals may have one.
+    pub fn is_path_step(&self) -> bool {
+        matches!(self.0.as_str(), "." | "..")
+    }
+}
+
 named!(TenantId, "tenant");

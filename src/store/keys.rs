@@ -1,5 +1,6 @@
 //! API keys: made, listed, revoked and looked up. Of a key only a hash is kept.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use jiff::Timestamp;
@@ -11,6 +12,7 @@ use sha2::{Digest, Sha256};
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
 use subtle::ConstantTimeEq;
+use tokio::sync::watch;
 
 use super::Store;
 use super::error::{Code, Error};
@@ -42,6 +44,13 @@ pub struct ApiKey {
     pub created: Timestamp,
     /// When it was revoked; such a key opens nothing any more.
     pub revoked: Option<Timestamp>,
+}
+
+impl ApiKey {
+    /// Whether it opens something.
+    fn is_valid(&self) -> bool {
+        self.revoked.is_none()
+    }
 }
 
 /// What a key may not do that its user may.
@@ -163,7 +172,32 @@ impl Store {
             .execute(writing.connection().await.map_err(failed)?)
             .await
             .map_err(failed)?;
+        drop(writing);
+        self.inner.key_changes.send_modify(|changes| *changes += 1);
         Ok(done.rows_affected() > 0)
+    }
+
+    /// Changes whenever a key is revoked through this store; what other processes do is not seen here.
+    pub(super) fn key_changes(&self) -> watch::Receiver<u64> {
+        self.inner.key_changes.subscribe()
+    }
+
+    /// Those of the keys with these ids that still open something.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub(super) async fn valid_keys(&self, ids: &[String]) -> Result<HashSet<String>, Error> {
+        let failed = |e| Error::database(self.path(), "look keys up", &e);
+        let rows = sqlx::query(
+            "SELECT id, tenant, user, label, created, revoked, no_own_approval FROM api_keys \
+             WHERE id IN (SELECT value FROM json_each(?))",
+        )
+        .bind(serde_json::Value::from(ids).to_string())
+        .fetch_all(self.pool())
+        .await
+        .map_err(failed)?;
+        let keys: Vec<ApiKey> = rows.iter().map(key_row).collect::<Result<_, _>>().map_err(failed)?;
+        Ok(keys.into_iter().filter(ApiKey::is_valid).map(|key| key.id).collect())
     }
 
     /// The key whose text was `presented`; `None` for whatever is no valid key: another format, an
@@ -192,7 +226,7 @@ impl Store {
             None => (None, vec![0; given.len()]),
         };
         let same = bool::from(stored.ct_eq(&given));
-        Ok(key.filter(|key| same && key.revoked.is_none()))
+        Ok(key.filter(|key| same && key.is_valid()))
     }
 
     /// Whether a key was ever made, revoked ones included.

@@ -14,6 +14,7 @@ mod erase;
 mod erased;
 mod error;
 mod heads;
+mod held;
 mod keyring;
 mod keys;
 mod look;
@@ -40,6 +41,7 @@ use std::time::Duration;
 
 use sqlx::SqlitePool;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use tokio::sync::watch;
 
 pub use approvals::{About, ApprovalFilter, ApprovalRow, ApprovalState};
 pub use asked::Asked;
@@ -48,6 +50,7 @@ pub use breakdown::UsageRow;
 pub use claims::Claimed;
 pub use dir::DataDir;
 pub use error::{Code, Error};
+pub use held::Held;
 pub use keyring::KeyRing;
 pub use keys::{ApiKey, KeyRules, Secret};
 pub use look::{Holds, Standing, look};
@@ -91,6 +94,8 @@ struct Inner {
     path: PathBuf,
     dir: Mutex<Option<DataDir>>,
     unreadable: Unreadable,
+    /// Counts the keys that were revoked through this store.
+    key_changes: watch::Sender<u64>,
 }
 
 impl Store {
@@ -115,9 +120,13 @@ impl Store {
             connected => connected?,
         };
         let pool = pool(READERS).connect_lazy_with(options);
-        let unreadable = Unreadable::default();
-        let dir = Mutex::new(Some(dir));
-        Ok(Self { inner: Arc::new(Inner { pool, writer: Some(writer), path, dir, unreadable }) })
+        Ok(Self::over(pool, Some(writer), path, Some(dir)))
+    }
+
+    fn over(pool: SqlitePool, writer: Option<Writer>, path: PathBuf, dir: Option<DataDir>) -> Self {
+        let (unreadable, key_changes) = (Unreadable::default(), watch::Sender::default());
+        let dir = Mutex::new(dir);
+        Self { inner: Arc::new(Inner { pool, writer, path, dir, unreadable, key_changes }) }
     }
 
     /// The database at `path`, made or brought up to date where need be.
@@ -156,8 +165,7 @@ impl Store {
         let pool = pool(READERS).connect_lazy_with(options);
         let remedy = "run a command that writes, such as `proscenium chat`, which brings it up to date";
         up_to_date(&path, &pool, remedy).await?;
-        let unreadable = Unreadable::default();
-        Ok(Self { inner: Arc::new(Inner { pool, writer: None, path, dir: Mutex::new(None), unreadable }) })
+        Ok(Self::over(pool, None, path, None))
     }
 
     /// Opens the database under `path` for a short change beside the process that owns the directory,
@@ -178,8 +186,7 @@ impl Store {
         let remedy = "stop the process that works with it and try again, which brings it up to date";
         up_to_date(&path, &pool, remedy).await?;
         let writer = Some(Writer::new(options));
-        let unreadable = Unreadable::default();
-        Ok(Self { inner: Arc::new(Inner { pool, writer, path, dir: Mutex::new(None), unreadable }) })
+        Ok(Self::over(pool, writer, path, None))
     }
 
     /// The pool for scene data and reads: a few connections, waiting up to ten seconds for a free one

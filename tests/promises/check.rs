@@ -290,3 +290,56 @@ fn what_others_could_read_of_the_data_directory_is_told_and_taken_from_them() {
     }
     assert!(!desk.run(&["check"]).out.contains("store.exposed"));
 }
+
+#[test]
+fn passwords_in_urls_are_shown_nowhere() {
+    let config = |url: &str, webhook: &str| {
+        format!(
+            "[llm]\n[[llm.models]]\nname = \"main\"\nbase_url = \"{url}\"\n\
+             [approval.webhook]\nurl = \"{webhook}\"\nsecret_env = \"HOOK\"\n"
+        )
+    };
+    let ran = |url: &str, webhook: &str, line: &[&str]| {
+        let desk = Desk::bare().with("HOOK", "whsec_c2VjcmV0").with("PROSCENIUM__TELEMETRY__LOG", "trace");
+        desk.write("site.toml", &config(url, webhook));
+        let ran = desk.run(&[&["--config", "site.toml"], line].concat());
+        let told = format!("{}{}", ran.out, ran.err);
+        assert!(!told.contains("ter2"), "{told}");
+        told
+    };
+    for (url, webhook) in [
+        ("http://bob:hunter2@models.example/v1", "http://bob:hunter2@hooks.example/hunter2?token=hunter2"),
+        ("http://127.0.0.1:1/v1?api_key=hunter2", "https://hunter2@hooks.example"),
+        ("ftp://bob:hunter2@models.example/v1", "ftp://bob:hunter2@hooks.example"),
+        ("http://bob:hun/ter2@models.example", "http://bob:hun/ter2@hooks.example"),
+    ] {
+        let told = ran(url, webhook, &["check"]);
+        assert!(told.contains("models.example") || told.contains("127.0.0.1:1"), "{told}");
+        // What cannot be read is told by every command.
+        if !url.starts_with("http://bob:hunter2") && !url.starts_with("http://127") {
+            assert!(ran(url, webhook, &["plan", "Ciao"]).contains("base_url"));
+        }
+    }
+    // A model that is asked and cannot be reached.
+    let webhook = "http://bob:hunter2@127.0.0.1:1";
+    ran("http://bob:hunter2@127.0.0.1:1/v1", webhook, &["check", "--live"]);
+    ran("http://bob:hunter2@127.0.0.1:1/v1", webhook, &["plan", "Ciao"]);
+}
+
+#[test]
+fn a_webhook_without_encryption_is_warned_of_unless_it_is_on_this_machine() {
+    for (url, warned) in [
+        ("http://hooks.example/a", true),
+        ("http://10.0.0.1/a", true),
+        ("https://hooks.example/a", false),
+        ("http://localhost:9/a", false),
+        ("http://[::1]:9/a", false),
+    ] {
+        let desk = Desk::bare().with("HOOK", "whsec_c2VjcmV0");
+        desk.write("site.toml", &format!("[approval.webhook]\nurl = \"{url}\"\nsecret_env = \"HOOK\"\n"));
+        let ran = desk.run(&["check", "--config", "site.toml"]);
+        assert_eq!(ran.status, 0, "{ran:?}");
+        let told = ran.out.contains("site.toml:2: warning[config.insecure]");
+        assert_eq!(told, warned, "{url}: {}", ran.out);
+    }
+}

@@ -11,6 +11,11 @@ use tempfile::TempDir;
 pub const MAIN: &str =
     "Voglio sapere il meteo a Milano e poi richiedere 3 giorni di ferie dal 15 al 17 giugno";
 
+/// The program as users have it.
+pub const SHIPPED: &str = env!("CARGO_BIN_EXE_proscenium");
+/// The same with crash points, which tests build for themselves.
+pub const CRASHING: &str = env!("CARGO_BIN_EXE_proscenium-crashing");
+
 /// A working directory and the variables of every process in it.
 pub struct Desk {
     dir: TempDir,
@@ -62,7 +67,11 @@ impl Desk {
 
     /// A process that has yet to be started.
     pub fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_proscenium"));
+        self.command_of(SHIPPED, arguments)
+    }
+
+    fn command_of(&self, program: &str, arguments: &[&str]) -> Command {
+        let mut command = Command::new(program);
         command.args(arguments).current_dir(self.path()).env_clear();
         command.envs(self.env.iter().map(|(name, value)| (name, value)));
         command
@@ -92,9 +101,16 @@ impl Desk {
         self.hold_with(arguments, &[])
     }
 
-    /// Starts a process with these variables beside those of the desk, and leaves it running.
+    /// Starts a process with these variables beside those of the desk, and leaves it running. A variable
+    /// of crash points starts the program that has them.
     pub fn hold_with(&self, arguments: &[&str], env: &[(&str, String)]) -> Held {
-        let mut command = self.command(arguments);
+        let crashes = env.iter().any(|(name, _)| name.starts_with("CRASH_"));
+        self.hold_program(if crashes { CRASHING } else { SHIPPED }, arguments, env)
+    }
+
+    /// The same with the program that is given.
+    pub fn hold_program(&self, program: &str, arguments: &[&str], env: &[(&str, String)]) -> Held {
+        let mut command = self.command_of(program, arguments);
         command.envs(env.iter().map(|(name, value)| (name, value)));
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

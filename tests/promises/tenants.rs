@@ -291,6 +291,12 @@ async fn a_server_that_others_can_reach_wants_keys() {
         Ok(served) => panic!("open to everybody at {}", served.addr()),
     }
     let served = Served::start(setup().set("auth.allow_anonymous", true)).await;
+    assert_eq!(served.get("/api/runs").await.status, 200);
+    let request = served.request("GET", "/api/runs").header("host", "anywhere.example");
+    Reply::of(request.send().await.unwrap()).await.is_problem(403, "auth.host");
+    drop(served);
+    let anywhere = setup().set("auth.allow_anonymous", true).set("server.allowed_hosts", "[\"*\"]");
+    let served = Served::start(anywhere).await;
     let request = served.request("GET", "/api/runs").header("host", "anywhere.example");
     assert_eq!(request.send().await.unwrap().status(), 200);
     drop(served);

@@ -244,7 +244,12 @@ pub(super) fn kind(error: &OpenAIError) -> Kind {
     match error {
         OpenAIError::Reqwest(_) | OpenAIError::StreamError(_) => Kind::CutStream,
         OpenAIError::JSONDeserialize(error, _) => Kind::Malformed { detail: error.to_string() },
-        other => Kind::Internal { detail: other.to_string().chars().take(MAX_DETAIL_CHARS).collect() },
+        other => Kind::Internal {
+            detail: crate::setting::without_passwords(&other.to_string())
+                .chars()
+                .take(MAX_DETAIL_CHARS)
+                .collect(),
+        },
     }
 }
 

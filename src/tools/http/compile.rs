@@ -78,6 +78,7 @@ type QueryTemplates = Vec<(String, Template, Literal)>;
 
 impl Reader<'_> {
     fn problem(&mut self, at: &str, code: &'static str, message: String, remedy: impl Into<String>) {
+        let message = crate::setting::without_passwords(&message);
         let problem = Problem { at: at.to_owned(), code, message, remedy: remedy.into() };
         if !self.problems.contains(&problem) {
             self.problems.push(problem);

@@ -1,0 +1,207 @@
+//! What keeps a page that a browser shows from using a server that wants no key: under which names the
+//! server is reached, and from where a request that changes something may come.
+//!
+//! A page of another site can send requests here, and by a name of its own that leads here (DNS rebinding)
+//! even read the replies. Programs that are no browsers send no `Origin` and go through.
+
+use actix_web::http::header::{self, HeaderMap};
+use actix_web::http::uri::Authority;
+use actix_web::http::{Method, StatusCode};
+
+use super::app::Anonymous;
+use super::problem::Problem;
+
+/// The entry of `server.allowed_hosts` that stands for every name.
+const EVERY: &str = "*";
+/// Most characters of a name that an error repeats.
+const SHOWN: usize = 80;
+
+/// A host as a header names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Host {
+    /// In small letters, an IPv6 address without its brackets.
+    name: String,
+    port: Option<u16>,
+}
+
+impl Host {
+    fn read(text: &str) -> Option<Self> {
+        let authority: Authority = text.parse().ok()?;
+        if text.contains('@') || authority.host().is_empty() {
+            return None;
+        }
+        let port = match text.strip_prefix(authority.host())? {
+            "" | ":" => None,
+            port => Some(port.strip_prefix(':')?.parse().ok()?),
+        };
+        let name = authority.host().trim_matches(['[', ']']).to_ascii_lowercase();
+        Some(Self { name, port })
+    }
+
+    fn address(&self) -> Option<std::net::IpAddr> {
+        self.name.parse().ok()
+    }
+
+    fn is_loopback(&self) -> bool {
+        self.name == "localhost" || self.address().is_some_and(|address| address.is_loopback())
+    }
+
+    fn is_allowed(&self, allowed: &[String]) -> bool {
+        let entries = allowed.iter().filter_map(|entry| Self::read(entry));
+        entries
+            .into_iter()
+            .any(|entry| entry.name == self.name && (entry.port.is_none() || entry.port == self.port))
+    }
+}
+
+/// Whether an entry of `server.allowed_hosts` is a name: a host, with a port or without, or `*`.
+pub(crate) fn is_host(entry: &str) -> bool {
+    entry == EVERY || Host::read(entry).is_some_and(|host| !host.name.contains(EVERY))
+}
+
+/// The name by which a server that wants no key is reached must be one of its own: on loopback such a name,
+/// elsewhere any address, and the names that are configured.
+///
+/// # Errors
+/// `auth.host` (403).
+pub(super) fn reached_by(host: &str, anonymous: Anonymous, allowed: &[String]) -> Result<(), Problem> {
+    let named = Host::read(host);
+    let own = named.as_ref().is_some_and(|named| {
+        // An address cannot be made to lead elsewhere.
+        let address = anonymous == Anonymous::Always && named.address().is_some();
+        let every = allowed.iter().any(|entry| entry == EVERY);
+        named.is_loopback() || address || every || named.is_allowed(allowed)
+    });
+    if own {
+        return Ok(());
+    }
+    let host: String = host.chars().take(SHOWN).collect();
+    let detail = format!(
+        "without keys this server is not reached as `{host}`; name the host in server.allowed_hosts, or make a key"
+    );
+    Err(Problem::new(StatusCode::FORBIDDEN, "auth.host", detail))
+}
+
+/// A request without a key that changes something must not come from a page of another origin.
+///
+/// # Errors
+/// `auth.origin` (403).
+pub(super) fn comes_from(
+    method: &Method,
+    headers: &HeaderMap,
+    host: &str,
+    allowed: &[String],
+) -> Result<(), Problem> {
+    if method.is_safe() {
+        return Ok(());
+    }
+    let texts = |name: header::HeaderName| {
+        headers.get_all(name).map(|value| value.to_str().unwrap_or_default().trim().to_owned())
+    };
+    let site = header::HeaderName::from_static("sec-fetch-site");
+    let cross =
+        texts(site).any(|site| site.eq_ignore_ascii_case("cross-site")).then(|| "another site".to_owned());
+    let foreign = || texts(header::ORIGIN).find(|origin| !is_own(origin, host, allowed));
+    let Some(from) = cross.or_else(foreign) else { return Ok(()) };
+    let from: String = from.chars().take(SHOWN).collect();
+    let detail = format!(
+        "without a key nothing is changed for a page of `{from}`; send a key, or name the host under which browsers \
+         reach this server in server.allowed_hosts"
+    );
+    Err(Problem::new(StatusCode::FORBIDDEN, "auth.origin", detail))
+}
+
+/// Whether a page of `origin` was given out by this server, as it is reached or as it is configured. What
+/// is before a proxy may speak another scheme, so only host and port count.
+fn is_own(origin: &str, host: &str, allowed: &[String]) -> bool {
+    let Some((scheme, rest)) = origin.split_once("://") else { return false };
+    let usual = match scheme {
+        "http" => 80,
+        "https" => 443,
+        _ => return false,
+    };
+    let Some(page) = Host::read(rest) else { return false };
+    let same = Host::read(host)
+        .is_some_and(|own| own.name == page.name && own.port.unwrap_or(usual) == page.port.unwrap_or(usual));
+    same || page.is_allowed(allowed)
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::http::header::HeaderValue;
+
+    use super::*;
+
+    fn list(entries: &[&str]) -> Vec<String> {
+        entries.iter().map(|entry| (*entry).to_owned()).collect()
+    }
+
+    #[test]
+    fn a_server_without_keys_is_reached_by_its_own_names_only() {
+        let reached = |host: &str, anonymous, allowed: &[&str]| {
+            reached_by(host, anonymous, &list(allowed)).map_err(|problem| problem.code.to_string())
+        };
+        for host in ["localhost", "LOCALHOST:8080", "127.0.0.1:80", "127.1.2.3", "[::1]", "[::1]:8080"] {
+            for anonymous in [Anonymous::UntilKeys, Anonymous::Always] {
+                assert_eq!(reached(host, anonymous, &[]), Ok(()), "{host}");
+            }
+        }
+        for host in ["evil.example", "127.0.0.1.evil.example", "a@localhost", "", "localhost:x", "x y"] {
+            for anonymous in [Anonymous::UntilKeys, Anonymous::Always] {
+                assert_eq!(reached(host, anonymous, &["chat.example"]), Err("auth.host".into()), "{host}");
+            }
+        }
+        assert_eq!(reached("10.0.0.5:8080", Anonymous::Always, &[]), Ok(()));
+        assert_eq!(reached("10.0.0.5", Anonymous::UntilKeys, &[]), Err("auth.host".into()));
+        for anonymous in [Anonymous::UntilKeys, Anonymous::Always] {
+            assert_eq!(reached("Chat.Example:8080", anonymous, &["chat.example"]), Ok(()));
+            assert_eq!(reached("chat.example:8080", anonymous, &["chat.example:8080"]), Ok(()));
+            assert_eq!(reached("chat.example", anonymous, &["chat.example:8080"]), Err("auth.host".into()));
+            assert_eq!(reached("evil.example", anonymous, &["*"]), Ok(()));
+        }
+    }
+
+    #[test]
+    fn only_pages_of_the_server_itself_may_change_something() {
+        let comes = |method: &Method, headers: &[(&'static str, &'static str)], allowed: &[&str]| {
+            let mut map = HeaderMap::new();
+            for (name, value) in headers {
+                map.append(header::HeaderName::from_static(name), HeaderValue::from_static(value));
+            }
+            comes_from(method, &map, "127.0.0.1:8080", &list(allowed)).is_ok()
+        };
+        let post = Method::POST;
+        assert!(comes(&post, &[], &[]));
+        assert!(comes(&post, &[("origin", "http://127.0.0.1:8080"), ("sec-fetch-site", "same-origin")], &[]));
+        assert!(comes(&post, &[("sec-fetch-site", "none")], &[]));
+        assert!(comes(
+            &Method::GET,
+            &[("origin", "http://evil.example"), ("sec-fetch-site", "cross-site")],
+            &[]
+        ));
+        for origin in [
+            "http://evil.example",
+            "http://127.0.0.1:3000",
+            "http://127.0.0.1",
+            "http://localhost:8080",
+            "https://127.0.0.1:8080.evil.example",
+            "null",
+            "",
+            "file://",
+            "chrome-extension://127.0.0.1:8080",
+        ] {
+            for method in [Method::POST, Method::DELETE, Method::PUT] {
+                assert!(!comes(&method, &[("origin", origin)], &[]), "{method} {origin}");
+                assert!(!comes(&method, &[("origin", origin)], &["*"]), "{method} {origin}");
+            }
+        }
+        assert!(!comes(&post, &[("sec-fetch-site", "cross-site")], &[]));
+        assert!(!comes(
+            &post,
+            &[("origin", "http://127.0.0.1:8080"), ("origin", "http://evil.example")],
+            &[]
+        ));
+        assert!(comes(&post, &[("origin", "https://chat.example")], &["chat.example"]));
+        assert!(!comes(&post, &[("origin", "https://chat.example")], &["chat.example:8443"]));
+    }
+}

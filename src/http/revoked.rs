@@ -1,0 +1,61 @@
+//! The end of a stream whose key was revoked.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use actix_web::HttpRequest;
+use actix_web::body::{BodySize, BoxBody, MessageBody};
+use actix_web::http::StatusCode;
+use actix_web::web::Bytes;
+use tokio_util::sync::WaitForCancellationFutureOwned;
+
+use super::problem::Problem;
+use super::v1;
+use crate::store::Held;
+
+/// The body of a stream that ends when its key opens nothing any more.
+pub(super) struct UntilRevoked {
+    body: BoxBody,
+    revoked: Pin<Box<WaitForCancellationFutureOwned>>,
+    /// What it ends with then; `None` when it has ended so.
+    last: Option<Bytes>,
+    _held: Held,
+}
+
+impl UntilRevoked {
+    pub(super) fn new(request: &HttpRequest, body: BoxBody, held: Held) -> Self {
+        let revoked = Box::pin(held.revoked());
+        Self { body, revoked, last: Some(last(request)), _held: held }
+    }
+}
+
+/// The event that says why, in the words of the protocol that the address speaks.
+fn last(request: &HttpRequest) -> Bytes {
+    let detail = "the API key was revoked while its stream was open; the run itself goes on";
+    let problem = Problem::new(StatusCode::UNAUTHORIZED, "auth.key", detail);
+    // Plain data, which can always be written.
+    Bytes::from(if super::is_openai(request) {
+        let body = serde_json::to_string(&v1::Error::from(problem).body()).unwrap_or_default();
+        format!("data: {body}\n\ndata: [DONE]\n\n")
+    } else {
+        format!("event: error\ndata: {}\n\n", serde_json::to_string(&problem).unwrap_or_default())
+    })
+}
+
+impl MessageBody for UntilRevoked {
+    type Error = <BoxBody as MessageBody>::Error;
+
+    fn size(&self) -> BodySize {
+        BodySize::Stream
+    }
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Self::Error>>> {
+        if self.last.is_none() {
+            return Poll::Ready(None);
+        }
+        if self.revoked.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(self.last.take().map(Ok));
+        }
+        Pin::new(&mut self.body).poll_next(cx)
+    }
+}

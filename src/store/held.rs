@@ -1,0 +1,50 @@
+//! Keys that something lasting holds on to, such as an open stream: it is told when they are revoked.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+
+/// The keys that are held, by their ids. Clones share them.
+#[derive(Debug, Clone, Default)]
+pub(super) struct HeldKeys(Arc<Mutex<HashMap<String, Weak<CancellationToken>>>>);
+
+/// A key that is held until this is dropped.
+#[derive(Debug, Clone)]
+pub struct Held(Arc<CancellationToken>);
+
+impl Held {
+    /// Ends when the key opens nothing any more.
+    pub fn revoked(&self) -> WaitForCancellationFutureOwned {
+        self.0.as_ref().clone().cancelled_owned()
+    }
+}
+
+impl HeldKeys {
+    /// Holds on to the key with this id.
+    pub(super) fn hold(&self, id: &str) -> Held {
+        let mut keys = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = keys.get(id).and_then(Weak::upgrade).filter(|token| !token.is_cancelled());
+        let token = known.unwrap_or_else(|| {
+            let token = Arc::new(CancellationToken::new());
+            keys.insert(id.to_owned(), Arc::downgrade(&token));
+            token
+        });
+        Held(token)
+    }
+
+    /// The ids of all that are held now.
+    pub(super) fn ids(&self) -> Vec<String> {
+        let mut keys = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        keys.retain(|_, token| token.strong_count() > 0);
+        keys.keys().cloned().collect()
+    }
+
+    /// Tells whoever holds one of these that it opens nothing any more.
+    pub(super) fn revoke<'i>(&self, ids: impl IntoIterator<Item = &'i String>) {
+        let mut keys = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for token in ids.into_iter().filter_map(|id| keys.remove(id)?.upgrade()) {
+            token.cancel();
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! Pages in a browser on the same machine, hosts and credentials: who uses a server that wants no key, and
+//! when a stream ends that was let in with one.
+
+use proscenium::run::TenantId;
+use proscenium::store::Store;
+use serde_json::{Value, json};
+
+use crate::server_api::ask;
+use crate::support::served::Events;
+use crate::support::{Gate, Reply, Scripted, ScriptedLlm, Served, Setup};
+
+/// Every address that changes something, with its method.
+fn changing() -> Vec<(String, String)> {
+    let all = proscenium::http::addresses().into_iter();
+    let of = |(path, methods): (&'static str, Vec<String>)| {
+        let id = "01976c8e-0000-7000-8000-000000000001";
+        let names = ["{run_id}", "{task_id}", "{approval_id}", "{session_id}"];
+        let path = names.iter().fold(path.to_owned(), |path, name| path.replace(name, id));
+        methods.into_iter().filter(|method| method != "GET").map(move |method| (method, path.clone()))
+    };
+    let changing: Vec<_> = all.flat_map(of).collect();
+    assert!(changing.len() >= 12, "{changing:?}");
+    changing
+}
+
+async fn send(served: &Served, method: &str, path: &str, headers: &[(&str, &str)]) -> Reply {
+    let mut request = served.request(method, path);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    // No body: what is let through is refused for another reason.
+    Reply::of(request.send().await.unwrap()).await
+}
+
+fn code(reply: &Reply) -> String {
+    let body: Value = serde_json::from_str(&reply.body).unwrap_or_default();
+    let code = body.get("code").or_else(|| body.pointer("/error/code"));
+    code.and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+#[tokio::test]
+async fn a_page_of_another_site_changes_nothing_on_a_server_without_keys() {
+    let served = Served::start(Setup::offline()).await;
+    let own = format!("http://{}", served.addr());
+    let elsewhere = format!("http://localhost:{}", served.addr().port());
+    for (method, path) in changing() {
+        for headers in [
+            vec![("origin", "https://evil.example")],
+            vec![("origin", "null")],
+            vec![("origin", "http://127.0.0.1:1")],
+            vec![("origin", elsewhere.as_str())],
+            vec![("sec-fetch-site", "cross-site")],
+            vec![("origin", own.as_str()), ("sec-fetch-site", "cross-site")],
+            vec![("origin", own.as_str()), ("origin", "https://evil.example")],
+            // What is no key of ours counts as none.
+            vec![("origin", "https://evil.example"), ("authorization", "Bearer made-up")],
+        ] {
+            let reply = send(&served, &method, &path, &headers).await;
+            assert_eq!(
+                (reply.status, code(&reply)),
+                (403, "auth.origin".into()),
+                "{method} {path} {headers:?}"
+            );
+        }
+        for headers in [
+            vec![],
+            vec![("origin", own.as_str()), ("sec-fetch-site", "same-origin")],
+            vec![("sec-fetch-site", "none")],
+        ] {
+            let reply = send(&served, &method, &path, &headers).await;
+            assert_ne!(reply.status, 403, "{method} {path} {headers:?}: {reply:#?}");
+        }
+    }
+    let reply = send(&served, "GET", "/api/scenes", &[("origin", "https://evil.example")]).await;
+    assert_eq!(reply.status, 200);
+    assert_eq!(served.get("/api/runs").await.json(), json!({"runs": []}));
+}
+
+#[tokio::test]
+async fn a_key_is_enough_wherever_a_request_comes_from() {
+    let served = Served::start(Setup::offline()).await;
+    let (_, key) = key(&served).await;
+    let request =
+        served.request("POST", "/api/chat").bearer_auth(key).header("origin", "https://chat.example");
+    let request = request.header("host", "chat.example").json(&ask("Che tempo fa a Milano?"));
+    assert_eq!(request.send().await.unwrap().status(), 200);
+}
+
+#[tokio::test]
+async fn a_server_without_keys_is_reached_by_the_hosts_that_are_configured() {
+    for anonymous in [false, true] {
+        let setup = Setup::offline().set("auth.allow_anonymous", anonymous);
+        let served =
+            Served::start(setup.set("server.allowed_hosts", r#"["chat.example", "b.example:81"]"#)).await;
+        for (host, status) in [
+            ("chat.example", 200),
+            ("CHAT.example:8443", 200),
+            ("b.example:81", 200),
+            ("b.example", 403),
+            ("evil.example", 403),
+            ("chat.example.evil.example", 403),
+            ("localhost", 200),
+            ("10.1.2.3", if anonymous { 200 } else { 403 }),
+        ] {
+            let reply = send(&served, "GET", "/api/scenes", &[("host", host)]).await;
+            assert_eq!(reply.status, status, "{host} {anonymous}");
+            if status == 403 {
+                reply.is_problem(403, "auth.host");
+            }
+        }
+        // Behind a proxy that changes the host, pages of the configured one may write.
+        let headers = [("origin", "https://chat.example"), ("sec-fetch-site", "same-origin")];
+        assert_ne!(send(&served, "POST", "/api/chat", &headers).await.status, 403);
+    }
+}
+
+#[tokio::test]
+async fn nobody_keeps_a_copy_of_a_reply_and_no_browser_guesses_its_kind() {
+    let served = Served::start(Setup::offline()).await;
+    let mut replies = Vec::new();
+    for path in ["/api/scenes", "/api/nowhere", "/metrics", "/healthz", "/api/openapi.json", "/v1/models"] {
+        replies.push(served.get(path).await);
+    }
+    replies.push(send(&served, "POST", "/api/chat", &[("origin", "null")]).await);
+    let mut streamed = ask("Che tempo fa a Milano?");
+    streamed["stream"] = json!(true);
+    replies.push(served.post("/api/chat", &streamed).await);
+    for reply in replies {
+        assert_eq!(reply.header("cache-control"), "no-store", "{reply:#?}");
+        assert_eq!(reply.header("x-content-type-options"), "nosniff", "{reply:#?}");
+    }
+}
+
+#[tokio::test]
+async fn a_request_with_two_credentials_is_refused() {
+    let served = Served::start(Setup::offline()).await;
+    let (_, key) = key(&served).await;
+    let bearer = format!("Bearer {key}");
+    let bearer = bearer.as_str();
+    for headers in [
+        [("authorization", bearer), ("x-api-key", &key)],
+        [("authorization", bearer), ("x-api-key", "made-up")],
+        [("authorization", "Bearer made-up"), ("authorization", bearer)],
+        [("x-api-key", &key), ("x-api-key", &key)],
+    ] {
+        send(&served, "GET", "/api/runs", &headers).await.is_problem(400, "auth.two_credentials");
+        send(&served, "GET", "/v1/models", &headers).await.is_error(400, "auth.two_credentials");
+    }
+    for headers in [("authorization", bearer), ("x-api-key", &key)] {
+        assert_eq!(send(&served, "GET", "/api/runs", &[headers]).await.status, 200);
+    }
+}
+
+#[tokio::test]
+async fn a_conversation_is_not_named_like_a_step_of_a_path() {
+    let served = Served::start(Setup::offline()).await;
+    for name in [".", ".."] {
+        let mut body = ask("Che tempo fa a Milano?");
+        body["session_id"] = json!(name);
+        served.post("/api/chat", &body).await.is_problem(422, "request.session");
+        let body = json!({"model": "proscenium", "messages": [{"role": "user", "content": "Ciao"}]});
+        let request = served.request("POST", "/v1/chat/completions").header("x-session-id", name).json(&body);
+        Reply::of(request.send().await.unwrap()).await.is_error(422, "request.session");
+    }
+    let mut body = ask("Che tempo fa a Milano?");
+    body["session_id"] = json!("...");
+    assert_eq!(served.post("/api/chat", &body).await.status, 200);
+}
+
+async fn key(served: &Served) -> (String, String) {
+    let tenant = TenantId::new("acme").unwrap();
+    let (key, secret) = served.engine.store().create_key(&tenant, "ada", "").await.unwrap();
+    (key.id, secret.expose().to_owned())
+}
+
+/// The three streams there are, each of a run that waits for its model.
+async fn streams(served: &Served, key: &str) -> [Events; 3] {
+    let open = async |method: &str, path: &str, body: Option<&Value>| {
+        let request = served.request(method, path).bearer_auth(key);
+        let request = body.map_or(request.try_clone().unwrap(), |body| request.json(body));
+        request.send().await.unwrap()
+    };
+    let mut body = ask("Che tempo fa a Milano?");
+    body["stream"] = json!(true);
+    let chat = open("POST", "/api/chat", Some(&body)).await;
+    let run = chat.headers()["x-run-id"].to_str().unwrap().to_owned();
+    let again = open("GET", &format!("/api/runs/{run}/events"), None).await;
+    body["model"] = json!("proscenium");
+    let openai = open("POST", "/v1/chat/completions", Some(&body)).await;
+    let mut streams = [Events::of(chat), Events::of(again), Events::of(openai)];
+    for stream in &mut streams {
+        stream.next().await.unwrap();
+    }
+    streams
+}
+
+#[tokio::test]
+async fn the_streams_of_a_key_end_when_it_is_revoked_and_no_others() {
+    let gate = Gate::closed();
+    let held = gate.clone();
+    let llm = ScriptedLlm::start(move |request, _| {
+        let plan = json!({"needs_execution": false, "reasoning": "Nothing to do.", "steps": []});
+        Scripted::forced(request, plan).held(&held)
+    });
+    let served = Served::start(Setup::scripted(&llm)).await;
+    let beside = Store::open_beside(&served.dir.path().join("data")).await.unwrap();
+    let (stays, other) = key(&served).await;
+    let [mut kept, ..] = streams(&served, &other).await;
+    for through in [served.engine.store(), &beside] {
+        let (id, secret) = key(&served).await;
+        let [chat, again, openai] = streams(&served, &secret).await;
+        assert!(through.revoke_key(&id).await.unwrap());
+        for mut stream in [chat, again] {
+            let mut last = None;
+            while let Some(event) = stream.next().await {
+                last = Some(event);
+            }
+            let last = last.unwrap();
+            assert_eq!((last.name.as_str(), &last.data["code"]), ("error", &json!("auth.key")), "{last:?}");
+        }
+        let mut openai = openai;
+        let mut said = Vec::new();
+        while let Some(event) = openai.next().await {
+            said.push(event.data);
+        }
+        let [.., error, done] = &said[..] else { panic!("{said:?}") };
+        assert_eq!((&error["error"]["code"], done), (&json!("auth.key"), &json!("[DONE]")));
+        let request = served.request("GET", "/api/runs").bearer_auth(&secret);
+        Reply::of(request.send().await.unwrap()).await.is_problem(401, "auth.key");
+    }
+    // Another key's goes on to the end of its run.
+    gate.open();
+    let mut names = Vec::new();
+    while let Some(event) = kept.next().await {
+        names.push(event.name);
+    }
+    assert!(!names.iter().any(|name| name == "error"), "{names:?}");
+    assert!(names.iter().any(|name| name.starts_with("run_")), "{names:?} {stays}");
+}

@@ -1,0 +1,52 @@
+//! The `proscenium` program with crash points, for tests and for nobody else: environment variables have
+//! it end as a power failure would, or the work at hand panic.
+//!
+//! | variable | what |
+//! | --- | --- |
+//! | `CRASH_POINT_AT` | the place: `before:tool_started`, `after:answered`, … |
+//! | `CRASH_POINT_SKIP` | how often it is passed first; 0 by default |
+//! | `CRASH_POINT_WORDS` | only runs whose request has these words |
+//! | `CRASH_POINT_PANICS` | set: a panic each time, in place of SIGKILL |
+//! | `CRASH_MOST_EVENTS` | how many events a run may have |
+
+#[path = "../../src/cli/mod.rs"]
+mod cli;
+#[path = "../../scenes/shipped.rs"]
+mod shipped;
+
+use std::process::ExitCode;
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use mimalloc::MiMalloc;
+use proscenium::crash::{Points, install};
+
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
+
+fn main() -> ExitCode {
+    let most_events = std::env::var("CRASH_MOST_EVENTS").ok().and_then(|most| most.parse().ok());
+    install(Points { reached, most_events });
+    cli::main()
+}
+
+fn reached(when: &str, event: &str, request: &str) {
+    static AT: LazyLock<Option<String>> = LazyLock::new(|| std::env::var("CRASH_POINT_AT").ok());
+    static WORDS: LazyLock<Option<String>> = LazyLock::new(|| std::env::var("CRASH_POINT_WORDS").ok());
+    static PANICS: LazyLock<bool> = LazyLock::new(|| std::env::var_os("CRASH_POINT_PANICS").is_some());
+    static LEFT: LazyLock<AtomicI64> = LazyLock::new(|| {
+        let skip = std::env::var("CRASH_POINT_SKIP").ok().and_then(|skip| skip.parse().ok());
+        AtomicI64::new(skip.unwrap_or(0))
+    });
+    let here = AT.as_deref().and_then(|at| at.split_once(':')).is_some_and(|at| at == (when, event));
+    let meant = WORDS.as_deref().is_none_or(|words| request.contains(words));
+    if !here || !meant || LEFT.fetch_sub(1, Ordering::SeqCst) > 0 {
+        return;
+    }
+    if *PANICS {
+        std::panic::resume_unwind(Box::new("a crash point"));
+    }
+    // Where even that fails, an abort leaves as little behind.
+    let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+    std::process::abort();
+}
