@@ -150,8 +150,7 @@ async fn a_stream_tells_the_run_in_order_and_can_be_resumed_anywhere() {
         assert_eq!(told(&both), told(&events), "after {old}");
     }
     for beyond in ["999", "999.0", "999.7", "999.0.0", "999.7.0", "999.7.3"] {
-        let rest = resume(beyond).await;
-        assert_eq!(rest.last(), whole.last(), "after {beyond}");
+        assert_eq!(bare(&resume(beyond).await).last(), bare(&whole).last(), "after {beyond}");
     }
     let bad = served.request("GET", &format!("/api/runs/{run}/events")).header("last-event-id", "soon");
     Reply::of(bad.send().await.unwrap()).await.is_problem(422, "request.last_event_id");
