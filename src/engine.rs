@@ -143,7 +143,7 @@ impl Engine {
             session,
             watch: accepted.watch,
             from_start: accepted.before == 0,
-            after: EventId { seq: accepted.before, ..EventId::default() },
+            after: EventId::behind(accepted.before),
             source: intake.source(tenant, run),
             answer: accepted.answer,
         })

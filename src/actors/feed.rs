@@ -47,6 +47,8 @@ struct Inner {
     older: usize,
     /// The number of the run's last event.
     seq: u64,
+    /// That of the first event that was journalled here; 0 before.
+    first: u64,
     /// What that was when the text began.
     since: u64,
     /// Which writer may write: the one that was made last.
@@ -112,12 +114,14 @@ impl Feed {
     }
 
     /// The place of a reader that had `offset` bytes when the run's last event was `seq`. Where these
-    /// may be of a text that was taken back, its generation is unknown.
+    /// may be of a text that was taken back, or that somebody else wrote before, its generation is unknown.
     pub(crate) fn resume(&self, seq: u64, offset: usize) -> Cursor {
         let inner = self.lock();
         let fits = inner.text.is_char_boundary(offset);
         let current = inner.generation == 0 || seq > inner.born || offset > inner.older;
-        Cursor { generation: (fits && current).then_some(inner.generation), offset }
+        // Words come behind their question.
+        let ours = seq >= inner.first;
+        Cursor { generation: (fits && current && ours).then_some(inner.generation), offset }
     }
 
     /// Whether what `cursor` has is how `text` begins.
@@ -138,6 +142,9 @@ impl Feed {
         let mut inner = self.lock();
         // First, so that a generation that begins now is younger than what readers hold by then.
         inner.seq = seq;
+        if inner.first == 0 {
+            inner.first = seq;
+        }
         if inner.closed {
             return;
         }

@@ -22,7 +22,7 @@ use self::inbox::{Done, Item, Next};
 use self::shared::Shared;
 pub use self::shared::Stats;
 use super::aside::aside;
-use crate::store::{Code, Error, Options, Record, Row, Store, Stream};
+use crate::store::{Code, Error, Options, Outcome, Record, Row, Store, Stream};
 use crate::telemetry::{Outside, Subscriber, Watch};
 
 mod handle;
@@ -220,7 +220,8 @@ impl Journal {
                 context.cancel_future(timer);
             }
             let batch = self.batch(items);
-            if batch.groups.is_empty() && (batch.flushes.is_empty() || !self.unsynced) {
+            let asked = !batch.flushes.is_empty() || !self.stopping.is_empty();
+            if batch.groups.is_empty() && !(asked && self.unsynced) {
                 self.flushed(batch.flushes);
                 continue;
             }
@@ -232,12 +233,10 @@ impl Journal {
         self.committing = true;
         let store = self.store.clone();
         let synced = batch.is_awaited() || !self.stopping.is_empty();
+        let unsynced = self.unsynced;
         let commit = aside(async move {
             let began = std::time::Instant::now();
-            let outcome = match batch.groups.as_slice() {
-                [] => store.sync().await.map(|()| Vec::new()),
-                groups => store.append(groups, synced).await,
-            };
+            let outcome = write(&store, &batch.groups, synced, unsynced).await;
             (batch, outcome, began.elapsed())
         });
         context.spawn(commit.into_actor(self).map(move |(batch, outcome, took), journal, context| {
@@ -273,7 +272,7 @@ impl Journal {
         }
     }
 
-    fn committed(&mut self, batch: Batch, outcome: Result<Vec<crate::store::Outcome>, Error>) {
+    fn committed(&mut self, batch: Batch, outcome: Result<Vec<Outcome>, Error>) {
         self.committing = false;
         match outcome {
             Ok(outcomes) => {
@@ -339,6 +338,22 @@ impl Journal {
             let _ = done.send(failed.clone().map_or(Ok(()), Err));
         }
     }
+}
+
+/// Writes them; with `synced` all is on the disk then, also what was written before and is `unsynced`.
+async fn write(
+    store: &Store,
+    groups: &[Vec<Row>],
+    synced: bool,
+    unsynced: bool,
+) -> Result<Vec<Outcome>, Error> {
+    let outcomes = if groups.is_empty() { Vec::new() } else { store.append(groups, synced).await? };
+    // Where nothing was accepted, nothing was committed.
+    let committed = outcomes.iter().any(|outcome| outcome.failures.is_empty());
+    if synced && unsynced && !committed {
+        store.sync().await?;
+    }
+    Ok(outcomes)
 }
 
 fn answer(done: Option<Done>, result: Result<(), Error>) {

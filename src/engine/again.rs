@@ -50,7 +50,7 @@ pub(super) async fn before_word(
         .iter()
         .rev()
         .find(|event| matches!(&event.body, Event::Decided { word: Some(word), .. } if said(word)));
-    Ok(EventId { seq: decided.map_or(0, |event| event.seq.saturating_sub(1)), ..EventId::default() })
+    Ok(EventId::behind(decided.map_or(0, |event| event.seq.saturating_sub(1))))
 }
 
 impl Engine {

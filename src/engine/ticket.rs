@@ -96,7 +96,7 @@ impl Ticket {
         self.watch.next().await
     }
 
-    /// The last event before the request. It is the first one's place (`0.0`), unless the request was a word
+    /// The last event before the request. It is the beginning, unless the request was a word
     /// that decided about a run which waited.
     pub fn after(&self) -> EventId {
         self.after

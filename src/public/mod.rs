@@ -52,6 +52,14 @@ pub struct EventId {
     pub offset: u64,
 }
 
+impl EventId {
+    /// The place behind this event of the journal, which was read there.
+    pub(crate) fn behind(seq: u64) -> Self {
+        // What the journal has of it is its history, whoever wrote it.
+        Self { epoch: Some(u32::MAX), seq, offset: 0 }
+    }
+}
+
 /// A text that is no id of a public event.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{given:?} is no event id: send back the id of the last event that came, such as 12.0.0")]

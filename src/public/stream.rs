@@ -302,12 +302,11 @@ impl Reader {
 /// killed and lost what it had told, the next one has gone on from an earlier event.
 pub(super) fn shared(last: EventId, events: &[Envelope<Event>]) -> u64 {
     let Some(end) = events.last() else { return 0 };
-    let before = |is_before: &dyn Fn(u32) -> bool| {
-        events.iter().rev().find(|event| is_before(event.epoch)).map_or(0, |event| event.seq)
-    };
-    match last.epoch {
-        Some(epoch) => last.seq.min(before(&|other| other <= epoch)),
-        None if last.seq <= end.seq => last.seq,
-        None => before(&|other| other < end.epoch),
-    }
+    // Earlier releases did not say which process told an event, and told some that they then lost: only what
+    // the first process wrote is sure to be what was told.
+    let told_by = last.epoch.unwrap_or(0);
+    let parts = events.iter().rev().find(|event| event.epoch <= told_by).map_or(0, |event| event.seq);
+    // Whoever was told more than there is has not heard how it ends.
+    let most = if last.seq > end.seq { end.seq.saturating_sub(1) } else { end.seq };
+    last.seq.min(parts).min(most)
 }

@@ -10,7 +10,7 @@ use super::crash::{say, scene};
 use super::process::{Desk, Held, Ran};
 use super::support::disk::Disk;
 use super::support::served::Events;
-use super::support::{Backend, Reached, Reply, ScriptedLlm, forced_tool, tool_results};
+use super::support::{Backend, Reached, Reply, Scripted, ScriptedLlm, forced_tool, tool_results};
 
 /// How long anything may take that has to happen.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -59,6 +59,11 @@ pub(super) struct Depot {
 
 impl Depot {
     pub(super) fn open() -> Self {
+        Self::played(|request, _| say(request))
+    }
+
+    /// The same with models that say this to their nth request.
+    pub(super) fn played(play: impl Fn(&Value, usize) -> Scripted + Send + Sync + 'static) -> Self {
         let plot = Plot::default();
         let hand = plot.clone();
         let backend = Backend::start(move |reached: &Reached| {
@@ -71,14 +76,14 @@ impl Depot {
             json!({"done": reached.place})
         });
         let hand = plot.clone();
-        let llm = ScriptedLlm::start(move |request, _| {
+        let llm = ScriptedLlm::start(move |request, nth| {
             match forced_tool(request) {
                 Some("CreateExecutionPlan") => hand.reached(Moment::Plan),
                 Some("CheckContinuation") => hand.reached(Moment::Check),
                 _ if tool_results(request).len() == 1 => hand.reached(Moment::Between),
                 _ => {}
             }
-            say(request)
+            play(request, nth)
         });
         let desk = Desk::bare();
         let address = backend.address();
@@ -196,6 +201,12 @@ impl Server {
     pub(super) async fn send(&self, method: &str, path: &str) -> Reply {
         let request = self.client.request(method.parse().unwrap(), format!("{}{path}", self.address));
         Reply::of(request.timeout(PATIENCE).send().await.unwrap()).await
+    }
+
+    /// A run's events behind this one, as they come.
+    pub(super) async fn events(&self, run: &str, last: &str) -> Events {
+        let request = self.client.get(format!("{}/api/runs/{run}/events", self.address)).timeout(PATIENCE);
+        Events::of(request.header("Last-Event-ID", last).send().await.unwrap())
     }
 
     /// Looks until it is so.

@@ -60,6 +60,7 @@ mod store_faults;
 mod stranger;
 mod streaming;
 mod streams_asked;
+mod streams_resumed;
 #[path = "../support/mod.rs"]
 mod support;
 mod synced;

@@ -114,8 +114,10 @@ async fn a_stream_tells_the_run_in_order_and_can_be_resumed_anywhere() {
     let ids: Vec<(u64, u64)> = events
         .iter()
         .map(|event| {
-            let (seq, offset) = event.id.split_once('.').unwrap();
-            (seq.parse().unwrap(), offset.parse().unwrap())
+            let parts: Vec<u64> = event.id.split('.').map(|part| part.parse().unwrap()).collect();
+            // Nobody has taken the run over.
+            assert_eq!((parts.len(), parts[2]), (3, 0), "{}", event.id);
+            (parts[0], parts[1])
         })
         .collect();
     assert!(ids.is_sorted(), "{ids:?}");
@@ -139,6 +141,16 @@ async fn a_stream_tells_the_run_in_order_and_can_be_resumed_anywhere() {
         let both: Vec<Sse> = events[..=place].iter().cloned().chain(rest).collect();
         assert_eq!(bare(&both), bare(&events), "after {}", event.id);
         assert_eq!(told(&both), told(&events), "after {}", event.id);
+    }
+    // Ids of two parts, as earlier releases gave them; and such as tell of more than there is.
+    for (place, event) in events.iter().enumerate() {
+        let (old, _) = event.id.rsplit_once('.').unwrap();
+        let both: Vec<Sse> = events[..=place].iter().cloned().chain(resume(old).await).collect();
+        assert_eq!(bare(&both), bare(&events), "after {old}");
+        assert_eq!(told(&both), told(&events), "after {old}");
+    }
+    for beyond in ["999", "999.0", "999.7", "999.0.0", "999.7.0", "999.7.3"] {
+        assert_eq!(bare(&resume(beyond).await).last(), bare(&whole).last(), "after {beyond}");
     }
     let bad = served.request("GET", &format!("/api/runs/{run}/events")).header("last-event-id", "soon");
     Reply::of(bad.send().await.unwrap()).await.is_problem(422, "request.last_event_id");

@@ -8,12 +8,12 @@ use proscenium::run::TenantId;
 use proscenium::store::{Page, RunFilter, Store};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::crash::judge;
 use super::depot::{Depot, Moment};
-use super::support::Reached;
 use super::support::disk::Loss;
+use super::support::{Reached, Scripted, forced_tool, section, tool_results};
 
 /// What somebody was told before the power failed.
 struct Told {
@@ -232,4 +232,61 @@ async fn one_power_failure_after_the_other_loses_nothing_and_repeats_nothing() {
         judge(&store.run_events(&tenant, row.run).await.unwrap(), &reached);
     }
     assert_eq!(accepted, BTreeSet::new(), "these were accepted and are gone");
+}
+
+/// What may be reserved.
+const BOOKS: [&str; 4] = ["dune", "emma", "faust", "ubik"];
+
+/// A look, and a reservation of each book that the request names.
+fn reserve(request: &Value) -> Scripted {
+    let words = section(request, "request").unwrap_or_default();
+    let wanted: Vec<&str> = BOOKS.into_iter().filter(|book| words.contains(book)).collect();
+    match forced_tool(request) {
+        Some("CreateExecutionPlan") => Scripted::forced(
+            request,
+            json!({"needs_execution": true, "reasoning": "Look.", "steps": [
+                {"step_number": 1, "scene_name": "Shelf", "purpose": "Reserve them",
+                 "expected_tools": ["Look", "Reserve"], "depends_on_step": null}]}),
+        ),
+        Some("CheckContinuation") => Scripted::forced(
+            request,
+            json!({"should_continue": false, "can_answer_now": true, "reasoning": "Done.",
+                   "missing_information": null, "answer": "Everything was done."}),
+        ),
+        _ => match tool_results(request).len() {
+            0 => Scripted::call("Look", json!({"book": "shelf"})),
+            done => match wanted.get(done - 1) {
+                Some(book) => Scripted::call("Reserve", json!({ "book": book })),
+                None => Scripted::Text("It is done.".into()),
+            },
+        },
+    }
+}
+
+#[tokio::test]
+async fn a_request_alone_is_synced_at_its_beginning_its_end_and_twice_for_each_write() {
+    let depot = Depot::played(|request, _| reserve(request));
+    let server = depot.start();
+    // The files that a first request makes.
+    server.ask("ubik", "first").await.unwrap();
+    depot.reached();
+    for (writes, books) in [(0, "shelf"), (1, "dune"), (3, "dune, emma, ubik")] {
+        let before = depot.disk.syncs();
+        let reply = server.ask(books, &format!("s{writes}")).await.unwrap();
+        assert_eq!(reply.json()["status"], "completed", "{reply:#?}");
+        let reserved = depot.reached().iter().filter(|call| call.place == "POST /Reserve").count();
+        assert_eq!(reserved, writes);
+        let syncs = depot.disk.syncs() - before;
+        assert!(syncs <= 2 + 2 * writes as u64, "{syncs} syncs for {writes} writes");
+    }
+    // Whoever is shown what happens is shown what is on the disk.
+    let before = depot.disk.syncs();
+    let (_, mut events) = server.ask_streamed("emma", "shown").await.unwrap();
+    let mut told = 0;
+    while let Some(event) = events.next().await {
+        told += u64::from(event.name != "answer_delta");
+    }
+    let syncs = depot.disk.syncs() - before;
+    assert!(syncs <= 2 + 2 + told, "{syncs} syncs for {told} events");
+    assert_eq!(server.end().status, 0);
 }

@@ -68,6 +68,11 @@ impl Disk {
         Flag(self.dir.path().join("lies"))
     }
 
+    /// How often something was synced so far.
+    pub fn syncs(&self) -> u64 {
+        std::fs::metadata(self.dir.path().join("synced/.syncs")).map_or(0, |file| file.len())
+    }
+
     /// The power fails: the data directory becomes what the disk has of it. Nobody may be at work in it.
     /// Gives how many bytes were not synced and differ.
     pub fn fail(&self, loss: Loss, dice: &mut ChaCha8Rng) -> usize {

@@ -131,6 +131,18 @@ fn what_turns_out_not_to_be_the_answer_is_taken_back() {
 }
 
 #[test]
+fn words_that_another_process_told_are_not_gone_on_with() {
+    let feed = Arc::new(Feed::new());
+    feed.journalled(7, &asked());
+    let writer = writer(&feed);
+    writer.text("It is another answer.");
+    for (seq, goes_on) in [(5, false), (6, false), (7, true)] {
+        let mut cursor = feed.resume(seq, "It is".len());
+        assert_eq!(feed.read(&mut cursor).reset, !goes_on, "behind {seq}");
+    }
+}
+
+#[test]
 fn what_is_too_long_to_be_shown_comes_whole_with_the_answer() {
     let feed = Arc::new(Feed::new());
     let writer = writer(&feed);
