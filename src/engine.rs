@@ -98,6 +98,7 @@ impl Engine {
             message: request.message,
             user: request.user,
             no_own_approval: request.no_own_approval,
+            own_session: request.own_session,
             plan_only: request.plan_only,
             idempotency,
             asked: request.asked,
@@ -152,7 +153,7 @@ impl Engine {
             return Ok(false);
         }
         let wish = Wish::Cancel;
-        let command = Command { by: by.to_owned(), note: None, wish, no_own_approval: false };
+        let command = Command { by: by.to_owned(), note: None, wish, no_own_approval: false, keyed: false };
         match self.command(tenant, run, command).await {
             Ok(()) => Ok(true),
             Err(refused) if refused.fault.code == "run.ended" => Ok(false),

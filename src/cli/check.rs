@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use proscenium::config::{Config, Fault, Loaded, Origin};
 use proscenium::run::Effect;
 use proscenium::scene::Scene;
-use proscenium::store::{Code, Holds, Standing, look};
+use proscenium::store::{ApiKey, Code, Holds, Standing, Store, look};
 
 use super::address;
 use super::failure::{Exit, Failure};
@@ -120,6 +120,25 @@ pub async fn store(loaded: &Loaded) -> Result<String, Finding> {
             };
             format!("{holds}; {what}")
         }
+    })
+}
+
+/// What is to be known of the keys: those that were made before there were roles. What keeps them from being
+/// read is told with the data directory.
+pub async fn keys(loaded: &Loaded) -> Option<Finding> {
+    let store = Store::open_reading(&loaded.config.store.data_dir).await.ok()?;
+    let keys = store.keys(None).await;
+    store.close().await;
+    let now = jiff::Timestamp::now();
+    let counts = |key: &&ApiKey| key.role_migrated && key.revoked.is_none() && !key.is_expired(now);
+    let migrated = keys.ok()?.iter().filter(counts).count();
+    (migrated > 0).then(|| Finding {
+        place: "keys".to_owned(),
+        level: Level::Warning,
+        code: "keys.migrated".to_owned(),
+        message: format!("{} from before there were roles: each is an approver now", count(migrated, "key")),
+        remedy: "`proscenium keys list` shows them; `proscenium keys set-role ID ROLE` says what each may do"
+            .to_owned(),
     })
 }
 

@@ -120,7 +120,7 @@ impl RunState {
                 }
                 self.decided(*matter, decision, by);
             }
-            Event::ApprovalLapsed { approval, matter, needed, .. } => {
+            Event::ApprovalLapsed { approval, matter, needed, edited, .. } => {
                 if let Some(approval) = self.approvals.get_mut(approval) {
                     approval.lapsed = true;
                 }
@@ -134,6 +134,11 @@ impl RunState {
                     Matter::Call { call } | Matter::Outcome { call } => {
                         if let Some(call) = self.calls.get_mut(call) {
                             call.requested.approval = Some(needed.clone());
+                            if let Some(edited) = edited {
+                                call.requested.arguments = edited.arguments.clone();
+                                call.requested.key.clone_from(&edited.key);
+                                call.edited_by = Some(edited.by.clone());
+                            }
                         }
                     }
                 }
@@ -250,6 +255,7 @@ impl RunState {
                 attempts: 0,
                 undoes: None,
                 undone_by: None,
+                edited_by: None,
             };
             self.calls.insert(requested.call, state);
         }

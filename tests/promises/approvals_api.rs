@@ -164,7 +164,8 @@ async fn who_asked_does_not_approve_where_that_is_barred() {
     let served = Served::start(office.setup().set("approval.by_oneself", false)).await;
     let tenant = TenantId::new("acme").unwrap();
     let key = async |user: &str| {
-        let (_, secret) = served.engine.store().create_key(&tenant, user, "").await.unwrap();
+        let rules = KeyRules { role: Role::Approver, ..KeyRules::default() };
+        let (_, secret) = served.engine.store().create_key_with(&tenant, user, "", rules).await.unwrap();
         secret.expose().to_owned()
     };
     let (ada, boss) = (key("ada").await, key("boss").await);

@@ -38,8 +38,10 @@ async fn later(house: &House, run: RunId) -> Answer {
 }
 
 async fn runs_of(house: &House, session: &str) -> usize {
-    let filter =
-        proscenium::store::RunFilter { session: Some(SessionId::new(session).unwrap()), status: None };
+    let filter = proscenium::store::RunFilter {
+        session: Some(SessionId::new(session).unwrap()),
+        ..Default::default()
+    };
     house
         .engine
         .store()
