@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use proscenium::config::{Config, Fault, Loaded, Origin};
 use proscenium::run::Effect;
 use proscenium::scene::Scene;
-use proscenium::store::{ApiKey, Code, Holds, Standing, Store, look};
+use proscenium::store::{Code, Holds, Standing, look};
 
 use super::address;
 use super::failure::{Exit, Failure};
@@ -94,7 +94,7 @@ impl Found {
 /// What is wrong, with the place where the directory is named.
 pub async fn store(loaded: &Loaded) -> Result<String, Finding> {
     let dir = &loaded.config.store.data_dir;
-    let Standing { owner, holds, needed } = look(dir).await.map_err(|error| Finding {
+    let Standing { owner, holds, needed, migrated_keys } = look(dir).await.map_err(|error| Finding {
         place: loaded.sources.get("store.data_dir").unwrap_or(&Origin::BuiltIn).to_string(),
         level: Level::Error,
         code: error.code().to_owned(),
@@ -110,6 +110,14 @@ pub async fn store(loaded: &Loaded) -> Result<String, Finding> {
         }
         Holds::Schema(version) => format!("schema version {version}"),
     };
+    let holds = match usize::try_from(migrated_keys).unwrap_or(usize::MAX) {
+        0 => holds,
+        keys => format!(
+            "{holds}; {} from before there were roles, each an approver now: see `proscenium keys list`, and set \
+             another with `proscenium keys set-role`",
+            count(keys, "key")
+        ),
+    };
     Ok(match owner {
         None => holds,
         Some(owner) => {
@@ -120,25 +128,6 @@ pub async fn store(loaded: &Loaded) -> Result<String, Finding> {
             };
             format!("{holds}; {what}")
         }
-    })
-}
-
-/// What is to be known of the keys: those that were made before there were roles. What keeps them from being
-/// read is told with the data directory.
-pub async fn keys(loaded: &Loaded) -> Option<Finding> {
-    let store = Store::open_reading(&loaded.config.store.data_dir).await.ok()?;
-    let keys = store.keys(None).await;
-    store.close().await;
-    let now = jiff::Timestamp::now();
-    let counts = |key: &&ApiKey| key.role_migrated && key.revoked.is_none() && !key.is_expired(now);
-    let migrated = keys.ok()?.iter().filter(counts).count();
-    (migrated > 0).then(|| Finding {
-        place: "keys".to_owned(),
-        level: Level::Warning,
-        code: "keys.migrated".to_owned(),
-        message: format!("{} from before there were roles: each is an approver now", count(migrated, "key")),
-        remedy: "`proscenium keys list` shows them; `proscenium keys set-role ID ROLE` says what each may do"
-            .to_owned(),
     })
 }
 

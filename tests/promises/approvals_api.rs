@@ -5,8 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures::future::join_all;
+use proscenium::access::Role;
 use proscenium::run::{Effect, TenantId};
 use proscenium::scene::{Scene, SceneTool};
+use proscenium::store::KeyRules;
 use proscenium::tools::{ToolContext, ToolError};
 use serde_json::{Value, json};
 

@@ -84,7 +84,6 @@ async fn another_request_under_the_same_key_is_refused() {
         ChatRequest { message: "Che tempo fa a Roma?".to_owned(), ..first() },
         ChatRequest { session: None, ..first() },
         ChatRequest { session: Some(SessionId::new("s-2").unwrap()), ..first() },
-        ChatRequest { user: "somebody".to_owned(), ..first() },
         ChatRequest { history: Some(Vec::new()), ..first() },
         ChatRequest { plan_only: true, ..first() },
     ] {

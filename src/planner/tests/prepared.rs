@@ -281,6 +281,7 @@ fn a_shown_write_that_waits_for_another_is_asked_about_when_its_tool_changes_mea
         matter: Matter::Call { call: 1 },
         why: Vec::new(),
         needed: Needed::default(),
+        edited: None,
     };
     assert!(state.check(&none).is_err());
 }

@@ -76,6 +76,7 @@ async fn statuses_follow_the_events() {
         matter: Matter::Plan { version: 2 },
         why: vec![],
         needed: Needed::default(),
+        edited: None,
     };
     let boss = || "boss".to_owned();
     let told = story(
