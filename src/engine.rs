@@ -117,6 +117,7 @@ impl Engine {
             message: request.message,
             user: request.user,
             no_own_approval: request.no_own_approval,
+            own_session: request.own_session,
             plan_only: request.plan_only,
             idempotency,
             asked: request.asked,
@@ -173,7 +174,7 @@ impl Engine {
             return self.cancel_unreadable(tenant, run, by).await;
         }
         let wish = Wish::Cancel;
-        let command = Command { by: by.to_owned(), note: None, wish, no_own_approval: false };
+        let command = Command { by: by.to_owned(), note: None, wish, no_own_approval: false, keyed: false };
         match self.command(tenant, run, command).await {
             Ok(()) => Ok(true),
             Err(refused) if refused.fault.code == "run.ended" => Ok(false),

@@ -8,6 +8,7 @@
 //! [`Engine`] is the way in; [`scene::Scene::builder`] makes a scene in Rust. The map of the crate is
 //! in ARCHITECTURE.md.
 
+pub mod access;
 pub mod actors;
 mod answer;
 pub mod config;

@@ -78,6 +78,8 @@ pub(crate) struct SceneManager {
     life: usize,
     /// `None` until it was read from the store.
     memory: Option<Memory>,
+    /// Whose conversation it is, where anything of it was ever stored.
+    owner: Option<String>,
     /// The last number of the session's own stream.
     seq: SessionSeq,
     /// The number of the last event that is in the memory, and those that came before their turn.
@@ -133,6 +135,7 @@ impl SceneManager {
             registry,
             life,
             memory: None,
+            owner: None,
             seq: SessionSeq::default(),
             remembered: 0,
             early_turns: BTreeMap::new(),

@@ -192,7 +192,7 @@ pub struct Keys {
     pub what: KeysCommand,
 }
 
-/// `keys create`, `keys list` and `keys revoke`
+/// `keys create`, `keys list`, `keys set-role` and `keys revoke`
 #[derive(Debug, Clone, Subcommand)]
 pub enum KeysCommand {
     /// Makes a key and shows it, this once
@@ -206,6 +206,15 @@ pub enum KeysCommand {
         /// What it is for, in your words
         #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true, value_parser = label)]
         label: String,
+        /// What it may do: user (its own user's things), approver (also what waits for a person in the
+        /// tenant), auditor (reads everything), admin (everything), service (a chatbot's one key, which
+        /// names its end user in the header X-User-Id)
+        #[arg(long, value_name = "ROLE", default_value = "user", value_parser = role)]
+        role: proscenium::access::Role,
+        /// From when on it opens nothing any more: a day (2027-01-31), a time (RFC 3339), or how long from
+        /// now (90d, 12h)
+        #[arg(long, value_name = "WHEN", value_parser = expiry)]
+        expires: Option<jiff::Timestamp>,
         /// It may not approve what its own user has asked for; somebody else has to
         #[arg(long)]
         no_own_approval: bool,
@@ -222,11 +231,44 @@ pub enum KeysCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Gives a key another role; a server follows within a second
+    SetRole {
+        /// The key's id, as `keys list` shows it
+        id: String,
+        /// user, approver, auditor, admin or service
+        #[arg(value_parser = role)]
+        role: proscenium::access::Role,
+    },
     /// Revokes a key for good; a server follows within a second
     Revoke {
         /// The key's id, as `keys list` shows it
         id: String,
     },
+}
+
+fn role(given: &str) -> Result<proscenium::access::Role, String> {
+    proscenium::access::Role::named(given)
+        .ok_or_else(|| "the roles are user, approver, auditor, admin and service".to_owned())
+}
+
+/// When a key expires: a day, of which it is the beginning in UTC, a time, or how long from now.
+fn expiry(given: &str) -> Result<jiff::Timestamp, String> {
+    let bad = || "write a day (2027-01-31), a time (2027-01-31T12:00:00Z), or how long (90d, 12h)".to_owned();
+    let now = jiff::Timestamp::now();
+    let at = if let Ok(at) = given.parse::<jiff::Timestamp>() {
+        at
+    } else if let Ok(day) = given.parse::<jiff::civil::Date>() {
+        day.to_zoned(jiff::tz::TimeZone::UTC).map_err(|_| bad())?.timestamp()
+    } else {
+        let (number, hours) = match (given.strip_suffix('d'), given.strip_suffix('h')) {
+            (Some(days), _) => (days, 24),
+            (_, Some(hours)) => (hours, 1),
+            _ => return Err(bad()),
+        };
+        let number: i64 = number.parse::<u32>().map_err(|_| bad())?.into();
+        now.checked_add(jiff::SignedDuration::from_hours(number * hours)).map_err(|_| bad())?
+    };
+    if at > now { Ok(at) } else { Err("that is not in the future".to_owned()) }
 }
 
 fn tenant(given: &str) -> Result<proscenium::run::TenantId, proscenium::run::InvalidId> {

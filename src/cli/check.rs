@@ -95,7 +95,7 @@ impl Found {
 /// What is wrong, with the place where the directory is named.
 pub async fn store(loaded: &Loaded) -> Result<String, Finding> {
     let dir = &loaded.config.store.data_dir;
-    let Standing { owner, holds, needed } = look(dir).await.map_err(|error| Finding {
+    let Standing { owner, holds, needed, migrated_keys } = look(dir).await.map_err(|error| Finding {
         place: loaded.sources.get("store.data_dir").unwrap_or(&Origin::BuiltIn).to_string(),
         level: Level::Error,
         code: error.code().to_owned(),
@@ -110,6 +110,14 @@ pub async fn store(loaded: &Loaded) -> Result<String, Finding> {
             format!("schema version {version}, which the next command that writes brings up to {needed}")
         }
         Holds::Schema(version) => format!("schema version {version}"),
+    };
+    let holds = match usize::try_from(migrated_keys).unwrap_or(usize::MAX) {
+        0 => holds,
+        keys => format!(
+            "{holds}; {} from before there were roles, each an approver now: see `proscenium keys list`, and set \
+             another with `proscenium keys set-role`",
+            count(keys, "key")
+        ),
     };
     Ok(match owner {
         None => holds,

@@ -211,7 +211,8 @@ impl Office for Ready {
     async fn order(&self, of: Target, order: Order) -> Result<Box<dyn assistant::Ticket>, Failure> {
         let (tenant, by) = self.engine.default_principal();
         let told = self.state(of.run).await?.seq;
-        let command = Command { by, note: order.note, wish: order.wish, no_own_approval: false };
+        let command =
+            Command { by, note: order.note, wish: order.wish, no_own_approval: false, keyed: false };
         self.engine.command(&tenant, of.run, command).await.map_err(refused)?;
         // Followed before the journal is read, so that nothing falls in between.
         let watch = self.engine.watch(&tenant, of.run);

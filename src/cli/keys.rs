@@ -1,4 +1,4 @@
-//! `keys`: makes, lists and revokes API keys, also while a server works with the data directory.
+//! `keys`: makes, lists and revokes API keys and sets their roles, also while a server works with the data directory.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -17,10 +17,11 @@ use super::text::one_line;
 pub async fn run<W: Write>(what: KeysCommand, loaded: &Loaded, out: &mut Output<W>) -> Result<Exit, Failure> {
     let dir = &loaded.config.store.data_dir;
     match what {
-        KeysCommand::Create { tenant, user, label, no_own_approval, json } => {
+        KeysCommand::Create { tenant, user, label, role, expires, no_own_approval, json } => {
             let user = user.unwrap_or_else(|| loaded.config.auth.default_user.clone());
             let store = open(dir).await.map_err(failure)?;
-            let made = store.create_key_with(&tenant, &user, &label, KeyRules { no_own_approval }).await;
+            let rules = KeyRules { no_own_approval, role, expires };
+            let made = store.create_key_with(&tenant, &user, &label, rules).await;
             store.close().await;
             let (key, secret) = made.map_err(failure)?;
             created(out, &key, &secret, json)?;
@@ -37,18 +38,20 @@ pub async fn run<W: Write>(what: KeysCommand, loaded: &Loaded, out: &mut Output<
                 list(out, &keys, &zone)?;
             }
         }
+        KeysCommand::SetRole { id, role } => {
+            let id = id_in(&id).ok_or_else(unknown)?;
+            let store = open_existing(dir).await?;
+            let known = store.set_role(id, role).await;
+            store.close().await;
+            if !known.map_err(failure)? {
+                return Err(unknown());
+            }
+            writeln!(out, "Key {id} has the role {}.", role.name())?;
+            out.flush()?;
+        }
         KeysCommand::Revoke { id } => {
             let id = id_in(&id).ok_or_else(unknown)?;
-            // Where nothing is stored yet there is no key, and nothing is to be made.
-            let store = match Store::open_reading(dir).await {
-                Ok(reading) => {
-                    reading.close().await;
-                    open(dir).await.map_err(failure)?
-                }
-                Err(error) if error.kind() == Code::Absent => return Err(unknown()),
-                Err(error) if error.kind() == Code::OlderSchema => open(dir).await.map_err(failure)?,
-                Err(error) => return Err(failure(error)),
-            };
+            let store = open_existing(dir).await?;
             let known = store.revoke_key(id).await;
             store.close().await;
             if !known.map_err(failure)? {
@@ -59,6 +62,19 @@ pub async fn run<W: Write>(what: KeysCommand, loaded: &Loaded, out: &mut Output<
         }
     }
     Ok(Exit::Completed)
+}
+
+/// Where nothing is stored yet there is no key, and nothing is to be made.
+async fn open_existing(dir: &Path) -> Result<Store, Failure> {
+    match Store::open_reading(dir).await {
+        Ok(reading) => {
+            reading.close().await;
+            open(dir).await.map_err(failure)
+        }
+        Err(error) if error.kind() == Code::Absent => Err(unknown()),
+        Err(error) if error.kind() == Code::OlderSchema => open(dir).await.map_err(failure),
+        Err(error) => Err(failure(error)),
+    }
 }
 
 /// As its owner; where another process is that, beside it.
@@ -110,6 +126,10 @@ fn created(out: &mut impl Write, key: &ApiKey, secret: &Secret, json: bool) -> i
         key.tenant,
         key.id
     )?;
+    writeln!(out, "Its role is {}.", key.role.name())?;
+    if let Some(at) = key.expires {
+        writeln!(out, "It expires at {at}.")?;
+    }
     if key.no_own_approval {
         writeln!(out, "It may not approve what {} has asked for.", one_line(&key.user))?;
     }
@@ -122,19 +142,22 @@ fn list(out: &mut impl Write, keys: &[ApiKey], zone: &TimeZone) -> io::Result<()
         return out.flush();
     }
     let time = |at: jiff::Timestamp| at.to_zoned(zone.clone()).strftime("%Y-%m-%d %H:%M:%S").to_string();
-    let head = ["ID", "TENANT", "USER", "CREATED", "REVOKED", "OWN APPROVAL", "LABEL"].map(str::to_owned);
+    let head = ["ID", "TENANT", "USER", "ROLE", "CREATED", "EXPIRES", "REVOKED", "OWN APPROVAL", "LABEL"]
+        .map(str::to_owned);
     let rows = keys.iter().map(|key| {
         [
             key.id.clone(),
             key.tenant.to_string(),
             one_line(&key.user),
+            role_told(key),
             time(key.created),
+            key.expires.map_or_else(|| "-".to_owned(), time),
             key.revoked.map_or_else(|| "-".to_owned(), time),
             if key.no_own_approval { "no" } else { "yes" }.to_owned(),
             one_line(&key.label),
         ]
     });
-    let lines: Vec<[String; 7]> = std::iter::once(head).chain(rows).collect();
+    let lines: Vec<[String; 9]> = std::iter::once(head).chain(rows).collect();
     for line in &lines {
         let mut text = String::new();
         for (column, cell) in line.iter().enumerate() {
@@ -145,7 +168,18 @@ fn list(out: &mut impl Write, keys: &[ApiKey], zone: &TimeZone) -> io::Result<()
         }
         writeln!(out, "{}", text.trim_end())?;
     }
+    if keys.iter().any(|key| key.role_migrated) {
+        writeln!(out, "\n(*) {MIGRATED}")?;
+    }
     out.flush()
+}
+
+/// What is said of keys that were made before there were roles.
+pub(super) const MIGRATED: &str = "made before keys had roles, and approver since: it sees and decides what waits in \
+    its tenant, and no other user's things beside; `proscenium keys set-role ID ROLE` sets another, or this one for good";
+
+fn role_told(key: &ApiKey) -> String {
+    format!("{}{}", key.role.name(), if key.role_migrated { " (*)" } else { "" })
 }
 
 #[cfg(test)]
@@ -170,6 +204,9 @@ mod tests {
             user: user.to_owned(),
             label: label.to_owned(),
             no_own_approval: revoked.is_some(),
+            role: proscenium::access::Role::Approver,
+            role_migrated: revoked.is_some(),
+            expires: None,
             created: "2026-05-04T07:00:00Z".parse().unwrap(),
             revoked: revoked.map(|at| at.parse().unwrap()),
         };
@@ -177,9 +214,11 @@ mod tests {
         let mut out = Vec::new();
         list(&mut out, &keys, &TimeZone::get("Europe/Rome").unwrap()).unwrap();
         insta::assert_snapshot!(String::from_utf8(out).unwrap(), @r"
-        ID                TENANT  USER        CREATED              REVOKED              OWN APPROVAL  LABEL
-        0123456789abcdef  acme    keysersoze  2026-05-04 09:00:00  -                    yes           the chatbot
-        0123456789abcdef  acme    山田        2026-05-04 09:00:00  2026-05-05 09:00:00  no
+        ID                TENANT  USER        ROLE          CREATED              EXPIRES  REVOKED              OWN APPROVAL  LABEL
+        0123456789abcdef  acme    keysersoze  approver      2026-05-04 09:00:00  -        -                    yes           the chatbot
+        0123456789abcdef  acme    山田        approver (*)  2026-05-04 09:00:00  -        2026-05-05 09:00:00  no
+
+        (*) made before keys had roles, and approver since: it sees and decides what waits in its tenant, and no other user's things beside; `proscenium keys set-role ID ROLE` sets another, or this one for good
         ");
     }
 }

@@ -104,7 +104,8 @@ impl Expiry {
     async fn refuse(&self, row: ApprovalRow) -> Result<(), Fault> {
         let ApprovalId { run, approval } = row.id;
         let wish = Wish::Expire { approval };
-        let command = Command { by: "expiry".to_owned(), note: None, wish, no_own_approval: false };
+        let command =
+            Command { by: "expiry".to_owned(), note: None, wish, no_own_approval: false, keyed: false };
         let (reply, done) = oneshot::channel();
         self.registry.command(row.tenant, row.session, Do { run, command, reply, answer: None })?;
         match tokio::time::timeout(PATIENCE, done).await {

@@ -1,4 +1,4 @@
-//! Requests that may be sent again: under one idempotency key a tenant starts one run.
+//! Requests that may be sent again: under one idempotency key a user starts one run.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -55,8 +55,9 @@ impl Engine {
             let message = format!("an idempotency key has 1 to {MAX_KEY} printable ASCII characters");
             return Err(Fault::new("request.idempotency_key", message));
         }
-        let tenant = request.tenant.clone();
-        let place = self.once.place(&tenant, &key)?;
+        let (tenant, user) = (request.tenant.clone(), request.user.clone());
+        // Each user's keys are their own.
+        let place = self.once.place(&tenant, &format!("{key}\u{0}{user}"))?;
         let guard = place.lock.clone().lock_owned().await;
         let asked = Idempotency { hash: hash(&request), key };
         let store = self.parts.store.clone();
@@ -64,7 +65,7 @@ impl Engine {
         // Until the request is in the journal nobody else may look: a caller that goes away in between
         // must not give the key back.
         let work = async move {
-            let before = store.idempotent(&tenant, &asked.key).await;
+            let before = store.idempotent(&tenant, &user, &asked.key).await;
             let submitted = match before {
                 Err(error) => Err(store_fault(&error)),
                 Ok(None) => Self::accept(&intake, request, Some(asked)).await.map(Submitted::New),
@@ -103,6 +104,7 @@ fn hash(request: &ChatRequest) -> String {
         tenant: _,
         user,
         no_own_approval: _,
+        own_session: _,
         history,
         instructions,
         plan_only,

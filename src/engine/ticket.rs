@@ -30,6 +30,9 @@ pub struct ChatRequest {
     pub user: String,
     /// Whether a yes in its words may not approve what its own user has asked for.
     pub no_own_approval: bool,
+    /// Whether its conversation has to be one of its own user, or a new one. Where not, whoever asks is
+    /// trusted with all of them.
+    pub own_session: bool,
     /// The conversation so far, where the client keeps it; otherwise it is kept here.
     pub history: Option<Vec<Turn>>,
     /// The chatbot's own instructions, in words; they are told with what is remembered.
@@ -61,6 +64,7 @@ impl ChatRequest {
             tenant,
             user: user.into(),
             no_own_approval: false,
+            own_session: false,
             history: None,
             instructions: None,
             cache: None,

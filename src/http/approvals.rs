@@ -13,6 +13,7 @@ use super::problem::Problem;
 use super::view::Journalled;
 use super::who::Who;
 use super::{behind, page};
+use crate::access::Action;
 use crate::documents::ApprovalDocument;
 use crate::planner::{Choice, Wish};
 use crate::run::{ApprovalId, TenantId};
@@ -108,10 +109,13 @@ fn id(text: &str) -> Result<ApprovalId, Problem> {
     text.parse().map_err(|_| Problem::unknown("approval", text))
 }
 
+fn unknown(id: ApprovalId) -> Problem {
+    Problem::unknown("approval", &id.to_string())
+}
+
 async fn document(app: &App, tenant: &TenantId, id: ApprovalId) -> Result<ApprovalDocument, Problem> {
-    let unknown = || Problem::unknown("approval", &id.to_string());
-    let run = Journalled::read(app, tenant, id.run).await?.ok_or_else(unknown)?;
-    run.approval(app, id).ok_or_else(unknown)
+    let run = Journalled::read(app, tenant, id.run).await?.ok_or_else(|| unknown(id))?;
+    run.approval(app, id).ok_or_else(|| unknown(id))
 }
 
 /// What waits for a person, the oldest first.
@@ -123,7 +127,8 @@ pub(crate) async fn list(
     query: web::Query<ApprovalQuery>,
 ) -> Result<HttpResponse, Problem> {
     let session = query.session_id.as_deref().map(chat::session).transpose()?;
-    let filter = ApprovalFilter { open_only: !query.all.unwrap_or(false), session, about: query.about };
+    let (open_only, scope) = (!query.all.unwrap_or(false), who.scope());
+    let filter = ApprovalFilter { open_only, session, about: query.about, scope };
     let page = page(query.limit, MAX_PAGE, query.after.as_deref(), id)?;
     let rows = app.engine.store().approvals(&who.tenant, &filter, &page).await?;
     let next = behind(&rows, page.limit).map(|row| row.id);
@@ -157,7 +162,9 @@ pub(crate) async fn one(
     who: Who,
     path: web::Path<String>,
 ) -> Result<HttpResponse, Problem> {
-    Ok(HttpResponse::Ok().json(document(&app, &who.tenant, id(&path)?).await?))
+    let id = id(&path)?;
+    who.may_with_run(&app, id.run, Action::Read, || unknown(id)).await?;
+    Ok(HttpResponse::Ok().json(document(&app, &who.tenant, id).await?))
 }
 
 /// Decides; of several at once one does, and the others hear who did.
@@ -171,8 +178,10 @@ pub(crate) async fn decide(
 ) -> Result<HttpResponse, Problem> {
     let Sent { who, body } = sent;
     let id = id(&path)?;
-    // What is not there is told before anything about it.
+    // What is not there, or not for them to see, is told before anything about it.
+    who.may_with_run(&app, id.run, Action::Read, || unknown(id)).await?;
     document(&app, &who.tenant, id).await?;
+    who.may_with_run(&app, id.run, Action::Decide, || unknown(id)).await?;
     let (choice, hash, note) = body.choice()?;
     let wish = Wish::Decide { approval: id.approval, choice, hash };
     order(&app, &who.tenant, id.run, who.wants(wish, note)).await?;

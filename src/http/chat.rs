@@ -351,6 +351,7 @@ pub(crate) async fn chat(
     let Sent { who, body } = sent;
     let wants = request.headers().get(header::ACCEPT).and_then(|value| value.to_str().ok());
     let streamed = body.stream.unwrap_or_else(|| wants.is_some_and(|media| media.contains(sse::MEDIA_TYPE)));
+    who.may_ask(&app, body.session_id.as_deref()).await?;
     let tenant = who.tenant.clone();
     let asked = body.request(who, idempotency(&request)?, app.options.max_messages)?;
     let accepted = accept(&app, asked, None).await?;

@@ -1,6 +1,8 @@
 //! `GET /api/openapi.json`: the addresses as OpenAPI 3.1.
 
 use actix_web::HttpResponse;
+use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
+use utoipa::openapi::schema::{ObjectBuilder, Type};
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
 use utoipa::{Modify, OpenApi};
 
@@ -55,7 +57,31 @@ impl Modify for Keys {
         let components = document.components.get_or_insert_default();
         let key = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
         components.add_security_scheme("key", key);
+        for (path, item) in &mut document.paths.paths {
+            let methods = [&mut item.get, &mut item.post, &mut item.delete];
+            if WITHOUT_KEY.contains(&path.as_str()) {
+                continue;
+            }
+            for operation in methods.into_iter().flatten() {
+                operation.parameters.get_or_insert_default().push(user_header().into());
+            }
+        }
     }
+}
+
+/// Addresses at which nobody asks who somebody is.
+const WITHOUT_KEY: [&str; 4] = ["/api/openapi.json", "/healthz", "/readyz", "/metrics"];
+
+fn user_header() -> Parameter {
+    ParameterBuilder::new()
+        .name("X-User-Id")
+        .parameter_in(ParameterIn::Header)
+        .description(Some(
+            "with a key of the role `service`: the end user that the request acts for, 1 to 128 printable \
+             characters; other keys may name their own user only (403 `auth.user_header`)",
+        ))
+        .schema(Some(ObjectBuilder::new().schema_type(Type::String)))
+        .build()
 }
 
 /// The document.

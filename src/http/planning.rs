@@ -55,6 +55,7 @@ pub(crate) async fn plan(
     if let Some(flow) = &body.flow {
         return Err(Problem::unknown("flow", flow));
     }
+    who.may_ask(&app, None).await?;
     let asked = ChatRequest {
         plan_only: true,
         idempotency: chat::idempotency(&request)?,

@@ -19,6 +19,7 @@ use super::problem::Problem;
 use super::view::{Journalled, large};
 use super::who::Who;
 use super::{behind, page};
+use crate::access::Action;
 use crate::documents::{PlanDocument, PlanSummary, VersionPage};
 use crate::plan::{Plan, PlanStatus, TaskId};
 use crate::run::{RunId, TenantId};
@@ -86,10 +87,12 @@ fn id(text: &str) -> Result<TaskId, Problem> {
     text.parse::<Uuid>().map(TaskId).map_err(|_| Problem::unknown("plan", text))
 }
 
-/// The run of the plan in an address.
-async fn run_of(app: &App, tenant: &TenantId, text: &str) -> Result<RunId, Problem> {
-    let run = app.engine.run_of(tenant, id(text)?).await?;
-    run.ok_or_else(|| Problem::unknown("plan", text))
+/// The run of the plan in an address, with which somebody wants to do something.
+async fn run_of(app: &App, who: &Who, text: &str, action: Action) -> Result<RunId, Problem> {
+    let unknown = || Problem::unknown("plan", text);
+    let run = app.engine.run_of(&who.tenant, id(text)?).await?.ok_or_else(unknown)?;
+    who.may_with_run(app, run, action, unknown).await?;
+    Ok(run)
 }
 
 /// The document of a run's plan.
@@ -110,6 +113,7 @@ pub(crate) async fn create(
     request: HttpRequest,
 ) -> Result<HttpResponse, Problem> {
     let Sent { who, body } = sent;
+    who.may_ask(&app, body.session_id.as_deref()).await?;
     let tenant = who.tenant.clone();
     let asked = ChatRequest {
         session: body.session_id.as_deref().map(chat::session).transpose()?,
@@ -158,7 +162,8 @@ pub(crate) async fn list(
     query: web::Query<PlanQuery>,
 ) -> Result<HttpResponse, Problem> {
     let session = query.session_id.as_deref().map(chat::session).transpose()?;
-    let filter = PlanFilter { status: query.status, session, since: query.since, until: query.until };
+    let (since, until, scope) = (query.since, query.until, who.scope());
+    let filter = PlanFilter { status: query.status, session, since, until, scope };
     let page = page(query.limit, MAX_PAGE, query.after.as_deref(), id)?;
     let rows = app.engine.store().plans(&who.tenant, &filter, &page).await?;
     let next = behind(&rows, page.limit).map(|row| row.task);
@@ -176,7 +181,7 @@ pub(crate) async fn erase(
     who: Who,
     path: web::Path<String>,
 ) -> Result<HttpResponse, Problem> {
-    let run = run_of(&app, &who.tenant, &path).await?;
+    let run = run_of(&app, &who, &path, Action::Erase).await?;
     match app.engine.erase_run(&who.tenant, run).await {
         Ok(true) => Ok(HttpResponse::NoContent().finish()),
         Ok(false) => Err(Problem::unknown("plan", &path)),

@@ -123,7 +123,7 @@ pub fn status_of(code: &str) -> StatusCode {
         | "run.ended"
         | "run.not_now"
         | "run.not_resumable" => StatusCode::CONFLICT,
-        "run.not_found" => StatusCode::NOT_FOUND,
+        "run.not_found" | "session.unknown" => StatusCode::NOT_FOUND,
         "run.too_many_commands"
         | "session.queue_full"
         | "budget.exceeded"

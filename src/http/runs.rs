@@ -11,6 +11,7 @@ use super::problem::Problem;
 use super::sse;
 use super::who::Who;
 use crate::Answer;
+use crate::access::Action;
 use crate::planner::Wish;
 use crate::public::EventId;
 use crate::run::{RunId, RunStatus, SessionId};
@@ -97,6 +98,13 @@ fn id(text: &str) -> Result<RunId, Problem> {
     text.parse().map_err(|_| Problem::unknown("run", text))
 }
 
+/// The run in an address, with which somebody wants to do something.
+async fn reached(app: &App, who: &Who, text: &str, action: Action) -> Result<RunId, Problem> {
+    let run = id(text)?;
+    who.may_with_run(app, run, action, || Problem::unknown("run", text)).await?;
+    Ok(run)
+}
+
 /// Runs, the newest first.
 #[utoipa::path(get, path = "/api/runs", operation_id = "list_runs", tag = "runs", params(RunQuery),
     responses((status = 200, body = RunList), (status = "default", body = Problem, content_type = "application/problem+json")))]
@@ -107,7 +115,7 @@ pub(crate) async fn list(
 ) -> Result<HttpResponse, Problem> {
     let session = query.session_id.as_deref().map(super::chat::session).transpose()?;
     let page = super::page(query.limit, MAX_PAGE, query.after.as_deref(), id)?;
-    let filter = RunFilter { session, status: query.status };
+    let filter = RunFilter { session, status: query.status, scope: who.scope() };
     let rows = app.engine.store().runs(&who.tenant, &filter, &page).await?;
     let view = |row| RunView::of(row, app.engine.store());
     Ok(HttpResponse::Ok().json(RunList { runs: rows.into_iter().map(view).collect() }))
@@ -121,7 +129,7 @@ pub(crate) async fn one(
     who: Who,
     path: web::Path<String>,
 ) -> Result<HttpResponse, Problem> {
-    let run = id(&path)?;
+    let run = reached(&app, &who, &path, Action::Read).await?;
     let answer = app.engine.answer_of(&who.tenant, run).await?;
     Ok(HttpResponse::Ok().json(answer.ok_or_else(|| Problem::unknown("run", &path))?))
 }
@@ -138,7 +146,7 @@ pub(crate) async fn events(
     path: web::Path<String>,
     request: HttpRequest,
 ) -> Result<HttpResponse, Problem> {
-    let run = id(&path)?;
+    let run = reached(&app, &who, &path, Action::Read).await?;
     let row =
         app.engine.store().run(&who.tenant, run).await?.ok_or_else(|| Problem::unknown("run", &path))?;
     let last = match request.headers().get("last-event-id").map(|value| value.to_str().unwrap_or_default()) {
@@ -163,7 +171,7 @@ pub(crate) async fn cancel(
     who: Who,
     path: web::Path<String>,
 ) -> Result<HttpResponse, Problem> {
-    let run = id(&path)?;
+    let run = reached(&app, &who, &path, Action::Stop).await?;
     let row =
         app.engine.store().run(&who.tenant, run).await?.ok_or_else(|| Problem::unknown("run", &path))?;
     let stopping = app.engine.cancel(&who.tenant, run, &who.user).await?;
@@ -180,7 +188,8 @@ pub(crate) async fn resume(
     who: Who,
     path: web::Path<String>,
 ) -> Result<HttpResponse, Problem> {
-    carry_on(&app, &who, id(&path)?).await
+    let run = reached(&app, &who, &path, Action::Resume).await?;
+    carry_on(&app, &who, run).await
 }
 
 /// Has a run carried on, and tells how it stands.

@@ -9,6 +9,7 @@ use super::app::App;
 use super::problem::Problem;
 use super::runs::RunView;
 use super::who::Who;
+use crate::access::Action;
 use crate::run::SessionId;
 use crate::store::{MAX_PAGE, Page, RunFilter, SessionRow};
 
@@ -76,7 +77,7 @@ pub(crate) async fn list(
     query: web::Query<SessionQuery>,
 ) -> Result<HttpResponse, Problem> {
     let page = super::page(query.limit, MAX_PAGE, query.after.as_deref(), name)?;
-    let rows = app.engine.store().sessions(&who.tenant, &page).await?;
+    let rows = app.engine.store().sessions_of(&who.tenant, who.sessions_of(), &page).await?;
     Ok(HttpResponse::Ok().json(SessionList { sessions: rows.into_iter().map(SessionView::from).collect() }))
 }
 
@@ -89,9 +90,10 @@ pub(crate) async fn one(
     path: web::Path<String>,
 ) -> Result<HttpResponse, Problem> {
     let id = name(&path)?;
+    who.may_with_session(&app, &id, Action::Read).await?;
     let store = app.engine.store();
     let row = store.session(&who.tenant, &id).await?.ok_or_else(|| Problem::unknown("session", &path))?;
-    let filter = RunFilter { session: Some(id), status: None };
+    let filter = RunFilter { session: Some(id), scope: who.scope(), ..RunFilter::default() };
     let runs = store.runs(&who.tenant, &filter, &Page { limit: 100, after: None }).await?;
     let view = |row| RunView::of(row, app.engine.store());
     let detail = SessionDetail { session: row.into(), runs: runs.into_iter().map(view).collect() };
@@ -107,6 +109,7 @@ pub(crate) async fn erase(
     path: web::Path<String>,
 ) -> Result<HttpResponse, Problem> {
     let id = name(&path)?;
+    who.may_with_session(&app, &id, Action::Erase).await?;
     if app.engine.erase(&who.tenant, &id).await? {
         Ok(HttpResponse::NoContent().finish())
     } else {

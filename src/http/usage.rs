@@ -77,6 +77,7 @@ pub(crate) async fn usage(
     who: Who,
     query: web::Query<UsageQuery>,
 ) -> Result<HttpResponse, Problem> {
+    who.may_read_usage()?;
     let zone = app.engine.zone();
     let bad = |detail: String| Problem::unprocessable("request.query", detail);
     let today = jiff::Timestamp::now().to_zoned(zone.clone()).date();

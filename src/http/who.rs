@@ -12,9 +12,10 @@ use super::app::{Anonymous, App};
 use super::browser;
 use super::problem::Problem;
 use crate::ChatRequest;
+use crate::access::{Action, Role, Verdict, Whose, may};
 use crate::planner::{Command, Wish};
-use crate::run::TenantId;
-use crate::store::ApiKey;
+use crate::run::{RunId, SessionId, TenantId};
+use crate::store::{ApiKey, Scope};
 
 /// The other header that may carry a key.
 const API_KEY: &str = "x-api-key";
@@ -28,18 +29,140 @@ pub(crate) struct Who {
     pub(crate) user: String,
     /// Whether the key may not approve what its own user has asked for.
     pub(crate) no_own_approval: bool,
+    /// What they may do.
+    pub(crate) role: Role,
+    /// Whether keys tell who asks. Where there are none, whoever reaches the server is its operator.
+    pub(crate) keyed: bool,
 }
+
+/// The header in which the key of a chatbot names its end user.
+const USER_HEADER: &str = "x-user-id";
+/// Most characters of a user's name, as of a key's.
+const MAX_USER: usize = 128;
 
 impl Who {
     /// A request with these words, and nothing else said of it.
     pub(crate) fn asks(self, message: String) -> ChatRequest {
-        let no_own_approval = self.no_own_approval;
-        ChatRequest { no_own_approval, ..ChatRequest::new(message, self.tenant, self.user) }
+        let (no_own_approval, own_session) = (self.no_own_approval, self.keyed);
+        ChatRequest { no_own_approval, own_session, ..ChatRequest::new(message, self.tenant, self.user) }
+    }
+
+    /// Whether they may start a run, in this conversation where one is named.
+    ///
+    /// # Errors
+    /// `auth.role` (403); `session.unknown` (404) for another user's conversation.
+    pub(crate) async fn may_ask(&self, app: &App, session: Option<&str>) -> Result<(), Problem> {
+        if !self.keyed {
+            return Ok(());
+        }
+        let refused = || Problem::unknown("session", session.unwrap_or_default());
+        let Some(session) = session else { return self.judged(Action::Ask, Whose::Own, refused) };
+        // What is no name is told when the request is read.
+        let Ok(id) = SessionId::new(session) else { return self.judged(Action::Ask, Whose::Own, refused) };
+        let owner = app.engine.store().session_owner(&self.tenant, &id).await?;
+        // One that is not there yet is whoever's begins it.
+        let whose = if owner.is_none_or(|owner| owner == self.user) { Whose::Own } else { Whose::Others };
+        self.judged(Action::Ask, whose, refused)
+    }
+
+    /// Whether they may read what their tenant has used.
+    ///
+    /// # Errors
+    /// `auth.role` (403).
+    pub(crate) fn may_read_usage(&self) -> Result<(), Problem> {
+        self.judged(Action::ReadUsage, Whose::Others, || self.refused(Action::ReadUsage))
+    }
+
+    /// Whether they may do something with a run, its plan, or what was put to people in it.
+    ///
+    /// # Errors
+    /// `unknown` for what is not there, or not for them to see; `auth.role` (403).
+    pub(crate) async fn may_with_run(
+        &self,
+        app: &App,
+        run: RunId,
+        action: Action,
+        unknown: impl FnOnce() -> Problem,
+    ) -> Result<(), Problem> {
+        let Some(owner) = app.engine.store().run_owner(&self.tenant, run).await? else {
+            return Err(unknown());
+        };
+        let whose = match owner {
+            owner if owner.user == self.user => Whose::Own,
+            owner if owner.put => Whose::PutToPeople,
+            _ => Whose::Others,
+        };
+        self.judged(action, whose, unknown)
+    }
+
+    /// Whether they may do something with a conversation.
+    ///
+    /// # Errors
+    /// As [`Who::may_with_run`].
+    pub(crate) async fn may_with_session(
+        &self,
+        app: &App,
+        session: &SessionId,
+        action: Action,
+    ) -> Result<(), Problem> {
+        let unknown = || Problem::unknown("session", session.as_str());
+        match app.engine.store().session_owner(&self.tenant, session).await? {
+            Some(owner) if owner == self.user => self.judged(action, Whose::Own, unknown),
+            Some(_) => self.judged(action, Whose::Others, unknown),
+            None => Err(unknown()),
+        }
+    }
+
+    /// Which runs, plans and approvals lists show them.
+    pub(crate) fn scope(&self) -> Scope {
+        let sees = |whose| may(self.role, Action::Read, whose) == Verdict::Allowed;
+        if sees(Whose::Others) {
+            Scope::Tenant
+        } else if sees(Whose::PutToPeople) {
+            Scope::UserAndPut(self.user.clone())
+        } else {
+            Scope::User(self.user.clone())
+        }
+    }
+
+    /// Whose conversations lists show them; all of the tenant's where nobody's are named.
+    pub(crate) fn sessions_of(&self) -> Option<&str> {
+        let all = may(self.role, Action::Read, Whose::Others) == Verdict::Allowed;
+        (!all).then_some(self.user.as_str())
+    }
+
+    fn judged(&self, action: Action, whose: Whose, unknown: impl FnOnce() -> Problem) -> Result<(), Problem> {
+        match may(self.role, action, whose) {
+            Verdict::Allowed => Ok(()),
+            Verdict::Refused => Err(self.refused(action)),
+            Verdict::Unseen => Err(unknown()),
+        }
+    }
+
+    fn refused(&self, action: Action) -> Problem {
+        let what = match action {
+            Action::Ask => {
+                "may not ask here: runs are started by their own user, in that user's conversations"
+            }
+            Action::Read => "may not read this",
+            Action::Decide => "may not decide this",
+            Action::Change => "may not change this",
+            Action::Stop => "may not stop another user's run; an approver says no to what waits in it",
+            Action::Resume => "may not carry another user's run on",
+            Action::Erase => "may not erase this",
+            Action::ReadUsage => "may not read what the tenant has used",
+        };
+        let detail = format!(
+            "a key of the role `{}` {what}; `proscenium keys set-role` gives it another role",
+            self.role.name()
+        );
+        Problem::new(StatusCode::FORBIDDEN, "auth.role", detail)
     }
 
     /// What they want done with a run, and why in their own words.
     pub(crate) fn wants(&self, wish: Wish, note: Option<String>) -> Command {
-        Command { by: self.user.clone(), note, wish, no_own_approval: self.no_own_approval }
+        let (by, no_own_approval) = (self.user.clone(), self.no_own_approval);
+        Command { by, note, wish, no_own_approval, keyed: self.keyed }
     }
 }
 
@@ -61,26 +184,67 @@ pub(crate) async fn who(request: &HttpRequest) -> Result<Who, Problem> {
     let app = app(request)?;
     match presented(request)? {
         Some(key) => match app.keys.find(&key).await? {
+            Some(key) if key.is_expired(jiff::Timestamp::now()) => Err(unauthorized(
+                "auth.expired",
+                "the API key has expired; `proscenium keys create` makes another one",
+            )),
             Some(key) => {
-                request.extensions_mut().insert(Presented(key.clone()));
-                Ok(Who {
-                    tenant: key.tenant.clone(),
-                    user: key.user.clone(),
-                    no_own_approval: key.no_own_approval,
-                })
+                let who = Who { user: acts_as(request, key.role, &key.user)?, ..of_key(&key) };
+                request.extensions_mut().insert(Presented(key));
+                Ok(who)
             }
             None => Err(unauthorized("auth.key", "the API key is unknown or was revoked")),
         },
         None if is_open(app).await? => {
             browser::reached_by(&host(request), app.anonymous, &app.options.allowed_hosts)?;
             let (tenant, user) = app.engine.default_principal();
-            Ok(Who { tenant, user, no_own_approval: false })
+            // Where there are keys, who sends none is no more than a user.
+            let keyed = app.keys.any().await?;
+            let role = if keyed { Role::User } else { Role::Admin };
+            let user = if keyed { acts_as(request, role, &user)? } else { user };
+            Ok(Who { tenant, user, no_own_approval: false, role, keyed })
         }
         None => Err(unauthorized(
             "auth.missing",
             "an API key is needed: send `Authorization: Bearer psk_…`; `proscenium keys create` makes one",
         )),
     }
+}
+
+fn of_key(key: &ApiKey) -> Who {
+    Who {
+        tenant: key.tenant.clone(),
+        user: key.user.clone(),
+        no_own_approval: key.no_own_approval,
+        role: key.role,
+        keyed: true,
+    }
+}
+
+/// Whom a request acts for: the key's own user, or the end user that a chatbot's key names.
+///
+/// # Errors
+/// `auth.user_header` (403) where another key names somebody else; `request.user` (422) for what is no name.
+fn acts_as(request: &HttpRequest, role: Role, own: &str) -> Result<String, Problem> {
+    let mut named = request.headers().get_all(USER_HEADER);
+    let Some(value) = named.next() else { return Ok(own.to_owned()) };
+    let bad = |what: &str| Problem::unprocessable("request.user", format!("the header `X-User-Id` {what}"));
+    if named.next().is_some() {
+        return Err(bad("is there more than once: send it once"));
+    }
+    let name = std::str::from_utf8(value.as_bytes()).unwrap_or_default().trim();
+    if name.is_empty() || name.chars().count() > MAX_USER || name.chars().any(char::is_control) {
+        return Err(bad("must have 1 to 128 printable characters (UTF-8)"));
+    }
+    if role == Role::Service || name == own {
+        return Ok(name.to_owned());
+    }
+    let detail = format!(
+        "the header `X-User-Id` names another user than the key's, which only a key of the role `service` may; \
+         this one has the role `{}`: leave the header out",
+        role.name()
+    );
+    Err(Problem::new(StatusCode::FORBIDDEN, "auth.user_header", detail))
 }
 
 /// What every handler works with.

@@ -158,7 +158,7 @@ pub fn lapsed(state: &RunState, catalogue: &Catalogue) -> Option<Event> {
         if !why.is_empty() {
             let hash = plan_hash(made.version, &made.plan, &now);
             let needed = Needed { hash, why: put.needed.why.clone(), tools: now };
-            return Some(Event::ApprovalLapsed { approval, matter: put.matter, why, needed });
+            return Some(Event::ApprovalLapsed { approval, matter: put.matter, why, needed, edited: None });
         }
     }
     for (approval, put) in state.approvals.iter().filter(|(_, put)| !put.lapsed) {
@@ -171,7 +171,13 @@ pub fn lapsed(state: &RunState, catalogue: &Catalogue) -> Option<Event> {
         if !why.is_empty() && !matches!(put.decided, Some((Decision::No, _))) {
             let hash = call_hash(&call.requested.arguments, &now);
             let needed = Needed { hash, why: put.needed.why.clone(), tools: now };
-            return Some(Event::ApprovalLapsed { approval: *approval, matter: put.matter, why, needed });
+            return Some(Event::ApprovalLapsed {
+                approval: *approval,
+                matter: put.matter,
+                why,
+                needed,
+                edited: None,
+            });
         }
     }
     lapsed_unasked(state, catalogue)
@@ -202,7 +208,7 @@ fn lapsed_unasked(state: &RunState, catalogue: &Catalogue) -> Option<Event> {
             let other = "it has another definition than when it was approved".to_owned();
             let needed = Needed { hash, why: vec![told, other], tools: now };
             let matter = Matter::Call { call: *number };
-            return Some(Event::ApprovalLapsed { approval: NOT_PUT, matter, why, needed });
+            return Some(Event::ApprovalLapsed { approval: NOT_PUT, matter, why, needed, edited: None });
         }
     }
     None
@@ -265,7 +271,7 @@ fn plan_hash(version: u32, plan: &Plan, tools: &BTreeMap<String, String>) -> Str
     hash(&json!({"version": version, "steps": plan.steps, "tools": tools}))
 }
 
-fn call_hash(arguments: &Value, tools: &BTreeMap<String, String>) -> String {
+pub(super) fn call_hash(arguments: &Value, tools: &BTreeMap<String, String>) -> String {
     hash(&json!({"arguments": exact_json(arguments), "tools": tools}))
 }
 

@@ -5,11 +5,12 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
-use super::approval::{lapsed, plan_needs, unfit_calls};
+use super::approval::{call_hash, lapsed, plan_needs, unfit_calls};
 use super::given::invalid;
 use crate::plan::{self, Plan, PlanStatus, diff};
 use crate::run::{
-    CallStatus, Cause, Decision, Event, Fault, Maker, Matter, PlanMade, RunState, RunStatus, call_key,
+    CallStatus, Cause, Decision, EditedCall, Event, Fault, Maker, Matter, Needed, PlanMade, RunState,
+    RunStatus, call_key,
 };
 use crate::scene::{Catalogue, arguments};
 
@@ -27,6 +28,9 @@ pub struct Command {
     pub wish: Wish,
     /// Whether what they say it with may not approve what they asked for themselves.
     pub no_own_approval: bool,
+    /// Whether keys tell who they are. Then a change of what somebody else asked for is not approved by
+    /// whoever made it, and one of a call's arguments is put to people anew.
+    pub keyed: bool,
 }
 
 /// What is wanted.
@@ -253,6 +257,9 @@ fn decide(
         let what = "what it was about has changed or ended: look at what waits now";
         return Err(refused("approval.lapsed", what));
     }
+    if let Some(event) = put_anew(state, catalogue, command, number, choice, hash)? {
+        return Ok(vec![event]);
+    }
     may_decide(state, command)?;
     if let Some(hash) = hash.filter(|hash| *hash != put.needed.hash) {
         return Err(changed(format!("the hash {hash} is not that of what is asked now"), Vec::new()));
@@ -296,6 +303,64 @@ fn decide(
         Decision::Done | Decision::NotDone => Ok(vec![event(decision)]),
         _ => Err(ended(state)),
     }
+}
+
+/// Other arguments of a call that somebody else asked for: they are put to people anew, since whoever wrote
+/// them does not approve them. `None` for anything else.
+fn put_anew(
+    state: &RunState,
+    catalogue: &Catalogue,
+    command: &Command,
+    number: u32,
+    choice: &Choice,
+    hash: Option<&str>,
+) -> Result<Option<Event>, Refused> {
+    let (Some(put), Choice::Edited(given)) = (state.approvals.get(&number), choice) else { return Ok(None) };
+    let Matter::Call { call } = put.matter else { return Ok(None) };
+    if !command.keyed || asked_by(state, &command.by) {
+        return Ok(None);
+    }
+    if state.status.is_terminal() {
+        return Err(ended(state));
+    }
+    if let Some(hash) = hash.filter(|hash| *hash != put.needed.hash) {
+        return Err(changed(format!("the hash {hash} is not that of what is asked now"), Vec::new()));
+    }
+    still_holds(state, catalogue)?;
+    let Decision::Edited { arguments, key } = edited(state, catalogue, call, given)? else { return Ok(None) };
+    let why = format!("{} changed its arguments", command.by);
+    let mut reasons = put.needed.why.clone();
+    reasons.push(why.clone());
+    let needed = Needed {
+        hash: call_hash(&arguments, &put.needed.tools),
+        why: reasons,
+        tools: put.needed.tools.clone(),
+    };
+    let edited = Some(Box::new(EditedCall { arguments, key, by: command.by.clone() }));
+    Ok(Some(Event::ApprovalLapsed { approval: number, matter: put.matter, why: vec![why], needed, edited }))
+}
+
+/// Whether the run is this user's.
+fn asked_by(state: &RunState, user: &str) -> bool {
+    state.queued.as_ref().is_some_and(|queued| queued.user == user)
+}
+
+/// Whether a command says yes to what the same person, who did not ask for the run, has made of it.
+fn approves_own_change(state: &RunState, command: &Command) -> bool {
+    let by = Some(&command.by);
+    let of_plan = || state.plan().is_some_and(|made| made.by.as_ref() == by);
+    let changed = match &command.wish {
+        Wish::Approve { .. } => of_plan(),
+        Wish::Decide { approval, .. } => match state.approvals.get(approval).map(|put| put.matter) {
+            Some(Matter::Plan { .. }) => of_plan(),
+            Some(Matter::Call { call }) => {
+                state.calls.get(&call).is_some_and(|call| call.edited_by.as_ref() == by)
+            }
+            _ => false,
+        },
+        _ => false,
+    };
+    changed && command.keyed && !asked_by(state, &command.by)
 }
 
 fn edited(state: &RunState, catalogue: &Catalogue, call: u32, given: &Value) -> Result<Decision, Refused> {
@@ -413,17 +478,23 @@ fn has_room(state: &RunState, bytes: usize) -> Result<(), Refused> {
 }
 
 fn may_decide(state: &RunState, command: &Command) -> Result<(), Refused> {
-    let asked = state.queued.as_ref().is_some_and(|queued| queued.user == command.by);
+    let asked = asked_by(state, &command.by);
     // A change of the plan, or of a call's arguments, is a wish of one's own, too.
     let changed = state.plan().is_some_and(|made| made.by.as_ref() == Some(&command.by))
         || matches!(command.wish, Wish::Decide { choice: Choice::Edited(_), .. });
-    let own = asked || changed;
+    let own = asked || changed || approves_own_change(state, command);
     // What somebody asked for they may always take back.
     let takes_back = matches!(command.wish, Wish::Decide { choice: Choice::No, .. });
     if !own || takes_back {
         return Ok(());
     }
     let by = &command.by;
+    if approves_own_change(state, command) {
+        let what = format!(
+            "{by} changed this, and somebody else has to approve it: who asked for it, or another approver"
+        );
+        return Err(refused("approval.own_request", what));
+    }
     if !state.settings().approval.by_oneself {
         let what = format!("{by} asked for this, or changed it, and somebody else has to approve it");
         return Err(refused("approval.own_request", what));

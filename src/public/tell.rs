@@ -71,8 +71,13 @@ impl Teller {
             Event::ApprovalRequired { approval, matter: Matter::Call { .. }, .. } => {
                 self.open.insert(*approval);
             }
-            Event::ApprovalLapsed { approval, .. } => {
+            Event::ApprovalLapsed { approval, matter, edited, .. } => {
                 self.open.remove(approval);
+                if let (Matter::Call { call }, Some(edited)) = (matter, edited)
+                    && let Some((_, requested)) = self.calls.get_mut(call)
+                {
+                    requested.arguments = edited.arguments.clone();
+                }
             }
             Event::ModificationAsked { .. } => self.withdraw(),
             Event::PlanCreated(PlanMade { plan, .. })

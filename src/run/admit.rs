@@ -1,7 +1,7 @@
 //! Which events are possible when. Checked before an event is appended and again before it is folded.
 
 use super::action::Action;
-use super::approval::{Decision, Matter};
+use super::approval::{Approval, Decision, Matter};
 use super::event::{Cause, Effect, Event, NOT_PUT, Outcome, PlanMade, RunStatus, Subject};
 use super::state::{AskStatus, CallStatus, RunState};
 use crate::plan::{self, StepStatus};
@@ -131,8 +131,10 @@ impl RunState {
             }
             Event::ModificationAsked { version, .. } => self.may_change(*version),
             Event::Decided { approval, matter, decision, .. } => self.admit_decision(*approval, *matter, decision),
-            Event::ApprovalLapsed { approval, matter, .. } => {
+            Event::ApprovalLapsed { approval, matter, edited, .. } => {
                 let put = self.approvals.get(approval);
+                let call_waits = matches!(matter, Matter::Call { .. }) && put.is_some_and(Approval::is_open);
+                require(edited.is_none() || call_waits, "only a call that waits gets other arguments")?;
                 if *approval == NOT_PUT {
                     return require(self.is_covered_unasked(*matter), "nothing covers it without being asked");
                 }

@@ -134,7 +134,7 @@ impl RunState {
                 }
                 self.decided(*matter, decision, by);
             }
-            Event::ApprovalLapsed { approval, matter, needed, .. } => {
+            Event::ApprovalLapsed { approval, matter, needed, edited, .. } => {
                 if let Some(approval) = self.approvals.get_mut(approval) {
                     approval.lapsed = true;
                 }
@@ -148,6 +148,11 @@ impl RunState {
                     Matter::Call { call } | Matter::Outcome { call } => {
                         if let Some(call) = self.calls.get_mut(call) {
                             call.requested.approval = Some(needed.clone());
+                            if let Some(edited) = edited {
+                                call.requested.arguments = edited.arguments.clone();
+                                call.requested.key.clone_from(&edited.key);
+                                call.edited_by = Some(edited.by.clone());
+                            }
                         }
                     }
                 }
@@ -268,6 +273,7 @@ impl RunState {
                 interruptions: 0,
                 undoes: None,
                 undone_by: None,
+                edited_by: None,
             };
             self.calls.insert(requested.call, state);
         }

@@ -71,6 +71,17 @@ pub enum Decision {
     Again,
 }
 
+/// Other arguments of a call that waits for a person, by somebody who did not ask for the run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EditedCall {
+    /// The arguments, valid.
+    pub arguments: Value,
+    /// The call's key with them.
+    pub key: String,
+    /// Who wrote them.
+    pub by: String,
+}
+
 impl Decision {
     /// Its name, as clients send it.
     pub fn name(&self) -> &'static str {

@@ -10,7 +10,7 @@ mod said;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::approval::{Decision, Matter, Needed};
+use super::approval::{Decision, EditedCall, Matter, Needed};
 use super::attempt::{Attempt, Reserved};
 use super::ids::{RunId, SessionId, TenantId};
 use crate::plan::Problem;
@@ -191,6 +191,9 @@ pub enum Event {
         why: Vec<String>,
         /// What a new approval covers.
         needed: Needed,
+        /// The arguments that the call has instead, where somebody who did not ask for the run changed them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        edited: Option<Box<EditedCall>>,
     },
     /// A plan that was only approved begins, or a run that was put aside goes on.
     Released {

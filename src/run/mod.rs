@@ -27,7 +27,7 @@ mod tests;
 
 pub use action::Action;
 pub use admit::Illegal;
-pub use approval::{Approval, Decision, Matter, Needed, Undo, shows_call};
+pub use approval::{Approval, Decision, EditedCall, Matter, Needed, Undo, shows_call};
 pub use attempt::{Attempt, Reserved};
 pub use confirm::UNCONFIRMED;
 pub use context::{ConfirmedCall, Context, Pending, Turn, TurnCall};

@@ -202,6 +202,9 @@ pub struct CallState {
     /// The call that undoes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub undone_by: Option<u32>,
+    /// Who wrote its arguments, where that is neither a model nor who asked for the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub edited_by: Option<String>,
 }
 
 /// How far a call is.

@@ -10,6 +10,7 @@ use sqlx::{QueryBuilder, Row as _, SqliteConnection};
 use super::Store;
 use super::error::Error;
 use super::heads::Head;
+use super::owners::Scope;
 use super::read::{MAX_PAGE, Page, decode, time};
 use super::record::{Row, Stream};
 use crate::plan::TaskId;
@@ -126,6 +127,8 @@ pub struct ApprovalFilter {
     pub session: Option<SessionId>,
     /// Only those about this.
     pub about: Option<About>,
+    /// Only those of these users.
+    pub scope: Scope,
 }
 
 pub(super) const COLUMNS: &str = "SELECT run, approval, tenant, session, task, user, about, created, state, decided \
@@ -156,8 +159,11 @@ impl Store {
         if let Some(after) = page.after {
             query.push(" AND (created, run, approval) > (SELECT created, run, approval FROM approvals WHERE tenant = ");
             query.push_bind(tenant.as_str()).push(" AND run = ").push_bind(after.run.to_string());
-            query.push(" AND approval = ").push_bind(i64::from(after.approval)).push(")");
+            query.push(" AND approval = ").push_bind(i64::from(after.approval));
+            filter.scope.push(&mut query, "approvals.run");
+            query.push(")");
         }
+        filter.scope.push(&mut query, "approvals.run");
         query.push(" ORDER BY created, run, approval LIMIT ").push_bind(i64::from(page.limit.min(MAX_PAGE)));
         let rows = query.build().fetch_all(self.pool()).await.map_err(|e| self.listing(&e))?;
         rows.iter().map(approval_row).collect::<Result<_, _>>().map_err(|e| self.listing(&e))

@@ -1,4 +1,4 @@
-//! Idempotency keys: within a tenant, a key that a client gave to a request is one run's.
+//! Idempotency keys: a key that a client gave to a request of a user is one run's.
 
 use std::collections::BTreeMap;
 
@@ -21,18 +21,24 @@ pub struct Claimed {
 }
 
 impl Store {
-    /// The request that `tenant` made under this idempotency key; `None` when there was none, or when it
+    /// The request that a user of `tenant` made under this idempotency key; `None` when there was none, or when it
     /// was erased with its conversation.
     ///
     /// # Errors
     /// Those of the database.
-    pub async fn idempotent(&self, tenant: &TenantId, key: &str) -> Result<Option<Claimed>, Error> {
+    pub async fn idempotent(
+        &self,
+        tenant: &TenantId,
+        user: &str,
+        key: &str,
+    ) -> Result<Option<Claimed>, Error> {
         let failed = |e| Error::database(self.path(), "look an idempotency key up", &e);
         let row = sqlx::query(
             "SELECT run, session, hash FROM idempotency JOIN runs USING (run, tenant) \
-             WHERE tenant = ? AND key = ?",
+             WHERE tenant = ? AND user = ? AND key = ?",
         )
         .bind(tenant.as_str())
+        .bind(user)
         .bind(key)
         .fetch_optional(self.pool())
         .await
@@ -56,12 +62,13 @@ impl Store {
 /// Which keys of one transaction are taken, and which it takes.
 #[derive(Default)]
 pub(super) struct Claims {
-    taken: BTreeMap<(TenantId, String), String>,
+    taken: BTreeMap<(TenantId, String, String), String>,
     new: Vec<New>,
 }
 
 struct New {
     tenant: TenantId,
+    user: String,
     key: String,
     hash: String,
     run: String,
@@ -74,13 +81,14 @@ impl Claims {
         for row in groups.iter().flatten() {
             let Some(asked) = &row.change.idempotency else { continue };
             let run: Option<String> =
-                sqlx::query_scalar("SELECT run FROM idempotency WHERE tenant = ? AND key = ?")
+                sqlx::query_scalar("SELECT run FROM idempotency WHERE tenant = ? AND user = ? AND key = ?")
                     .bind(row.tenant.as_str())
+                    .bind(&row.change.by)
                     .bind(&asked.key)
                     .fetch_optional(&mut *tx)
                     .await?;
             if let Some(run) = run {
-                claims.taken.insert((row.tenant.clone(), asked.key.clone()), run);
+                claims.taken.insert((row.tenant.clone(), row.change.by.clone(), asked.key.clone()), run);
             }
         }
         Ok(claims)
@@ -93,7 +101,7 @@ impl Claims {
     pub(super) fn add(&mut self, stream: &Stream, rows: &[&Row]) -> Result<(), Error> {
         for row in rows {
             let (Some(asked), Stream::Run(run)) = (&row.change.idempotency, stream) else { continue };
-            let place = (row.tenant.clone(), asked.key.clone());
+            let place = (row.tenant.clone(), row.change.by.clone(), asked.key.clone());
             if let Some(run) = self.taken.get(&place) {
                 let message = format!(
                     "{stream}: a request with this idempotency key was accepted before, as run {run}; ask for that run"
@@ -103,6 +111,7 @@ impl Claims {
             self.taken.insert(place, run.to_string());
             self.new.push(New {
                 tenant: row.tenant.clone(),
+                user: row.change.by.clone(),
                 key: asked.key.clone(),
                 hash: asked.hash.clone(),
                 run: run.to_string(),
@@ -118,9 +127,10 @@ impl Claims {
 
     /// Writes what was taken.
     pub(super) async fn write(self, tx: &mut SqliteConnection) -> Result<(), sqlx::Error> {
-        for New { tenant, key, hash, run } in self.new {
-            sqlx::query("INSERT INTO idempotency (tenant, key, hash, run) VALUES (?, ?, ?, ?)")
+        for New { tenant, user, key, hash, run } in self.new {
+            sqlx::query("INSERT INTO idempotency (tenant, user, key, hash, run) VALUES (?, ?, ?, ?, ?)")
                 .bind(tenant.as_str())
+                .bind(user)
                 .bind(key)
                 .bind(hash)
                 .bind(run)
@@ -137,6 +147,9 @@ mod tests {
     use super::super::tests::{envelope, event, open, run_id, session, tenant};
     use super::*;
     use crate::run::{Decision, Envelope, Event, Idempotency, Matter, RunStatus, Word};
+
+    /// Who asked for what the tests write.
+    const USER: &str = "keysersoze";
 
     fn named(n: u128, key: &str) -> Row {
         let mut first = event(n, 1);
@@ -163,13 +176,20 @@ mod tests {
         assert_eq!(codes(&outcomes), [None, Some("request.duplicate"), None, None]);
         let outcomes = store.write(&[vec![named(4, "a")]]).await.unwrap();
         assert_eq!(codes(&outcomes), [Some("request.duplicate")]);
-        let claimed = store.idempotent(&tenant(), "a").await.unwrap().unwrap();
+        let claimed = store.idempotent(&tenant(), USER, "a").await.unwrap().unwrap();
         assert_eq!((claimed.run, claimed.session.as_str()), (run_id(1), "s1"));
         assert_eq!(claimed.hash, "hash of 1");
         for n in [2, 4] {
             assert_eq!(store.run(&tenant(), run_id(n)).await.unwrap(), None, "run {n}");
         }
-        assert_eq!(store.idempotent(&tenant(), "c").await.unwrap(), None);
+        assert_eq!(store.idempotent(&tenant(), USER, "c").await.unwrap(), None);
+        // Another user's key is another one.
+        assert_eq!(store.idempotent(&tenant(), "hockney", "a").await.unwrap(), None);
+        let mut theirs = named(6, "a");
+        theirs.change.by = "hockney".to_owned();
+        assert_eq!(codes(&store.write(&[vec![theirs]]).await.unwrap()), [None]);
+        assert_eq!(store.idempotent(&tenant(), "hockney", "a").await.unwrap().unwrap().run, run_id(6));
+        assert_eq!(store.idempotent(&tenant(), USER, "a").await.unwrap().unwrap().run, run_id(1));
     }
 
     #[tokio::test]
@@ -192,7 +212,7 @@ mod tests {
         };
         let outcomes = store.write(&[vec![decided(1, "a")], vec![decided(2, "a")]]).await.unwrap();
         assert_eq!(codes(&outcomes), [None, Some("request.duplicate")]);
-        let claimed = store.idempotent(&tenant(), "a").await.unwrap().unwrap();
+        let claimed = store.idempotent(&tenant(), "b", "a").await.unwrap().unwrap();
         assert_eq!((claimed.run, claimed.hash.as_str()), (run_id(1), "hash of 1"));
         // What was not written decides nothing.
         assert_eq!(store.run_events(&tenant(), run_id(2)).await.unwrap().len(), 1);
@@ -208,7 +228,7 @@ mod tests {
         let end = Record::Run(envelope(Some(run_id(1)), "s1", 2, end).into()).row().unwrap();
         store.write(&[vec![end]]).await.unwrap();
         assert!(store.erase_session(&tenant(), &session("s1")).await.unwrap());
-        assert_eq!(store.idempotent(&tenant(), "a").await.unwrap(), None);
+        assert_eq!(store.idempotent(&tenant(), USER, "a").await.unwrap(), None);
         assert_eq!(codes(&store.write(&[vec![named(2, "a")]]).await.unwrap()), [None]);
     }
 }

@@ -77,6 +77,7 @@ impl Store {
             "DELETE FROM journal WHERE stream IN (SELECT 'run:' || run FROM runs WHERE tenant = ?1 AND session = ?2)",
             "DELETE FROM runs WHERE tenant = ?1 AND session = ?2",
             "DELETE FROM sessions WHERE tenant = ?1 AND session = ?2",
+            "DELETE FROM session_owners WHERE tenant = ?1 AND session = ?2",
         ] {
             let done = sqlx::query(sql)
                 .bind(tenant.as_str())
@@ -137,6 +138,12 @@ impl Store {
             "DELETE FROM approvals WHERE run = ?",
             "DELETE FROM audit_keys WHERE run = ?",
             "DELETE FROM journal WHERE stream = 'run:' || ?",
+            // Whose its conversation is stays with what is left of that.
+            "DELETE FROM session_owners WHERE (tenant, session) IN (SELECT tenant, session FROM runs WHERE run = ?1) \
+             AND NOT EXISTS (SELECT 1 FROM sessions AS s WHERE s.tenant = session_owners.tenant \
+             AND s.session = session_owners.session) \
+             AND NOT EXISTS (SELECT 1 FROM runs AS r WHERE r.tenant = session_owners.tenant \
+             AND r.session = session_owners.session AND r.run <> ?1)",
             "DELETE FROM runs WHERE run = ?",
         ] {
             sqlx::query(sql).bind(&id).execute(&mut *tx).await.map_err(failed)?;

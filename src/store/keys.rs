@@ -16,6 +16,7 @@ use tokio::sync::watch;
 
 use super::Store;
 use super::error::{Code, Error};
+use crate::access::Role;
 use crate::run::TenantId;
 
 /// What every key begins with, so that it is known for one wherever it turns up.
@@ -40,6 +41,14 @@ pub struct ApiKey {
     pub label: String,
     /// Whether it may not approve what its own user has asked for.
     pub no_own_approval: bool,
+    /// What it may do.
+    pub role: Role,
+    /// Whether it was made before there were roles, and nobody has set its role since.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub role_migrated: bool,
+    /// From when on it opens nothing any more; never where absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires: Option<Timestamp>,
     /// When it was made.
     pub created: Timestamp,
     /// When it was revoked; such a key opens nothing any more.
@@ -49,15 +58,25 @@ pub struct ApiKey {
 impl ApiKey {
     /// Whether it opens something.
     fn is_valid(&self) -> bool {
-        self.revoked.is_none()
+        self.revoked.is_none() && !self.is_expired(Timestamp::now())
+    }
+
+    /// Whether it has expired.
+    pub fn is_expired(&self, now: Timestamp) -> bool {
+        self.expires.is_some_and(|at| at <= now)
     }
 }
 
-/// What a key may not do that its user may.
+/// What a key may do, and until when.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct KeyRules {
-    /// To approve what its own user has asked for, with whichever key. To refuse and to stop it is allowed.
+    /// It may not approve what its own user has asked for, with whichever key. To refuse and to stop it is
+    /// allowed.
     pub no_own_approval: bool,
+    /// What it may do.
+    pub role: Role,
+    /// From when on it opens nothing any more.
+    pub expires: Option<Timestamp>,
 }
 
 /// A whole key, `psk_<id>_<secret>`, as its user sends it. It is known only when it is made; no `Debug`
@@ -118,14 +137,17 @@ impl Store {
             user: user.to_owned(),
             label: label.to_owned(),
             no_own_approval: rules.no_own_approval,
+            role: rules.role,
+            role_migrated: false,
+            expires: rules.expires,
             created: Timestamp::now(),
             revoked: None,
         };
         let failed = |e| Error::database(self.path(), "store the key", &e);
         let mut writing = self.writer("store the key").await?;
         sqlx::query(
-            "INSERT INTO api_keys (id, tenant, user, label, hash, created, no_own_approval) \
-             VALUES (?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO api_keys (id, tenant, user, label, hash, created, no_own_approval, role, expires, \
+             role_migrated) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0)",
         )
         .bind(&key.id)
         .bind(tenant.as_str())
@@ -134,6 +156,8 @@ impl Store {
         .bind(hash(&secret).to_vec())
         .bind(nanoseconds(key.created)?)
         .bind(key.no_own_approval)
+        .bind(key.role.name())
+        .bind(key.expires.map(nanoseconds).transpose()?)
         .execute(writing.connection().await.map_err(failed)?)
         .await
         .map_err(failed)?;
@@ -148,8 +172,8 @@ impl Store {
     pub async fn keys(&self, tenant: Option<&TenantId>) -> Result<Vec<ApiKey>, Error> {
         let failed = |e| Error::database(self.path(), "read the keys", &e);
         let rows = sqlx::query(
-            "SELECT id, tenant, user, label, created, revoked, no_own_approval FROM api_keys \
-             WHERE ?1 IS NULL OR tenant = ?1 ORDER BY created, id",
+            "SELECT id, tenant, user, label, created, revoked, no_own_approval, role, role_migrated, expires \
+             FROM api_keys WHERE ?1 IS NULL OR tenant = ?1 ORDER BY created, id",
         )
         .bind(tenant.map(TenantId::as_str))
         .fetch_all(self.pool())
@@ -189,7 +213,8 @@ impl Store {
     pub(super) async fn valid_keys(&self, ids: &[String]) -> Result<HashSet<String>, Error> {
         let failed = |e| Error::database(self.path(), "look keys up", &e);
         let rows = sqlx::query(
-            "SELECT id, tenant, user, label, created, revoked, no_own_approval FROM api_keys \
+            "SELECT id, tenant, user, label, created, revoked, no_own_approval, role, role_migrated, expires \
+             FROM api_keys \
              WHERE id IN (SELECT value FROM json_each(?))",
         )
         .bind(serde_json::Value::from(ids).to_string())
@@ -200,9 +225,27 @@ impl Store {
         Ok(keys.into_iter().filter(ApiKey::is_valid).map(|key| key.id).collect())
     }
 
+    /// Gives a key another role. A server follows within a second. Returns whether there is such a key.
+    ///
+    /// # Errors
+    /// `store.read_only`, and those of the database.
+    pub async fn set_role(&self, id: &str, role: Role) -> Result<bool, Error> {
+        let failed = |e| Error::database(self.path(), "set the role of the key", &e);
+        let mut writing = self.writer("set the role of the key").await?;
+        let done = sqlx::query("UPDATE api_keys SET role = ?, role_migrated = 0 WHERE id = ?")
+            .bind(role.name())
+            .bind(id)
+            .execute(writing.connection().await.map_err(failed)?)
+            .await
+            .map_err(failed)?;
+        Ok(done.rows_affected() > 0)
+    }
+
     /// The key whose text was `presented`; `None` for whatever is no valid key: another format, an
     /// unknown id, a wrong secret, a revoked key. All of these are told apart neither by the answer
     /// nor by the way to it: there is one lookup and one comparison, in constant time, for each.
+    ///
+    /// A key that has expired is found: the caller asks [`ApiKey::is_expired`].
     ///
     /// # Errors
     /// Those of the database.
@@ -212,12 +255,13 @@ impl Store {
         let (id, secret) = parts(presented).unwrap_or_default();
         let given = hash(secret);
         let row = sqlx::query(
-            "SELECT id, tenant, user, label, created, revoked, no_own_approval, hash FROM api_keys WHERE id = ?",
+            "SELECT id, tenant, user, label, created, revoked, no_own_approval, role, role_migrated, expires, \
+             hash FROM api_keys WHERE id = ?",
         )
-                .bind(id)
-                .fetch_optional(self.pool())
-                .await
-                .map_err(failed)?;
+        .bind(id)
+        .fetch_optional(self.pool())
+        .await
+        .map_err(failed)?;
         let (key, stored) = match &row {
             Some(row) => {
                 let stored: Vec<u8> = row.try_get("hash").map_err(failed)?;
@@ -291,6 +335,10 @@ fn key_row(row: &SqliteRow) -> Result<ApiKey, sqlx::Error> {
         user: row.try_get("user")?,
         label: row.try_get("label")?,
         no_own_approval: row.try_get("no_own_approval")?,
+        // A role that this program does not know is one that may the least.
+        role: Role::named(row.try_get("role")?).unwrap_or_default(),
+        role_migrated: row.try_get("role_migrated")?,
+        expires: row.try_get::<Option<i64>, _>("expires")?.map(time).transpose()?,
         created: time(row.try_get("created")?)?,
         revoked: row.try_get::<Option<i64>, _>("revoked")?.map(time).transpose()?,
     })
@@ -408,11 +456,19 @@ mod tests {
         old.close().await;
         let store = open(tmp.path()).await;
         let found = store.find_key(&format!("{PREFIX}0123456789abcdef_{}", "0".repeat(64))).await.unwrap();
-        assert!(!found.unwrap().no_own_approval);
-        let rules = KeyRules { no_own_approval: true };
+        let found = found.unwrap();
+        assert!(!found.no_own_approval);
+        assert_eq!((found.role, found.role_migrated, found.expires), (Role::Approver, true, None));
+        let expires = Some(Timestamp::UNIX_EPOCH);
+        let rules = KeyRules { no_own_approval: true, role: Role::Auditor, expires };
         let (key, secret) = store.create_key_with(&tenant(), "u", "", rules).await.unwrap();
         assert!(key.no_own_approval);
+        assert!(key.is_expired(Timestamp::now()) && key.role == Role::Auditor && !key.role_migrated);
         assert_eq!(store.find_key(secret.expose()).await.unwrap(), Some(key));
+        assert!(store.set_role("0123456789abcdef", Role::User).await.unwrap());
+        assert!(!store.set_role("fedcba9876543210", Role::User).await.unwrap());
+        let set = &store.keys(None).await.unwrap()[0];
+        assert_eq!((set.role, set.role_migrated), (Role::User, false));
         let listed: Vec<bool> =
             store.keys(None).await.unwrap().iter().map(|key| key.no_own_approval).collect();
         assert_eq!(listed, [false, true]);

@@ -20,6 +20,8 @@ pub struct Standing {
     pub holds: Holds,
     /// The schema version that this program needs.
     pub needed: usize,
+    /// Keys that open something and were made before there were roles, whose role nobody has set since.
+    pub migrated_keys: u64,
 }
 
 /// What a data directory holds.
@@ -42,14 +44,14 @@ pub enum Holds {
 pub async fn look(path: &Path) -> Result<Standing, Error> {
     let needed = schema::MIGRATIONS.len();
     if !dir::is_there(path)? {
-        return Ok(Standing { owner: None, holds: Holds::Nothing, needed });
+        return Ok(Standing { owner: None, holds: Holds::Nothing, needed, migrated_keys: 0 });
     }
     let owner = dir::owner(path)?;
     let file = path.join(FILE);
     let size = match std::fs::File::options().read(true).write(true).open(&file).and_then(|f| f.metadata()) {
         Ok(metadata) => metadata.len(),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            return Ok(Standing { owner, holds: Holds::Nothing, needed });
+            return Ok(Standing { owner, holds: Holds::Nothing, needed, migrated_keys: 0 });
         }
         Err(error) => return Err(Error::io(&file, "open the database", &error)),
     };
@@ -68,11 +70,31 @@ pub async fn look(path: &Path) -> Result<Standing, Error> {
         Ok(_) if owner.is_none() && size <= MAX_READ => is_sound(&mut connection, &file).await,
         _ => Ok(()),
     };
+    let migrated_keys = match (&version, &sound) {
+        (Ok(version), Ok(())) => count_migrated(&mut connection, *version).await,
+        _ => Ok(0),
+    };
     // Nothing was written that could get lost.
     let _ = connection.close().await;
     let version = version?;
     sound?;
-    Ok(Standing { owner, holds: Holds::Schema(version), needed })
+    let migrated_keys = migrated_keys.map_err(failed)?;
+    Ok(Standing { owner, holds: Holds::Schema(version), needed, migrated_keys })
+}
+
+/// The schema version that brought keys, and the one that gave them roles.
+const KEYS: usize = 2;
+const ROLES: usize = 7;
+
+/// Keys from before there were roles; where the file is older than those, all of its keys.
+async fn count_migrated(connection: &mut SqliteConnection, version: usize) -> Result<u64, sqlx::Error> {
+    let sql = match version {
+        ROLES.. => "SELECT count(*) FROM api_keys WHERE revoked IS NULL AND role_migrated",
+        KEYS.. => "SELECT count(*) FROM api_keys WHERE revoked IS NULL",
+        _ => return Ok(0),
+    };
+    let count: i64 = sqlx::query_scalar(sql).fetch_one(connection).await?;
+    Ok(u64::try_from(count).unwrap_or_default())
 }
 
 /// Whether SQLite finds nothing wrong with the file.
@@ -131,7 +153,7 @@ mod tests {
         assert_eq!(owned.holds, schema(owned.needed));
         store.close().await;
         let free = looked(&dir).await.unwrap();
-        assert_eq!((free.owner, free.holds), (None, schema(free.needed)));
+        assert_eq!((free.owner, free.holds, free.migrated_keys), (None, schema(free.needed), 0));
     }
 
     #[tokio::test]
@@ -157,8 +179,13 @@ mod tests {
     async fn an_older_file_is_told_and_a_newer_or_a_strange_one_refused_as_by_its_owner() {
         let tmp = tempfile::tempdir().unwrap();
         let owner = DataDir::open(tmp.path()).unwrap();
-        Store::open_with(owner, &schema::MIGRATIONS[..2]).await.unwrap().close().await;
-        assert_eq!(looked(tmp.path()).await.unwrap().holds, schema(2));
+        let old = Store::open_with(owner, &schema::MIGRATIONS[..2]).await.unwrap();
+        let key = "INSERT INTO api_keys (id, tenant, user, label, hash, created) \
+                   VALUES ('0123456789abcdef', 'acme', 'u', '', zeroblob(32), 0)";
+        sqlx::query(key).execute(old.pool()).await.unwrap();
+        old.close().await;
+        let found = looked(tmp.path()).await.unwrap();
+        assert_eq!((found.holds, found.migrated_keys), (schema(2), 1));
         for (pragma, code) in
             [("user_version = 99", "store.newer_schema"), ("application_id = 7", "store.foreign")]
         {

@@ -7,6 +7,7 @@ use sqlx::{QueryBuilder, Row as _, Sqlite};
 
 use super::Store;
 use super::error::Error;
+use super::owners::Scope;
 use super::read::{MAX_PAGE, Page, decode, time};
 use super::usage::bound;
 use crate::plan::{PlanStatus, TaskId};
@@ -48,6 +49,8 @@ pub struct PlanFilter {
     pub since: Option<Timestamp>,
     /// Only those that were asked for before.
     pub until: Option<Timestamp>,
+    /// Only those of these users.
+    pub scope: Scope,
 }
 
 const COLUMNS: &str = "SELECT runs.run, tenant, session, request, created, task, user, version, \
@@ -123,8 +126,11 @@ pub(super) fn listed(tenant: &TenantId, filter: &PlanFilter, page: &Page<TaskId>
              WHERE p.task = ",
         );
         query.push_bind(after.to_string()).push(" AND r.tenant = ");
-        query.push_bind(tenant.as_str()).push(")");
+        query.push_bind(tenant.as_str());
+        filter.scope.push(&mut query, "p.run");
+        query.push(")");
     }
+    filter.scope.push(&mut query, "runs.run");
     query.push(" ORDER BY created DESC, runs.run DESC LIMIT ").push_bind(i64::from(page.limit.min(MAX_PAGE)));
     query
 }

@@ -9,6 +9,7 @@ use sqlx::{Row as _, SqliteConnection};
 
 use super::Store;
 use super::error::{Code, Error};
+use super::owners::Scope;
 use super::record::{Stream, status_named, status_text};
 use crate::run::{Envelope, Event, RunId, RunStatus, SCHEMA, SessionEvent, SessionId, TenantId};
 
@@ -67,6 +68,8 @@ pub struct RunFilter {
     pub session: Option<SessionId>,
     /// Only those that stand so.
     pub status: Option<RunStatus>,
+    /// Only those of these users.
+    pub scope: Scope,
 }
 
 /// Which part of a list, newest first.
@@ -188,8 +191,12 @@ impl Store {
         }
         if let Some(after) = page.after {
             query.push(" AND (created, run) < (SELECT created, run FROM runs WHERE tenant = ");
-            query.push_bind(tenant.as_str()).push(" AND run = ").push_bind(after.to_string()).push(")");
+            query.push_bind(tenant.as_str()).push(" AND run = ").push_bind(after.to_string());
+            // Another user's run is no place in the list, as if it were not there.
+            filter.scope.push(&mut query, "runs.run");
+            query.push(")");
         }
+        filter.scope.push(&mut query, "runs.run");
         query.push(" ORDER BY created DESC, run DESC LIMIT ").push_bind(i64::from(page.limit.min(MAX_PAGE)));
         let rows = query.build().fetch_all(self.pool()).await.map_err(|e| self.listing(&e))?;
         rows.iter().map(run_row).collect::<Result<_, _>>().map_err(|e| self.listing(&e))
@@ -263,14 +270,30 @@ impl Store {
         tenant: &TenantId,
         page: &Page<SessionId>,
     ) -> Result<Vec<SessionRow>, Error> {
+        self.sessions_of(tenant, None, page).await
+    }
+
+    /// The same, of one user where one is named.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn sessions_of(
+        &self,
+        tenant: &TenantId,
+        user: Option<&str>,
+        page: &Page<SessionId>,
+    ) -> Result<Vec<SessionRow>, Error> {
         let rows = sqlx::query(
             "SELECT * FROM sessions WHERE tenant = ?1 AND (?2 IS NULL OR (updated, session) < \
-             (SELECT updated, session FROM sessions WHERE tenant = ?1 AND session = ?2)) \
+             (SELECT updated, session FROM sessions WHERE tenant = ?1 AND session = ?2 AND (?4 IS NULL OR EXISTS \
+             (SELECT 1 FROM session_owners AS o WHERE o.tenant = ?1 AND o.session = ?2 AND o.user = ?4)))) \
+             AND (?4 IS NULL OR session IN (SELECT session FROM session_owners WHERE tenant = ?1 AND user = ?4)) \
              ORDER BY updated DESC, session DESC LIMIT ?3",
         )
         .bind(tenant.as_str())
         .bind(page.after.as_ref().map(SessionId::as_str))
         .bind(i64::from(page.limit.min(MAX_PAGE)))
+        .bind(user)
         .fetch_all(self.pool())
         .await
         .map_err(|e| self.listing(&e))?;

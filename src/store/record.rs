@@ -69,6 +69,8 @@ pub(crate) struct Change {
     pub(crate) turns: u32,
     /// The name of the request that began the run or decided about it, which is to be this run's alone.
     pub(crate) idempotency: Option<Idempotency>,
+    /// Whose that name is; empty where there is none.
+    pub(crate) by: String,
     /// What was asked by a request that decided about the run and has no name.
     pub(crate) asked: Option<String>,
     /// What it means for the run's plan.
@@ -194,10 +196,11 @@ fn of_run(event: &Event) -> Change {
         Event::RunQueued(queued) => Change {
             request: Some(short(&queued.request)),
             idempotency: queued.idempotency.clone(),
+            by: queued.user.clone(),
             ..change
         },
-        Event::Decided { word: Some(Word { idempotency, asked }), .. } => {
-            Change { idempotency: idempotency.clone(), asked: asked.clone(), ..change }
+        Event::Decided { by, word: Some(Word { idempotency, asked }), .. } => {
+            Change { idempotency: idempotency.clone(), by: by.clone(), asked: asked.clone(), ..change }
         }
         _ => change,
     }

@@ -20,6 +20,7 @@ pub(super) const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/0006_own_requests.sql"),
     include_str!("../../migrations/0007_audit.sql"),
     include_str!("../../migrations/0008_recovery.sql"),
+    include_str!("../../migrations/0009_users.sql"),
 ];
 
 /// The version of the file behind `connection`; 0 for an empty one.

@@ -487,9 +487,10 @@ async fn lists_of_runs_follow_the_events_newest_first_page_by_page() {
     let first = list(RunFilter::default(), Page { limit: 2, after: None }).await;
     let second = list(RunFilter::default(), Page { limit: 2, after: first.last().copied() }).await;
     assert_eq!((first, second), ([5, 4].map(run_id).into(), [3, 2].map(run_id).into()));
-    let failed = RunFilter { status: Some(RunStatus::Failed), session: Some(session("s1")) };
+    let failed =
+        RunFilter { status: Some(RunStatus::Failed), session: Some(session("s1")), ..RunFilter::default() };
     assert_eq!(list(failed, Page::default()).await, [run_id(2)]);
-    let elsewhere = RunFilter { session: Some(session("s2")), status: None };
+    let elsewhere = RunFilter { session: Some(session("s2")), ..RunFilter::default() };
     assert!(list(elsewhere, Page::default()).await.is_empty());
     let row = store.run(&tenant(), run_id(1)).await.unwrap().unwrap();
     assert_eq!((row.status, row.last_seq, row.request.as_str()), (RunStatus::NeedsInput, 2, "request 1"));

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures::future::join_all;
+use proscenium::access::Role;
 use proscenium::run::{Effect, TenantId};
 use proscenium::scene::{Scene, SceneTool};
+use proscenium::store::KeyRules;
 use proscenium::tools::{ToolContext, ToolError};
 use serde_json::{Value, json};
 
@@ -164,7 +166,8 @@ async fn who_asked_does_not_approve_where_that_is_barred() {
     let served = Served::start(office.setup().set("approval.by_oneself", false)).await;
     let tenant = TenantId::new("acme").unwrap();
     let key = async |user: &str| {
-        let (_, secret) = served.engine.store().create_key(&tenant, user, "").await.unwrap();
+        let rules = KeyRules { role: Role::Approver, ..KeyRules::default() };
+        let (_, secret) = served.engine.store().create_key_with(&tenant, user, "", rules).await.unwrap();
         secret.expose().to_owned()
     };
     let (ada, boss) = (key("ada").await, key("boss").await);

@@ -261,7 +261,13 @@ impl Load {
     /// Somebody changes a plan, which is then approved, and another plan waits for ever.
     async fn people(&self, nth: usize) {
         let (engine, tenant) = (&self.served.engine, &self.served.tenant);
-        let by = |wish: Wish| Command { by: "boss".to_owned(), note: None, wish, no_own_approval: false };
+        let by = |wish: Wish| Command {
+            by: "boss".to_owned(),
+            note: None,
+            wish,
+            no_own_approval: false,
+            keyed: false,
+        };
         let mut runs = Vec::new();
         for name in ["edited", "left"] {
             let session = Some(SessionId::new(&format!("{name}-{nth}")).unwrap());

@@ -373,7 +373,13 @@ async fn what_waits_for_people_and_what_they_did_is_shown_as_the_journal_has_it(
     assert_eq!(count(&now, "runs_in_flight", &["waiting"]), 1.0);
     assert_eq!(count(&now, "runs_in_flight", &[]), 1.0);
 
-    let by = |wish: Wish| Command { by: "boss".to_owned(), note: None, wish, no_own_approval: false };
+    let by = |wish: Wish| Command {
+        by: "boss".to_owned(),
+        note: None,
+        wish,
+        no_own_approval: false,
+        keyed: false,
+    };
     let mut changed = answer.plan.unwrap();
     changed.steps[0].purpose.push_str(" at once");
     let edit = by(Wish::Edit { plan: changed, version: None });

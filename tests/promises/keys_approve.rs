@@ -1,5 +1,6 @@
 //! Keys that may not approve what their own user has asked for.
 
+use proscenium::access::Role;
 use proscenium::run::TenantId;
 use proscenium::store::KeyRules;
 use serde_json::{Value, json};
@@ -27,7 +28,7 @@ impl Counter {
         let served = Served::start(office.setup()).await;
         let key = async |user: &str, no_own_approval: bool| {
             let tenant = TenantId::new("acme").unwrap();
-            let rules = KeyRules { no_own_approval };
+            let rules = KeyRules { no_own_approval, role: Role::Approver, ..KeyRules::default() };
             let made = served.engine.store().create_key_with(&tenant, user, "", rules).await;
             made.unwrap().1.expose().to_owned()
         };

@@ -66,4 +66,5 @@ mod support;
 mod synced;
 mod tenants;
 mod torn;
+mod users;
 mod webhook;

@@ -351,7 +351,8 @@ fn a_server_with_keys_is_shown_the_key_of_the_environment() {
     let library = Library::asking("plan");
     let desk = &library.desk;
     let task = library.waits();
-    let made = desk.run(&["keys", "create", "--tenant", "local", "--user", "lucia", "--json"]);
+    let made =
+        desk.run(&["keys", "create", "--tenant", "local", "--user", "lucia", "--role", "approver", "--json"]);
     let made: Value = serde_json::from_str(&made.out).unwrap();
     let key = made["key"].as_str().unwrap().to_owned();
     let mut server = desk.hold(&["serve", "--addr", "127.0.0.1:0"]);

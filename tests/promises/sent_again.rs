@@ -91,7 +91,9 @@ impl Shop {
     }
 
     fn key(&self, tenant: &str, user: &str) -> String {
-        let made = self.desk.run(&["keys", "create", "--tenant", tenant, "--user", user, "--json"]);
+        let made = self
+            .desk
+            .run(&["keys", "create", "--tenant", tenant, "--user", user, "--role", "admin", "--json"]);
         let made: Value = serde_json::from_str(&made.out).unwrap();
         made["key"].as_str().unwrap().to_owned()
     }

@@ -2,8 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use proscenium::access::Role;
 use proscenium::http::ServeError;
 use proscenium::run::TenantId;
+use proscenium::store::KeyRules;
 use serde_json::{Value, json};
 
 use crate::server_api::ask;
@@ -25,7 +27,9 @@ struct Tenants {
 
 async fn key(served: &Served, tenant: &str, user: &str) -> (String, String) {
     let tenant = TenantId::new(tenant).unwrap();
-    let (key, secret) = served.engine.store().create_key(&tenant, user, "").await.unwrap();
+    // Who may everything in a tenant may nothing in another.
+    let rules = KeyRules { role: Role::Admin, ..KeyRules::default() };
+    let (key, secret) = served.engine.store().create_key_with(&tenant, user, "", rules).await.unwrap();
     (key.id, secret.expose().to_owned())
 }
 

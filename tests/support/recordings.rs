@@ -150,8 +150,13 @@ async fn carried(house: &House, request: ChatRequest, wishes: &[Wish]) -> Events
     let answer = house.engine.chat(request).await.unwrap();
     assert_eq!(answer.status, RunStatus::Waiting, "{answer:#?}");
     for wish in wishes {
-        let command =
-            Command { by: "lferrari".to_owned(), note: None, wish: wish.clone(), no_own_approval: false };
+        let command = Command {
+            by: "lferrari".to_owned(),
+            note: None,
+            wish: wish.clone(),
+            no_own_approval: false,
+            keyed: false,
+        };
         house.engine.command_and_wait(&house.tenant, answer.run_id, command).await.unwrap().unwrap();
     }
     house.events(answer.run_id).await

@@ -33,6 +33,8 @@ pub(crate) struct Submit {
     pub(crate) asked: Option<String>,
     /// Whether a yes may not approve what the same user has asked for.
     pub(crate) no_own_approval: bool,
+    /// Whether the conversation has to be its user's, or a new one.
+    pub(crate) own_session: bool,
     /// The conversation as the client tells it, where it is not kept here.
     pub(crate) history: Option<Vec<Turn>>,
     /// The chatbot's own instructions.
@@ -77,7 +79,13 @@ impl SceneManager {
         let shared = self.options.shared.load_full();
         let journal = &shared.journal;
         let mut decisions = Vec::new();
+        let is_nobodys = self.owner.is_none();
         for mut submit in submits {
+            if let Err(fault) = self.may_speak(&submit) {
+                submit.waiting = None;
+                let _ = submit.reply.send(Err(fault));
+                continue;
+            }
             // A plan that is sent, or only wanted, is no word about another; nor is a request that is to
             // write nothing. One that wants its plans approved may say yes to one.
             let speaks = submit.plan.is_none() && !submit.plan_only && !submit.dry_run;
@@ -104,6 +112,7 @@ impl SceneManager {
             }
             let words = if cfg!(feature = "crash-points") { submit.message.clone() } else { String::new() };
             let answers = if places.is_empty() { self.heard() } else { None };
+            self.owner.get_or_insert_with(|| submit.user.clone());
             let (record, place) = self.place(submit, answers);
             let journal = journal.clone();
             appends.push(async move {
@@ -126,6 +135,7 @@ impl SceneManager {
         // The next message is read when these are on disk. One wait for all of them: of several, the
         // actor would end the newest first.
         ctx.wait(appends.into_actor(self).map(move |results, manager, ctx| {
+            let stored = results.iter().any(Result::is_ok);
             for (result, Place { waiting, accepted, reply }) in results.into_iter().zip(places) {
                 // Whoever asked may have gone; the request is carried out all the same.
                 let _ = reply.send(match result {
@@ -136,8 +146,23 @@ impl SceneManager {
                     Err(error) => Err(store_fault(&error)),
                 });
             }
+            if is_nobodys && !stored {
+                manager.owner = None;
+            }
             manager.proceed(ctx);
         }));
+    }
+
+    /// Whether a request may be one of this conversation: another user's is told as if it were not there,
+    /// and nobody decides in it by words, or has its memory told.
+    fn may_speak(&self, submit: &Submit) -> Result<(), Fault> {
+        match &self.owner {
+            Some(owner) if submit.own_session && *owner != submit.user => {
+                let what = format!("there is no session `{}`", self.session);
+                Err(Fault::new("session.unknown", what))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The run whose question the user has heard last, if a word of the conversation may be about it: nothing

@@ -77,6 +77,7 @@ impl SceneManager {
 
     fn begin_anew(&mut self) {
         self.memory = Some(Memory::new(self.options.memory.clone()));
+        self.owner = None;
         self.seq = SessionSeq::default();
         self.remembered = 0;
         self.early_turns.clear();

@@ -27,15 +27,17 @@ impl SceneManager {
             live.until_left(&tenant, &session).await;
             let left = carry::unfinished(&store, &journal, &tenant, &session, carries_on).await?;
             let events = store.session_events(&tenant, &session).await?;
+            let owner = store.session_owner(&tenant, &session).await?;
             // What is not limited need not be added up.
             let spent = match budget.limit(Scope::Session) {
                 Some(_) => store.session_usage(&tenant, &session).await?.cost_nano_usd,
                 None => 0,
             };
-            Ok::<_, store::Error>((events, left, budget.hold_session(&tenant, &session, spent)))
+            Ok::<_, store::Error>((events, owner, left, budget.hold_session(&tenant, &session, spent)))
         });
         ctx.spawn(read.into_actor(self).map(|read, manager, ctx| match read {
-            Ok((events, left, account)) => {
+            Ok((events, owner, left, account)) => {
+                manager.owner = owner;
                 manager.account = Some(account);
                 let mut memory = Memory::new(manager.options.memory.clone());
                 for event in &events {

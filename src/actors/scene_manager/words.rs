@@ -67,8 +67,8 @@ impl SceneManager {
         let ApprovalId { run, approval } = said.approval;
         let choice = if said.yes { Choice::Yes } else { Choice::No };
         let wish = Wish::Decide { approval, choice, hash: None };
-        let (by, no_own_approval) = (submit.user, submit.no_own_approval);
-        let command = Command { by, note: Some(submit.message), wish, no_own_approval };
+        let (by, no_own_approval, keyed) = (submit.user, submit.no_own_approval, submit.own_session);
+        let command = Command { by, note: Some(submit.message), wish, no_own_approval, keyed };
         let word = Word { idempotency: submit.idempotency, asked: submit.asked };
         let (reply, decided) = oneshot::channel();
         let (answer, answered) = oneshot::channel();

@@ -15,6 +15,7 @@ use super::super::view::{large, not_modified};
 use super::super::who::Who;
 use super::{document, run_of};
 use crate::Answer;
+use crate::access::Action;
 use crate::documents::PlanDocument;
 use crate::plan::Plan;
 use crate::planner::Wish;
@@ -87,7 +88,7 @@ pub(crate) async fn approve(
     path: web::Path<String>,
 ) -> Result<HttpResponse, Problem> {
     let Sent { who, body } = sent;
-    let run = run_of(&app, &who.tenant, &path).await?;
+    let run = run_of(&app, &who, &path, Action::Decide).await?;
     let wish = Wish::Approve { version: body.version, hash: body.hash, hold: !body.execute };
     order(&app, &who.tenant, run, who.wants(wish, body.note)).await?;
     large(HttpResponse::Ok(), document(&app, &who.tenant, run).await?).await
@@ -104,7 +105,7 @@ pub(crate) async fn modify(
     path: web::Path<String>,
 ) -> Result<HttpResponse, Problem> {
     let Sent { who, body } = sent;
-    let run = run_of(&app, &who.tenant, &path).await?;
+    let run = run_of(&app, &who, &path, Action::Change).await?;
     let wish = match (body.feedback, body.plan) {
         // Words are their own reason.
         (Some(words), None) if body.why.is_none() => Wish::Modify { words, version: body.version },
@@ -136,7 +137,7 @@ pub(crate) async fn cancel(
     payload: web::Payload,
 ) -> Result<HttpResponse, Problem> {
     let body: CancelBody = body::optional(&request, payload, &app.options).await?;
-    let run = run_of(&app, &who.tenant, &path).await?;
+    let run = run_of(&app, &who, &path, Action::Stop).await?;
     let command = who.wants(Wish::Cancel, body.why);
     let stopped = tokio::time::timeout(CANCEL_WAIT, order_and_wait(&app, &who.tenant, run, command)).await;
     if let Ok(refused @ Err(_)) = stopped {
@@ -157,6 +158,6 @@ pub(crate) async fn resume(
     who: Who,
     path: web::Path<String>,
 ) -> Result<HttpResponse, Problem> {
-    let run = run_of(&app, &who.tenant, &path).await?;
+    let run = run_of(&app, &who, &path, Action::Resume).await?;
     runs::carry_on(&app, &who, run).await
 }

@@ -11,6 +11,7 @@ use super::super::problem::Problem;
 use super::super::view::{Journalled, large};
 use super::super::who::Who;
 use super::run_of;
+use crate::access::Action;
 use crate::documents::{PlanDocument, VersionPage};
 use crate::plan::{self, KnownCalls, Plan, TaskId};
 use crate::run::RunState;
@@ -72,7 +73,7 @@ pub(crate) async fn one(
     request: HttpRequest,
 ) -> Result<HttpResponse, Problem> {
     let page = query.page()?;
-    let run = run_of(&app, &who.tenant, &path).await?;
+    let run = run_of(&app, &who, &path, Action::Read).await?;
     let journalled = Journalled::read(&app, &who.tenant, run).await?;
     let journalled = journalled.ok_or_else(|| Problem::unknown("plan", &path))?;
     let state = &journalled.state;

@@ -49,6 +49,7 @@ pub(crate) async fn completions(
     let (streamed, with_usage) = (body.streamed(), body.with_usage());
     let header = request.headers().get("x-session-id").map(|value| value.to_str().unwrap_or_default());
     let session = header.map(chat::session).transpose()?;
+    who.may_ask(&app, header).await?;
     let idempotency = chat::idempotency(&request)?;
     // A name of its own tells a further try better than anything else.
     let key = idempotency.is_none().then(|| Key::of(&who, &request, session.as_ref(), &body));

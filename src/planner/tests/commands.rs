@@ -20,7 +20,7 @@ fn waits() -> RunState {
 }
 
 fn by(who: &str, wish: Wish) -> Command {
-    Command { by: who.to_owned(), note: None, wish, no_own_approval: false }
+    Command { by: who.to_owned(), note: None, wish, no_own_approval: false, keyed: false }
 }
 
 fn approve(hold: bool) -> Wish {

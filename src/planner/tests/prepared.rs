@@ -33,7 +33,7 @@ fn approved(settings: Settings, scenes: &Catalogue, plan: Plan) -> RunState {
     let events = command(
         &state,
         scenes,
-        &Command { by: "hockney".to_owned(), note: None, wish, no_own_approval: false },
+        &Command { by: "hockney".to_owned(), note: None, wish, no_own_approval: false, keyed: false },
     )
     .unwrap();
     events.into_iter().for_each(|event| apply(&mut state, event));
@@ -222,9 +222,12 @@ fn the_check_and_the_answer_are_told_what_a_person_changed() {
     state = in_force(policy(AskFor::Writes, AskFor::Declared), &scenes, booking(&[json!({"n": 1})]));
     let wish = Wish::Edit { plan: plan("look only", &["look"]), version: None };
     let note = Some("no booking".to_owned());
-    for event in
-        command(&state, &scenes, &Command { by: "hockney".to_owned(), note, wish, no_own_approval: false })
-            .unwrap()
+    for event in command(
+        &state,
+        &scenes,
+        &Command { by: "hockney".to_owned(), note, wish, no_own_approval: false, keyed: false },
+    )
+    .unwrap()
     {
         apply(&mut state, event);
     }
@@ -269,7 +272,7 @@ fn a_shown_write_that_waits_for_another_is_asked_about_when_its_tool_changes_mea
     settle(&mut state);
     // Writes of one reply go one after the other.
     let wish = Wish::Decide { approval: 3, choice: Choice::Yes, hash: None };
-    let yes = Command { by: "hockney".to_owned(), note: None, wish, no_own_approval: false };
+    let yes = Command { by: "hockney".to_owned(), note: None, wish, no_own_approval: false, keyed: false };
     command(&state, &other, &yes).unwrap().into_iter().for_each(|event| apply(&mut state, event));
     settle(&mut state);
     assert!(matches!(state.next()[..], [Action::Call { call: 1, .. }]), "{:?}", state.next());
@@ -285,6 +288,7 @@ fn a_shown_write_that_waits_for_another_is_asked_about_when_its_tool_changes_mea
         matter: Matter::Call { call: 1 },
         why: Vec::new(),
         needed: Needed::default(),
+        edited: None,
     };
     assert!(state.check(&none).is_err());
 }

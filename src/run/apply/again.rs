@@ -84,6 +84,7 @@ impl RunState {
             interruptions: 0,
             undoes: Some(undoes),
             undone_by: None,
+            edited_by: None,
         };
         self.calls.insert(requested.call, state);
         self.step(step, |s| s.calls.push(requested.call));

@@ -340,6 +340,7 @@ fn a_no_does_not_lapse_and_neither_does_what_is_not_in_force() {
         matter,
         why: Vec::new(),
         needed: words::needed("another"),
+        edited: None,
     };
     run.modify("two days");
     run.plan(Maker::Deterministic, &[("B", &[])]);
@@ -375,7 +376,7 @@ fn a_plan_that_was_told_to_begin_goes_on_though_a_yes_to_one_of_its_writes_lapse
     run.settle();
     run.calls(1, &[BOOK]);
     let (matter, needed) = (Matter::Call { call: 1 }, words::needed("another"));
-    run.tell(Event::ApprovalLapsed { approval: 2, matter, why: Vec::new(), needed });
+    run.tell(Event::ApprovalLapsed { approval: 2, matter, why: Vec::new(), needed, edited: None });
     run.settle();
     assert!(!run.state.is_held());
     assert_eq!((run.state.status, open(&run)), (RunStatus::Waiting, vec![matter]));

@@ -121,7 +121,13 @@ fn any_event(dice: &mut Dice, sim: &Sim) -> Event {
             };
             Event::Decided { approval, matter, decision, by: "nobody".to_owned(), note: None, word: None }
         }
-        27 => Event::ApprovalLapsed { approval, matter, why: Vec::new(), needed: words::needed("chaos") },
+        27 => Event::ApprovalLapsed {
+            approval,
+            matter,
+            why: Vec::new(),
+            needed: words::needed("chaos"),
+            edited: None,
+        },
         28 => Event::Released { by: "nobody".to_owned() },
         29 => Event::RunWaiting {},
         30 if dice.pick(4) == 3 => {

@@ -81,6 +81,7 @@ pub fn wish(dice: &mut Dice, state: &RunState, most: u32, left: Left) -> Command
         note: (dice.pick(2) == 1).then(|| "because".to_owned()),
         wish,
         no_own_approval: dice.pick(2) == 1,
+        keyed: false,
     }
 }
 
@@ -126,5 +127,5 @@ pub fn decisive(dice: &mut Dice, state: &RunState) -> Command {
         }
         None => panic!("the run waits for nothing: {state:#?}"),
     };
-    Command { by: "edie".to_owned(), note: None, wish, no_own_approval: false }
+    Command { by: "edie".to_owned(), note: None, wish, no_own_approval: false, keyed: false }
 }

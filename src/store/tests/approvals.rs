@@ -53,6 +53,7 @@ async fn what_is_put_to_people_stays_open_until_it_is_decided_or_lapses() {
         matter: CALL,
         why: Vec::new(),
         needed: Needed::default(),
+        edited: None,
     };
     let yes = |approval, matter| decided(approval, matter, Decision::Yes { hold: false });
     for (n, events, expected) in [

@@ -76,6 +76,7 @@ async fn statuses_follow_the_events() {
         matter: Matter::Plan { version: 2 },
         why: vec![],
         needed: Needed::default(),
+        edited: None,
     };
     let boss = || "boss".to_owned();
     let told = story(
@@ -446,7 +447,7 @@ async fn an_erased_run_leaves_nothing_but_what_it_has_cost() {
     assert!(store.run_events(&tenant(), run_id(1)).await.unwrap().is_empty());
     assert_eq!(store.run(&tenant(), run_id(1)).await.unwrap(), None);
     assert_eq!(store.plan(&tenant(), task(1)).await.unwrap(), None);
-    assert_eq!(store.idempotent(&tenant(), "key 1").await.unwrap(), None);
+    assert_eq!(store.idempotent(&tenant(), "keysersoze", "key 1").await.unwrap(), None);
     for name in [FILE, "proscenium.db-wal"] {
         let bytes = std::fs::read(tmp.path().join(name)).unwrap_or_default();
         assert!(!bytes.windows(secret.len()).any(|window| window == secret.as_bytes()), "{name}");

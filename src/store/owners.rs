@@ -1,0 +1,160 @@
+//! Whose runs and conversations are: the user of a run's `run_queued`, and of a conversation's first.
+
+use sqlx::sqlite::Sqlite;
+use sqlx::{QueryBuilder, Row as _};
+
+use super::Store;
+use super::error::Error;
+use crate::run::{RunId, SessionId, TenantId};
+
+/// Which users' things a list shows.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Scope {
+    /// Those of the whole tenant.
+    #[default]
+    Tenant,
+    /// Those of one user.
+    User(String),
+    /// The same, and those in whose run something was put to people.
+    UserAndPut(String),
+}
+
+impl Scope {
+    /// Adds to a query that only rows of this scope count; `run` is the column with the run's id.
+    pub(super) fn push(&self, query: &mut QueryBuilder<Sqlite>, run: &'static str) {
+        let (user, put) = match self {
+            Scope::Tenant => return,
+            Scope::User(user) => (user, false),
+            Scope::UserAndPut(user) => (user, true),
+        };
+        query.push(" AND (EXISTS (SELECT 1 FROM plans AS own WHERE own.run = ").push(run);
+        query.push(" AND own.user = ").push_bind(user.clone()).push(")");
+        if put {
+            query.push(" OR EXISTS (SELECT 1 FROM approvals AS put WHERE put.run = ").push(run).push(")");
+        }
+        query.push(")");
+    }
+}
+
+/// Whose a run is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Owner {
+    /// Who asked for it; empty where nobody can tell.
+    pub user: String,
+    /// Whether something in it was put to people.
+    pub put: bool,
+}
+
+impl Store {
+    /// Whose a run is; `None` where the tenant has no such run.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn run_owner(&self, tenant: &TenantId, run: RunId) -> Result<Option<Owner>, Error> {
+        let row = sqlx::query(
+            "SELECT coalesce((SELECT user FROM plans WHERE plans.run = runs.run), '') AS user, \
+             EXISTS (SELECT 1 FROM approvals WHERE approvals.run = runs.run) AS put \
+             FROM runs WHERE tenant = ? AND run = ?",
+        )
+        .bind(tenant.as_str())
+        .bind(run.to_string())
+        .fetch_optional(self.pool())
+        .await
+        .map_err(|e| self.listing(&e))?;
+        let read =
+            |row: sqlx::sqlite::SqliteRow| Ok(Owner { user: row.try_get("user")?, put: row.try_get("put")? });
+        row.map(read).transpose().map_err(|e| self.listing(&e))
+    }
+
+    /// Whose a conversation is; `None` where nothing of it is stored.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn session_owner(
+        &self,
+        tenant: &TenantId,
+        session: &SessionId,
+    ) -> Result<Option<String>, Error> {
+        sqlx::query_scalar("SELECT user FROM session_owners WHERE tenant = ? AND session = ?")
+            .bind(tenant.as_str())
+            .bind(session.as_str())
+            .fetch_optional(self.pool())
+            .await
+            .map_err(|e| self.listing(&e))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Record;
+    use super::super::schema::MIGRATIONS;
+    use super::super::tests::{envelope, event, open, run_id, session, tenant};
+    use super::super::{DataDir, RunFilter};
+    use super::*;
+    use crate::run::{Event, RunStatus};
+
+    #[tokio::test]
+    async fn a_conversation_is_its_first_users_until_nothing_of_it_is_left() {
+        let tmp = tempfile::tempdir().unwrap();
+        let store = open(tmp.path()).await;
+        let begun = |n: u128, user: &str| {
+            let mut first = event(n, 1);
+            if let Event::RunQueued(queued) = &mut first.body {
+                queued.user = user.to_owned();
+            }
+            vec![Record::Run(first.into()).row().unwrap()]
+        };
+        store.write(&[begun(1, "ada"), begun(2, "bob")]).await.unwrap();
+        let owner = async || store.session_owner(&tenant(), &session("s1")).await.unwrap();
+        assert_eq!(owner().await.as_deref(), Some("ada"));
+        let of = async |n| store.run_owner(&tenant(), run_id(n)).await.unwrap();
+        assert_eq!(of(2).await, Some(Owner { user: "bob".to_owned(), put: false }));
+        assert_eq!(of(3).await, None);
+        let filter = RunFilter { scope: Scope::User("bob".to_owned()), ..RunFilter::default() };
+        let listed = store.runs(&tenant(), &filter, &super::super::Page::default()).await.unwrap();
+        assert_eq!(listed.iter().map(|row| row.run).collect::<Vec<_>>(), [run_id(2)]);
+        for n in [1, 2] {
+            let end = Event::RunCompleted { status: RunStatus::Completed };
+            let end = Record::Run(envelope(Some(run_id(n)), "s1", 2, end).into()).row().unwrap();
+            store.write(&[vec![end]]).await.unwrap();
+        }
+        assert!(store.erase_run(&tenant(), run_id(1)).await.unwrap());
+        assert_eq!(owner().await.as_deref(), Some("ada"), "it outlives the run that began it");
+        assert!(store.erase_run(&tenant(), run_id(2)).await.unwrap());
+        assert_eq!(owner().await, None);
+    }
+
+    #[tokio::test]
+    async fn what_was_stored_before_there_were_owners_belongs_to_who_asked() {
+        let tmp = tempfile::tempdir().unwrap();
+        let old = Store::open_with(DataDir::open(tmp.path()).unwrap(), &MIGRATIONS[..6]).await.unwrap();
+        sqlx::raw_sql(
+            r#"INSERT INTO runs (run, tenant, session, status, created, updated, epoch, last_seq, request) VALUES
+                ('00000000-0000-0000-0000-000000000001', 'acme', 's1', 'completed', 1, 1, 0, 1, ''),
+                ('00000000-0000-0000-0000-000000000002', 'acme', 's1', 'completed', 2, 2, 0, 1, '');
+            INSERT INTO plans (run, task, user, only_wanted, status, version, updated) VALUES
+                ('00000000-0000-0000-0000-000000000001', 't1', 'ada', 0, 'completed', 1, 1),
+                ('00000000-0000-0000-0000-000000000002', 't2', 'bob', 0, 'completed', 1, 1);
+            INSERT INTO sessions (tenant, session, turns, created, updated, epoch, last_seq) VALUES
+                ('acme', 's1', 1, 1, 1, 0, 1), ('acme', 'erased-runs', 1, 1, 1, 0, 1);
+            INSERT INTO journal (stream, seq, session, tenant, at, epoch, schema, body) VALUES
+                ('run:00000000-0000-0000-0000-000000000002', 1, 's1', 'acme', 1, 0, 1,
+                '{"type":"decided","by":"carl","word":{"idempotency":{"key":"yes","hash":"h"}}}');
+            INSERT INTO idempotency (tenant, key, hash, run) VALUES
+                ('acme', 'one', 'h', '00000000-0000-0000-0000-000000000001'),
+                ('acme', 'yes', 'h', '00000000-0000-0000-0000-000000000002');"#,
+        )
+        .execute(old.pool())
+        .await
+        .unwrap();
+        old.close().await;
+        let store = open(tmp.path()).await;
+        let owner = async |name| store.session_owner(&tenant(), &session(name)).await.unwrap();
+        assert_eq!(owner("s1").await.as_deref(), Some("ada"));
+        assert_eq!(owner("erased-runs").await.as_deref(), Some(""));
+        for (user, key, run) in [("ada", "one", Some(1)), ("carl", "yes", Some(2)), ("bob", "yes", None)] {
+            let found = store.idempotent(&tenant(), user, key).await.unwrap();
+            assert_eq!(found.map(|claimed| claimed.run), run.map(run_id), "{user} {key}");
+        }
+    }
+}
