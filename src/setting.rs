@@ -6,7 +6,7 @@ mod passwords;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
-pub use passwords::without_passwords;
+pub use passwords::{url_without_passwords, without_passwords};
 
 /// A day, the most that anything waits.
 pub const DAY_MS: u64 = 86_400_000;

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use proscenium::config::{Config, Fault, Loaded, Origin};
 use proscenium::run::Effect;
 use proscenium::scene::Scene;
-use proscenium::setting::without_passwords;
+use proscenium::setting::url_without_passwords;
 use proscenium::store::{Code, Holds, Standing, look};
 
 use super::address;
@@ -176,7 +176,7 @@ fn models(config: &Config) -> Vec<Model> {
         let (name, id) = (&model.name, model.id());
         format!(
             "{name}: {id} at {}, forced by \"{}\", {key}",
-            without_passwords(&model.base_url),
+            url_without_passwords(&model.base_url),
             model.forcing
         )
     };

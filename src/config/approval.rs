@@ -9,7 +9,7 @@ use secrecy::SecretSlice;
 use serde::{Deserialize, Serialize};
 
 use crate::run::{ApprovalPolicy, AskFor, TenantId};
-use crate::setting::{Review, Wrong};
+use crate::setting::{Review, Wrong, url_without_passwords};
 
 /// Longest time that an approval waits: ten years.
 const MAX_EXPIRY_S: u64 = 10 * 366 * 86_400;
@@ -138,7 +138,8 @@ impl Approval {
         let url = &self.webhook.url;
         let right = reqwest::Url::parse(url).is_ok_and(|url| matches!(url.scheme(), "http" | "https"));
         if !url.is_empty() && !right {
-            let message = format!("`approval.webhook.url` = `{url}` is no address");
+            let shown = url_without_passwords(url);
+            let message = format!("`approval.webhook.url` = `{shown}` is no address");
             review.add("approval.webhook.url", message, "write http://… or https://…");
         }
         if !url.is_empty() && self.webhook.secret_env.is_empty() {

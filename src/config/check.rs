@@ -7,7 +7,7 @@ use super::Config;
 use super::fault::{Fault, Origin};
 use super::layers::KeyPath;
 use super::read::Merged;
-use crate::setting::Wrong;
+use crate::setting::{Wrong, url_without_passwords};
 
 /// Every fault and every warning of a configuration that could be read.
 pub(super) fn check(
@@ -79,7 +79,10 @@ fn warn(config: &Config, merged: &Merged, env: &BTreeMap<String, String>, warnin
         let Ok(url) = reqwest::Url::parse(&model.base_url) else { continue };
         let near = is_near(&url);
         if !near && url.scheme() == "http" {
-            let message = format!("model `{name}` is asked without encryption at {}", model.base_url);
+            let message = format!(
+                "model `{name}` is asked without encryption at {}",
+                url_without_passwords(&model.base_url)
+            );
             warnings.push(fault(merged, "config.insecure", &key("base_url"), message, "use https"));
         }
         if !near && model.input_usd_per_million == 0.0 && model.output_usd_per_million == 0.0 {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use crate::setting::without_passwords;
+use crate::setting::{url_without_passwords, without_passwords};
 
 /// Where a value was written. Later layers win: built-in, file, environment, flags.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -58,7 +58,9 @@ impl Fault {
     /// Hides the passwords of URLs that it tells.
     pub(super) fn hide_passwords(&mut self) {
         self.message = without_passwords(&self.message);
-        self.value = self.value.take().map(|value| without_passwords(&value));
+        let hide: fn(&str) -> String =
+            if self.key.ends_with("url") { url_without_passwords } else { without_passwords };
+        self.value = self.value.take().map(|value| hide(&value));
     }
 }
 

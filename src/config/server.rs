@@ -4,7 +4,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 
 use serde::{Deserialize, Serialize};
 
-use crate::setting::{DAY_MS, Review, Wrong};
+use crate::setting::{DAY_MS, Review, Wrong, url_without_passwords};
 
 /// `[server]`
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -98,11 +98,14 @@ impl Server {
         let mut review = Review::default();
         let port = self.addr.rsplit_once(':').map(|(host, port)| (host, port.parse::<u16>()));
         if !matches!(port, Some((host, Ok(_))) if !host.is_empty()) {
-            let message = format!("`server.addr` = `{}` is no address", self.addr);
+            let message = format!("`server.addr` = `{}` is no address", url_without_passwords(&self.addr));
             review.add("server.addr", message, "write HOST:PORT, such as `127.0.0.1:8080`");
         }
         for host in self.allowed_hosts.iter().filter(|host| !crate::http::is_host(host)) {
-            let message = format!("`server.allowed_hosts` has `{host}`, which is no name of a host");
+            let message = format!(
+                "`server.allowed_hosts` has `{}`, which is no name of a host",
+                url_without_passwords(host)
+            );
             let remedy = "write HOST or HOST:PORT, such as `chat.example.com`, or `*`";
             review.add("server.allowed_hosts", message, remedy);
         }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::Purpose;
 use crate::nearest::nearest;
-use crate::setting::{DAY_MS, Review, Wrong};
+use crate::setting::{DAY_MS, Review, Wrong, url_without_passwords};
 
 /// The name under which `llm.purposes` can speak of the embedded rules.
 pub const OFFLINE: &str = "offline";
@@ -237,8 +237,8 @@ impl ModelOptions {
             let fits = reqwest::Url::parse(&self.base_url)
                 .is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
             if !fits {
-                let message =
-                    format!("`{}` = `{}` is no http or https address", key("base_url"), self.base_url);
+                let shown = url_without_passwords(&self.base_url);
+                let message = format!("`{}` = `{shown}` is no http or https address", key("base_url"));
                 let remedy = format!("write the API's address, such as `{OPENAI_BASE_URL}`");
                 review.add(key("base_url"), message, remedy);
             }

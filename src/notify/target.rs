@@ -50,7 +50,7 @@ impl Target {
             return Ok(None);
         }
         let url = Url::parse(&webhook.url).map_err(|error| {
-            fault(format!("`{}`: {error}", crate::setting::without_passwords(&webhook.url)))
+            fault(format!("`{}`: {error}", crate::setting::url_without_passwords(&webhook.url)))
         })?;
         let secret = webhook.secret(get).map_err(fault)?;
         let near = url.host_str().is_some_and(|host| {
