@@ -84,7 +84,7 @@ pub async fn look(path: &Path) -> Result<Standing, Error> {
 
 /// The schema version that brought keys, and the one that gave them roles.
 const KEYS: usize = 2;
-const ROLES: usize = 7;
+const ROLES: usize = 9;
 
 /// Keys from before there were roles; where the file is older than those, all of its keys.
 async fn count_migrated(connection: &mut SqliteConnection, version: usize) -> Result<u64, sqlx::Error> {

@@ -39,8 +39,11 @@ pub(super) struct Index {
     /// Words looked up before: the same words are judged several times while a request is split.
     looked_up: RefCell<HashMap<String, Likes>>,
     /// What words were found to lead to, by the day and the scene spoken of before.
-    pub routed: RefCell<Memory<(Date, Option<usize>), Vec<Hit>>>,
+    pub routed: RefCell<Routed>,
 }
+
+/// By the day and the scene spoken of before: the tools that words come near to.
+type Routed = Memory<(Date, Option<usize>), Vec<Hit>>;
 
 /// Words of the catalogue, each with how like it is.
 type Likes = Rc<Vec<(usize, f64)>>;
