@@ -35,6 +35,7 @@ pub async fn run<W: Write, E: Write>(
             Ok(Exit::Completed)
         }
         ApprovalsCommand::Show { id, json } => {
+            let id = past.approval_named(&id).await?.id;
             one(out, &past, id, json, &zone, expires).await?;
             Ok(Exit::Completed)
         }
@@ -42,7 +43,9 @@ pub async fn run<W: Write, E: Write>(
             let Some(choice) = decision.choice(arguments) else {
                 return Err(Failure::usage("usage.arguments", "--arguments go with yes only"));
             };
-            let row = past.approval(id).await?;
+            let row = past.approval_named(&id).await?;
+            let id = row.id;
+            let hash = decides(out, &past, id, hash, json).await?;
             let change = Change {
                 of: Target { run: id.run, task: row.task },
                 order: Order { wish: Wish::Decide { approval: id.approval, choice, hash }, note },
@@ -56,6 +59,26 @@ pub async fn run<W: Write, E: Write>(
             Ok(exit)
         }
     }
+}
+
+/// Shows what is about to be decided, and gives its hash unless another one was seen: what is decided is what
+/// is shown here, whatever becomes of it meanwhile.
+async fn decides<W: Write>(
+    out: &mut Output<W>,
+    past: &Past,
+    id: ApprovalId,
+    seen: Option<String>,
+    json: bool,
+) -> Result<Option<String>, Failure> {
+    let (_, state) = past.run(id.run).await?;
+    let Some(put) = state.approvals.get(&id.approval).filter(|put| put.is_open()) else { return Ok(seen) };
+    if !json {
+        writeln!(out, "Decides {id}:")?;
+        waits::describe(out, &state, put)?;
+        out.flush()?;
+    }
+    let shown = put.needed.hash.clone();
+    Ok(seen.or_else(|| Some(shown).filter(|hash| !hash.is_empty())))
 }
 
 async fn list<W: Write>(

@@ -5,6 +5,7 @@ mod address;
 mod approvals;
 mod args;
 mod assistant;
+mod audit;
 mod caller;
 mod changes;
 mod chat;
@@ -105,6 +106,7 @@ async fn run<W: Write, E: Write>(
         Command::Approvals(approvals) => self::approvals::run(approvals, loaded, out, errors).await,
         Command::Replay(replay) => self::replay::run(replay, &loaded, out).await,
         Command::Keys(keys) => self::keys::run(keys.what, &loaded, out).await,
+        Command::Audit(audit) => self::audit::run(audit.what, &loaded, out).await,
         // Answered above.
         Command::Check(_) => Ok(Exit::Completed),
     }

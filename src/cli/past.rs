@@ -15,6 +15,12 @@ use super::failure::Failure;
 use super::table::RunRow;
 use super::{address, remote};
 
+/// Most ids among which one is looked for by how it begins.
+const MAX_NAMED: u32 = 10_000;
+
+/// Fewest characters of an id that name it: an empty variable of a script names nothing.
+const LEAST_NAMED: usize = 4;
+
 /// The runs of one tenant.
 #[derive(Debug, Clone)]
 pub struct Past {
@@ -158,6 +164,34 @@ impl Past {
             Failure::new("approval.unknown", format!("there is no approval {id}"))
                 .help("`proscenium approvals list` shows what waits")
         })
+    }
+
+    /// The row of what was put to people under an id, or under how only one id begins; what is open comes
+    /// first.
+    pub async fn approval_named(&self, text: &str) -> Result<ApprovalRow, Failure> {
+        if let Ok(id) = text.parse() {
+            return self.approval(id).await;
+        }
+        let help = "`proscenium approvals list` shows what waits";
+        if text.chars().count() < LEAST_NAMED {
+            let what = format!("give at least {LEAST_NAMED} characters of an approval's id, not {text:?}");
+            return Err(Failure::usage("approval.ambiguous", what).help(help));
+        }
+        for all in [false, true] {
+            let rows = self.approvals(all, MAX_NAMED).await?;
+            let mut named: Vec<ApprovalRow> =
+                rows.into_iter().filter(|row| row.id.to_string().starts_with(text)).collect();
+            match (named.pop(), named.len()) {
+                (None, _) => {}
+                (Some(row), 0) => return Ok(row),
+                (Some(_), others) => {
+                    let what =
+                        format!("{} ids begin with {:?}: give more of the one you mean", others + 1, text);
+                    return Err(Failure::usage("approval.ambiguous", what).help(help));
+                }
+            }
+        }
+        Err(Failure::new("approval.unknown", format!("no approval's id begins with {text:?}")).help(help))
     }
 
     async fn state(&self, run: RunId) -> Result<(Vec<Envelope<Event>>, RunState), Failure> {

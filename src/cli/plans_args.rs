@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 use proscenium::plan::{PlanStatus, TaskId};
 use proscenium::planner::Choice;
-use proscenium::run::ApprovalId;
 use serde_json::Value;
 
 use super::args::user;
@@ -151,16 +150,16 @@ pub enum ApprovalsCommand {
     },
     /// One of them: what exactly is asked, why, and what was decided
     Show {
-        /// Its id, as `approvals list` shows it
-        id: ApprovalId,
+        /// Its id, as `approvals list` shows it, or how no other one begins
+        id: String,
         /// Print it as JSON and nothing else
         #[arg(long)]
         json: bool,
     },
     /// Decides one of them, and carries its run on
     Decide {
-        /// Its id, as `approvals list` shows it
-        id: ApprovalId,
+        /// Its id, as `approvals list` shows it, or how no other one begins
+        id: String,
         /// What you say: yes or no to a plan or a call; done, not_done or again where nobody knows what
         /// became of a write
         #[arg(value_enum)]

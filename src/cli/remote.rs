@@ -205,6 +205,7 @@ impl Server {
             "auth.missing" | "auth.key" => {
                 failure.help(format!("set {KEY} to a key of this server; `proscenium keys create` makes one"))
             }
+            "plan.version_required" => failure.help("`proscenium plans show` shows the plan in force"),
             "approval.changed" => failure.help("look at it again, and say which version you approve"),
             "approval.own_request" => {
                 failure.help(format!("somebody else says so, with a key of their own in {KEY}"))

@@ -117,6 +117,7 @@ pub fn status_of(code: &str) -> StatusCode {
         | "plan.preflight"
         | "plan.not_changeable"
         | "plan.not_made"
+        | "plan.version_required"
         | "run.ended"
         | "run.not_now"
         | "run.not_resumable" => StatusCode::CONFLICT,

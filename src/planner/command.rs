@@ -34,9 +34,9 @@ pub struct Command {
 pub enum Wish {
     /// To approve the plan in force. With `hold` it does not begin yet; said again without, it begins.
     Approve {
-        /// The version that was seen, where the client says.
+        /// The version that was seen; this or the hash has to be said of a plan with several versions.
         version: Option<u32>,
-        /// The hash that was seen, where the client says.
+        /// The hash that was seen.
         hash: Option<String>,
         /// Only approve.
         hold: bool,
@@ -195,6 +195,15 @@ fn approve(
     }
     may_decide(state, command)?;
     seen(state, version, hash, &shown)?;
+    // Of several versions the one in force may not be the one that was read.
+    let versions = state.plans.len();
+    if version.is_none() && hash.is_none() && versions > 1 {
+        let what = format!(
+            "the plan has {versions} versions: say which one you saw, by `version` or `hash`; \
+             in force is version {versions} with the hash {shown}"
+        );
+        return Err(refused("plan.version_required", what));
+    }
     // The version alone does not say which of its tools were seen.
     let other = |a: &crate::run::Approval| {
         a.lapsed && a.matter == put.matter && !a.needed.hash.is_empty() && a.needed.hash != shown

@@ -6,6 +6,8 @@
 
 mod approvals;
 mod asked;
+mod audit;
+mod audit_read;
 mod breakdown;
 mod claims;
 mod dir;
@@ -39,6 +41,7 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, S
 
 pub use approvals::{About, ApprovalFilter, ApprovalRow, ApprovalState};
 pub use asked::Asked;
+pub use audit_read::{Audit, AuditRow, Broken};
 pub use breakdown::UsageRow;
 pub use claims::Claimed;
 pub use dir::DataDir;

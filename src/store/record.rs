@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::approvals::ApprovalChange;
+use super::audit::Ruling;
 use super::error::{Code, Error};
 use super::plans::PlanChange;
 use crate::run::{Envelope, Event, Idempotency, RunId, RunStatus, SessionEvent, SessionId, TenantId, Word};
@@ -72,6 +73,8 @@ pub(crate) struct Change {
     pub(crate) plan: PlanChange,
     /// What it means for what is put to people.
     pub(crate) approval: Option<ApprovalChange>,
+    /// What a person has decided by it.
+    pub(crate) ruling: Option<Ruling>,
 }
 
 /// What an event means for a run's status.
@@ -171,7 +174,7 @@ fn of_run(event: &Event) -> Change {
         _ => None,
     };
     let (plan, approval) = (PlanChange::of(event), ApprovalChange::of(event));
-    let change = Change { status, plan, approval, ..Change::default() };
+    let change = Change { status, plan, approval, ruling: Ruling::of(event), ..Change::default() };
     match event {
         Event::RunQueued(queued) => Change {
             request: Some(short(&queued.request)),

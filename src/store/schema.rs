@@ -18,6 +18,7 @@ pub(super) const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/0004_plans.sql"),
     include_str!("../../migrations/0005_words.sql"),
     include_str!("../../migrations/0006_own_requests.sql"),
+    include_str!("../../migrations/0007_audit.sql"),
 ];
 
 /// The version of the file behind `connection`; 0 for an empty one.

@@ -12,6 +12,7 @@ use sqlx::{AssertSqlSafe, SqliteConnection};
 
 use super::Store;
 use super::approvals;
+use super::audit;
 use super::claims::Claims;
 use super::error::Error;
 use super::heads::{self, Head, advance};
@@ -201,7 +202,8 @@ async fn commit(
         }
     }
     let put = approvals::changes(rows, heads);
-    let alone = claims.is_empty() && put.is_empty();
+    let rulings = audit::rulings(rows);
+    let alone = claims.is_empty() && put.is_empty() && rulings.is_empty();
     // How a transaction comes to its end is said before it begins.
     let waits = if synced { "FULL" } else { "NORMAL" };
     let mut sql = format!("PRAGMA synchronous = {waits}; BEGIN IMMEDIATE; {ROWS}");
@@ -227,6 +229,7 @@ async fn commit(
     if !alone {
         claims.write(connection).await?;
         approvals::write(connection, &put).await?;
+        audit::write(connection, &rulings).await?;
         sqlx::query("COMMIT").execute(connection).await?;
     }
     Ok(())

@@ -26,7 +26,8 @@ const CANCEL_WAIT: Duration = Duration::from_secs(20);
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ApproveBody {
-    /// The version that was seen: another one is not approved.
+    /// The version that was seen: another one is not approved. This or `hash` is required as soon as the plan
+    /// has more than one version.
     #[serde(default)]
     pub(crate) version: Option<u32>,
     /// The hash that was seen: anything else is not approved.

@@ -1,0 +1,91 @@
+//! `audit`: who decided what and when, and whether the record of it is as it was written. It reads the store
+//! beside whoever owns it, for all tenants.
+
+use std::io::{self, Write};
+
+use jiff::tz::TimeZone;
+use proscenium::config::Loaded;
+use proscenium::store::{Audit, AuditRow, Error, Store};
+
+use super::args::AuditCommand;
+use super::failure::{Exit, Failure};
+use super::output::{self, Output};
+use super::table;
+use super::text::one_line;
+
+/// Does it.
+pub async fn run<W: Write>(
+    what: AuditCommand,
+    loaded: &Loaded,
+    out: &mut Output<W>,
+) -> Result<Exit, Failure> {
+    let store = Store::open_reading(&loaded.config.store.data_dir).await.map_err(failure)?;
+    match what {
+        AuditCommand::Verify { head, json } => {
+            let audit = store.audit(head.as_deref()).await;
+            store.close().await;
+            let audit = audit.map_err(failure)?;
+            if json {
+                output::document(out, &audit, false)?;
+            } else {
+                verified(out, &audit)?;
+            }
+            Ok(if audit.broken.is_none() { Exit::Completed } else { Exit::Failed })
+        }
+        AuditCommand::List { run, limit, json } => {
+            let rows = store.audit_rows(run, limit).await;
+            store.close().await;
+            let rows = rows.map_err(failure)?;
+            if json {
+                output::document(out, &rows, false)?;
+            } else {
+                let zone = loaded.config.execution.zone().unwrap_or(TimeZone::UTC);
+                list(out, &rows, &zone)?;
+            }
+            Ok(Exit::Completed)
+        }
+    }
+}
+
+fn failure(error: Error) -> Failure {
+    Failure::new(error.code(), error.to_string())
+}
+
+fn verified(out: &mut impl Write, audit: &Audit) -> io::Result<()> {
+    match &audit.broken {
+        None => writeln!(
+            out,
+            "The record of decisions is whole: {} rows.\nhead: {}\n\
+             Keep the head elsewhere: `proscenium audit verify --head {}` tells later whether rows were cut off.",
+            audit.rows, audit.head, audit.head
+        )?,
+        Some(broken) => writeln!(
+            out,
+            "The record of decisions is broken at row {}: {}.\nThe {} rows before it are as they were written.",
+            broken.seq,
+            one_line(&broken.why),
+            audit.rows
+        )?,
+    }
+    out.flush()
+}
+
+fn list(out: &mut impl Write, rows: &[AuditRow], zone: &TimeZone) -> io::Result<()> {
+    if rows.is_empty() {
+        writeln!(out, "Nobody has decided anything yet.")?;
+        return out.flush();
+    }
+    let head = ["ROW", "WHEN", "TENANT", "WHO", "DECISION", "ABOUT", "ERASED"].map(str::to_owned);
+    let body = rows.iter().map(|row| {
+        [
+            row.seq.to_string(),
+            table::time(row.at, zone),
+            row.tenant.to_string(),
+            one_line(&row.who),
+            one_line(&row.decision),
+            row.approval.map_or_else(|| row.run.to_string(), |approval| format!("{}.{approval}", row.run)),
+            if row.erased { "yes" } else { "no" }.to_owned(),
+        ]
+    });
+    table::aligned(out, head, body, &[0], table::width())
+}
