@@ -117,6 +117,29 @@ async fn what_was_not_seen_is_not_approved() {
 }
 
 #[tokio::test]
+async fn a_plan_of_several_versions_is_approved_only_by_the_version_or_the_hash_that_was_seen() {
+    for seen in ["version", "hash"] {
+        let office = Office::open();
+        let served = Served::start(office.setup()).await;
+        let plan = planned(&served, "book").await;
+        // Somebody puts another plan in its place after the approver has read it.
+        let body = json!({"feedback": "look first", "version": 1});
+        let changed = served.post(&at(&plan, "/modify"), &body).await.json();
+        for unsaid in [json!({}), json!({"execute": false}), json!({"version": null, "note": "fine"})] {
+            let problem = approve(&served, &plan, unsaid).await.is_problem(409, "plan.version_required");
+            let detail = problem["detail"].as_str().unwrap();
+            let hash = changed["hash"].as_str().unwrap();
+            assert!(detail.contains("version 2") && detail.contains(hash), "{detail}");
+        }
+        assert!(office.reached().is_empty());
+        assert_eq!(served.get(&at(&plan, "")).await.json()["status"], "pending_approval");
+        assert_eq!(approve(&served, &plan, json!({seen: changed[seen]})).await.status, 200);
+        assert_eq!(rested(&served, &plan).await["status"], "completed");
+        assert_eq!(office.reached(), ["POST /Book"]);
+    }
+}
+
+#[tokio::test]
 async fn a_plan_is_changed_in_words_and_by_hand_and_keeps_its_versions() {
     let office = Office::open();
     let served = Served::start(office.setup()).await;
