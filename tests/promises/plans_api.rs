@@ -212,7 +212,8 @@ async fn a_plan_that_is_only_approved_begins_when_it_is_approved_once_more() {
         "{changed:#}"
     );
     assert!(office.reached().is_empty());
-    assert_eq!(approve(&served, &plan, json!({"execute": false})).await.json()["status"], "approved");
+    let held = approve(&served, &plan, json!({"execute": false, "version": 2})).await.json();
+    assert_eq!(held["status"], "approved", "{held:#}");
     rested(&served, &plan).await;
     assert!(office.reached().is_empty());
     assert_eq!(approve(&served, &plan, json!({"version": 2})).await.status, 200);
@@ -278,7 +279,7 @@ async fn a_cancelled_plan_undoes_what_it_wrote_where_that_is_configured() {
     let mut by_hand = plan["plan"].clone();
     by_hand["steps"][1]["prepared_calls"] = json!([]);
     assert_eq!(served.post(&at(&plan, "/modify"), &json!({"plan": by_hand})).await.status, 200);
-    approve(&served, &plan, json!({})).await;
+    approve(&served, &plan, json!({"version": 2})).await;
     // It waits for the payment; the room is booked.
     let waits = rested(&served, &plan).await;
     assert_eq!(
