@@ -1,19 +1,34 @@
--- Who decided what about which run, for ever: no content, and a hash of each row over the one before it.
-CREATE TABLE audit (
-    seq INTEGER PRIMARY KEY,
-    at INTEGER NOT NULL,
-    tenant TEXT NOT NULL,
-    run TEXT NOT NULL,
-    event INTEGER NOT NULL,
-    decided_by TEXT NOT NULL,
-    decision TEXT NOT NULL,
-    mac TEXT NOT NULL,
-    previous TEXT NOT NULL,
-    hash TEXT NOT NULL
+-- What people have decided: who, when, and about which run, without a word of what it was about. It
+-- stays where the run is erased. Rows are added, never changed.
+CREATE TABLE audit_chain (
+    -- from 1, without gaps
+    seq      INTEGER NOT NULL PRIMARY KEY,
+    at       INTEGER NOT NULL,
+    tenant   TEXT    NOT NULL,
+    run      TEXT    NOT NULL,
+    -- the number of the decision's event in the run
+    event    INTEGER NOT NULL,
+    -- the ordinal of the approval that it decides, and the number of the event that asked for it
+    approval INTEGER,
+    asked    INTEGER,
+    who      TEXT    NOT NULL,
+    decision TEXT    NOT NULL,
+    -- HMAC-SHA-256 of both events under the run's key
+    what     BLOB    NOT NULL,
+    -- SHA-256 of the hash of the row before and of this row
+    hash     BLOB    NOT NULL
 ) STRICT;
--- The key of each run's HMACs, erased with the run.
-CREATE TABLE audit_keys (run TEXT PRIMARY KEY, key BLOB NOT NULL) STRICT, WITHOUT ROWID;
-CREATE TRIGGER audit_is_not_changed BEFORE UPDATE ON audit
-BEGIN SELECT RAISE(ABORT, 'the record of decisions is never changed'); END;
-CREATE TRIGGER audit_is_not_erased BEFORE DELETE ON audit
-BEGIN SELECT RAISE(ABORT, 'the record of decisions is never erased'); END;
+
+CREATE INDEX audit_chain_of_run ON audit_chain (run);
+
+-- The random keys under which `what` is made. A key is erased with its run.
+CREATE TABLE audit_keys (
+    run TEXT NOT NULL PRIMARY KEY,
+    key BLOB NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TRIGGER audit_chain_unchanged BEFORE UPDATE ON audit_chain
+BEGIN SELECT RAISE(ABORT, 'the record of decisions is not changed'); END;
+
+CREATE TRIGGER audit_chain_undeleted BEFORE DELETE ON audit_chain
+BEGIN SELECT RAISE(ABORT, 'the record of decisions is not deleted'); END;

@@ -57,7 +57,7 @@ pub enum Command {
     Replay(Replay),
     /// Makes, lists and revokes the keys that a server asks for
     Keys(Keys),
-    /// Lists and verifies the record of what people decided
+    /// Shows who decided what and when, also of runs that were erased, and proves that none was changed
     Audit(Audit),
 }
 
@@ -158,32 +158,6 @@ pub struct Replay {
     pub export: bool,
 }
 
-/// `audit`
-#[derive(Debug, Clone, Args)]
-pub struct Audit {
-    /// What to do
-    #[command(subcommand)]
-    pub what: AuditCommand,
-}
-
-/// `audit verify` and `audit list`
-#[derive(Debug, Clone, Subcommand)]
-pub enum AuditCommand {
-    /// Looks whether nothing of the record was changed, left out or put in
-    #[command(after_help = "Exit status: 0 nothing was, 1 something was, 2 bad usage.")]
-    Verify {
-        /// Print what was found as JSON
-        #[arg(long)]
-        json: bool,
-    },
-    /// Every decision: when, who, what, and of which run
-    List {
-        /// Print them as JSON and nothing else
-        #[arg(long)]
-        json: bool,
-    },
-}
-
 /// `keys`
 #[derive(Debug, Clone, Args)]
 pub struct Keys {
@@ -271,6 +245,50 @@ fn expiry(given: &str) -> Result<jiff::Timestamp, String> {
     if at > now { Ok(at) } else { Err("that is not in the future".to_owned()) }
 }
 
+/// `audit`
+#[derive(Debug, Clone, Args)]
+pub struct Audit {
+    /// What to do
+    #[command(subcommand)]
+    pub what: AuditCommand,
+}
+
+/// `audit verify` and `audit list`
+#[derive(Debug, Clone, Subcommand)]
+pub enum AuditCommand {
+    /// Proves that no decision was changed, removed or put in between; names the first row that is wrong
+    #[command(
+        after_help = "Exit status: 0 the record is whole, 1 it is not, or cannot be read, 2 bad usage."
+    )]
+    Verify {
+        /// A head that an earlier verify printed: it still has to be there, so nothing was cut off the end
+        #[arg(long, value_name = "HASH", value_parser = hash)]
+        head: Option<String>,
+        /// Print what came of it as JSON and nothing else
+        #[arg(long)]
+        json: bool,
+    },
+    /// The last decisions, the newest first
+    List {
+        /// Only those about this run
+        #[arg(long, value_name = "RUN_ID")]
+        run: Option<proscenium::run::RunId>,
+        /// Most to list
+        #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+        limit: u32,
+        /// Print them as JSON and nothing else
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+fn hash(given: &str) -> Result<String, String> {
+    match given.len() == 64 && given.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        true => Ok(given.to_ascii_lowercase()),
+        false => Err("a head has 64 characters from 0-9 and a-f, as `audit verify` prints it".to_owned()),
+    }
+}
+
 fn tenant(given: &str) -> Result<proscenium::run::TenantId, proscenium::run::InvalidId> {
     proscenium::run::TenantId::new(given)
 }
@@ -350,10 +368,13 @@ mod tests {
             &["proscenium", "plans", "modify", ID],
             &["proscenium", "plans", "modify", ID, "fewer", "--file", "plan.json"],
             &["proscenium", "plans", "cancel"],
-            &["proscenium", "approvals", "show", ID],
+            &["proscenium", "approvals", "show"],
             &["proscenium", "approvals", "decide", ONE],
             &["proscenium", "approvals", "decide", ONE, "maybe"],
             &["proscenium", "approvals", "decide", ONE, "yes", "--arguments", "[1]"],
+            &["proscenium", "audit"],
+            &["proscenium", "audit", "verify", "--head", "abc"],
+            &["proscenium", "audit", "list", "--limit", "0"],
             &["proscenium", "keys", "create"],
             &["proscenium", "keys", "create", "--tenant", "a b"],
             &["proscenium", "keys", "create", "--tenant", "t", "--user", " "],

@@ -1,10 +1,11 @@
-//! `audit`: the record of what people decided, listed and verified.
+//! `audit`: who decided what and when, and whether the record of it is as it was written. It reads the store
+//! beside whoever owns it, for all tenants.
 
-use std::io::Write;
+use std::io::{self, Write};
 
 use jiff::tz::TimeZone;
 use proscenium::config::Loaded;
-use proscenium::store::{AuditRow, Error, Store};
+use proscenium::store::{Audit, AuditRow, Error, Store};
 
 use super::args::AuditCommand;
 use super::failure::{Exit, Failure};
@@ -19,70 +20,72 @@ pub async fn run<W: Write>(
     out: &mut Output<W>,
 ) -> Result<Exit, Failure> {
     let store = Store::open_reading(&loaded.config.store.data_dir).await.map_err(failure)?;
-    let done = match what {
-        AuditCommand::Verify { json } => verify(&store, out, json).await,
-        AuditCommand::List { json } => list(&store, loaded, out, json).await,
-    };
-    store.close().await;
-    done
-}
-
-async fn verify<W: Write>(store: &Store, out: &mut Output<W>, json: bool) -> Result<Exit, Failure> {
-    let found = store.audited().await.map_err(failure)?;
-    if json {
-        output::document(out, &found, false)?;
-    }
-    if let Some(broken) = found.broken {
-        let what = format!("the record of decisions is not what it was: {broken}");
-        return Err(Failure::new("audit.broken", what)
-            .help("compare it with a backup: somebody has changed the database beside the program"));
-    }
-    if !json {
-        let (rows, proven, erased) = (found.rows, found.proven, found.erased);
-        writeln!(out, "{rows} decisions, in an unbroken chain.")?;
-        writeln!(out, "{proven} are proven by their runs, {erased} are of runs that were erased.")?;
-        if rows > 0 {
-            writeln!(out, "head: {}", found.head)?;
+    match what {
+        AuditCommand::Verify { head, json } => {
+            let audit = store.audit(head.as_deref()).await;
+            store.close().await;
+            let audit = audit.map_err(failure)?;
+            if json {
+                output::document(out, &audit, false)?;
+            } else {
+                verified(out, &audit)?;
+            }
+            Ok(if audit.broken.is_none() { Exit::Completed } else { Exit::Failed })
         }
-        out.flush()?;
-    }
-    Ok(Exit::Completed)
-}
-
-async fn list<W: Write>(
-    store: &Store,
-    loaded: &Loaded,
-    out: &mut Output<W>,
-    json: bool,
-) -> Result<Exit, Failure> {
-    let zone = loaded.config.execution.zone().unwrap_or(TimeZone::UTC);
-    let mut rows: Vec<AuditRow> = Vec::new();
-    loop {
-        let page = store.audit(rows.last().map_or(0, |row| row.seq)).await.map_err(failure)?;
-        if page.is_empty() {
-            break;
+        AuditCommand::List { run, limit, json } => {
+            let rows = store.audit_rows(run, limit).await;
+            store.close().await;
+            let rows = rows.map_err(failure)?;
+            if json {
+                output::document(out, &rows, false)?;
+            } else {
+                let zone = loaded.config.execution.zone().unwrap_or(TimeZone::UTC);
+                list(out, &rows, &zone)?;
+            }
+            Ok(Exit::Completed)
         }
-        rows.extend(page);
     }
-    if json {
-        output::document(out, &rows, false)?;
-        return Ok(Exit::Completed);
-    }
-    let head = ["NO", "WHEN", "TENANT", "WHO", "DECISION", "RUN"].map(str::to_owned);
-    let body = rows.iter().map(|row| {
-        [
-            row.seq.to_string(),
-            table::time(row.time(), &zone),
-            one_line(&row.tenant),
-            one_line(&row.by),
-            row.decision.clone(),
-            row.run.clone(),
-        ]
-    });
-    table::aligned(out, head, body, &[], table::width())?;
-    Ok(Exit::Completed)
 }
 
 fn failure(error: Error) -> Failure {
     Failure::new(error.code(), error.to_string())
+}
+
+fn verified(out: &mut impl Write, audit: &Audit) -> io::Result<()> {
+    match &audit.broken {
+        None => writeln!(
+            out,
+            "The record of decisions is whole: {} rows.\nhead: {}\n\
+             Keep the head elsewhere: `proscenium audit verify --head {}` tells later whether rows were cut off.",
+            audit.rows, audit.head, audit.head
+        )?,
+        Some(broken) => writeln!(
+            out,
+            "The record of decisions is broken at row {}: {}.\nThe {} rows before it are as they were written.",
+            broken.seq,
+            one_line(&broken.why),
+            audit.rows
+        )?,
+    }
+    out.flush()
+}
+
+fn list(out: &mut impl Write, rows: &[AuditRow], zone: &TimeZone) -> io::Result<()> {
+    if rows.is_empty() {
+        writeln!(out, "Nobody has decided anything yet.")?;
+        return out.flush();
+    }
+    let head = ["ROW", "WHEN", "TENANT", "WHO", "DECISION", "ABOUT", "ERASED"].map(str::to_owned);
+    let body = rows.iter().map(|row| {
+        [
+            row.seq.to_string(),
+            table::time(row.at, zone),
+            row.tenant.to_string(),
+            one_line(&row.who),
+            one_line(&row.decision),
+            row.approval.map_or_else(|| row.run.to_string(), |approval| format!("{}.{approval}", row.run)),
+            if row.erased { "yes" } else { "no" }.to_owned(),
+        ]
+    });
+    table::aligned(out, head, body, &[0], table::width())
 }

@@ -18,6 +18,9 @@ use super::{address, remote};
 /// Most ids among which one is looked for by how it begins.
 const MAX_NAMED: u32 = 10_000;
 
+/// Fewest characters of an id that name it: an empty variable of a script names nothing.
+const LEAST_NAMED: usize = 4;
+
 /// The runs of one tenant.
 #[derive(Debug, Clone)]
 pub struct Past {
@@ -170,6 +173,10 @@ impl Past {
             return self.approval(id).await;
         }
         let help = "`proscenium approvals list` shows what waits";
+        if text.chars().count() < LEAST_NAMED {
+            let what = format!("give at least {LEAST_NAMED} characters of an approval's id, not {text:?}");
+            return Err(Failure::usage("approval.ambiguous", what).help(help));
+        }
         for all in [false, true] {
             let rows = self.approvals(all, MAX_NAMED).await?;
             let mut named: Vec<ApprovalRow> =
@@ -180,7 +187,7 @@ impl Past {
                 (Some(_), others) => {
                     let what =
                         format!("{} ids begin with {:?}: give more of the one you mean", others + 1, text);
-                    return Err(Failure::usage("approval.ambiguous_id", what).help(help));
+                    return Err(Failure::usage("approval.ambiguous", what).help(help));
                 }
             }
         }

@@ -1,278 +1,262 @@
-//! The record of what people decided: append-only, chained, and without content, so that it outlives the
-//! erasure of what was decided.
+//! The record of what people have decided, which outlives the erasure of its runs.
 //!
-//! Each row has an HMAC-SHA256 of the decision's event under a key of its run alone. Erasing the run erases the
-//! key, and the HMAC then tells nobody anything; as long as the run is there, the row proves what was decided.
-//! Each row's hash covers the one before it: a row that was changed, left out or put in breaks the chain.
-
-use std::collections::BTreeMap;
+//! Each row says who decided what about which run, and when, without any content. It holds an HMAC of the
+//! decision and of what was asked, under a random key of the run: as long as the run is there, its journal
+//! can be held against it; when the run is erased so is the key, and nothing can be guessed from what is
+//! left. Each row's hash covers the row before, so that none is changed or taken out unseen.
 
 use hmac::{Hmac, KeyInit, Mac};
-use jiff::Timestamp;
-use serde::Serialize;
 use sha2::{Digest, Sha256};
 use sqlx::{Row as _, SqliteConnection};
 
-use super::Store;
-use super::error::Error;
+use super::keys::random;
 use super::record::{Row, Stream};
-use crate::run::{Decision, Event};
+use crate::run::{Decision, Event, RunId};
 
-/// Rows that are read at once.
-const PAGE: u32 = 500;
+/// Random bytes of a run's key.
+const KEY_BYTES: usize = 32;
 
-/// What stands in place of the hash before the first row.
-const BEGINNING: &str = "";
+/// The hash before the first row.
+pub(super) const BEGINNING: [u8; 32] = [0; 32];
 
-/// Who decided what: all that the record says of a decision in words.
+/// What a person has decided, as the record has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Decided {
-    /// Who.
-    pub(crate) by: String,
-    /// What, as a word.
+pub(crate) struct Ruling {
+    /// The approval's ordinal, where it was about one.
+    pub(crate) approval: Option<u32>,
+    pub(crate) who: String,
     pub(crate) decision: &'static str,
 }
 
-impl Decided {
-    /// The decision that an event is, if it is a person's. A pure function.
+impl Ruling {
+    /// A pure function of the event; `None` where nobody has decided anything.
     pub(super) fn of(event: &Event) -> Option<Self> {
-        let decided = |by: &str, decision| Some(Self { by: by.to_owned(), decision });
-        match event {
-            Event::Decided { by, decision, .. } => decided(
-                by,
-                match decision {
-                    Decision::Yes { .. } => "yes",
-                    Decision::Edited { .. } => "edited",
-                    Decision::No => "no",
-                    Decision::Done => "done",
-                    Decision::NotDone => "not_done",
-                    Decision::Again => "again",
-                },
-            ),
-            Event::Released { by } => decided(by, "released"),
-            Event::PlanEdited(made) => decided(made.by.as_deref().unwrap_or_default(), "plan_edited"),
-            Event::ModificationAsked { by, .. } => decided(by, "modification_asked"),
-            Event::RunReopened { by } => decided(by, "reopened"),
-            Event::CancelRequested { by, deadline: false, .. } => decided(by, "cancelled"),
-            _ => None,
+        let (approval, who, decision) = match event {
+            Event::Decided { approval, decision: Decision::Yes { hold: true }, by, .. } => {
+                (Some(*approval), by, "yes_later")
+            }
+            Event::Decided { approval, decision, by, .. } => (Some(*approval), by, decision.name()),
+            Event::Released { by } => (None, by, "begin"),
+            Event::ModificationAsked { by, .. } => (None, by, "change"),
+            Event::PlanEdited(made) => (None, made.by.as_ref()?, "plan"),
+            Event::RunReopened { by } => (None, by, "resume"),
+            Event::CancelRequested { by, deadline: false, .. } => (None, by, "cancel"),
+            _ => return None,
+        };
+        Some(Self { approval, who: who.clone(), decision })
+    }
+}
+
+/// What a row's hash covers beside the row before.
+pub(super) struct Fields<'a> {
+    pub(super) seq: i64,
+    pub(super) at: i64,
+    pub(super) tenant: &'a str,
+    pub(super) run: &'a str,
+    pub(super) event: i64,
+    pub(super) approval: Option<u32>,
+    pub(super) asked: Option<i64>,
+    pub(super) who: &'a str,
+    pub(super) decision: &'a str,
+    pub(super) what: &'a [u8],
+}
+
+impl Fields<'_> {
+    /// The row's hash.
+    pub(super) fn hash(&self, before: &[u8]) -> [u8; 32] {
+        let number = |number: Option<i64>| number.map(|number| number.to_string()).unwrap_or_default();
+        let mut hash = Sha256::new();
+        for part in [
+            before,
+            self.seq.to_string().as_bytes(),
+            self.at.to_string().as_bytes(),
+            self.tenant.as_bytes(),
+            self.run.as_bytes(),
+            self.event.to_string().as_bytes(),
+            number(self.approval.map(i64::from)).as_bytes(),
+            number(self.asked).as_bytes(),
+            self.who.as_bytes(),
+            self.decision.as_bytes(),
+            self.what,
+        ] {
+            // With its length in front no part can give its end to the next one.
+            hash.update((part.len() as u64).to_be_bytes());
+            hash.update(part);
         }
+        hash.finalize().into()
     }
 }
 
-/// One decision, as the record has it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct AuditRow {
-    /// From 1, without gaps.
-    pub seq: i64,
-    /// When, in nanoseconds since 1970.
-    #[serde(rename = "at_ns")]
-    pub at: i64,
-    /// Who pays for the run.
-    pub tenant: String,
-    /// The run.
-    pub run: String,
-    /// The number of the decision's event in the run.
-    pub event: i64,
-    /// Who decided.
-    pub by: String,
-    /// `yes`, `edited`, `no`, `done`, `not_done`, `again`, `released`, `plan_edited`, `modification_asked`,
-    /// `reopened` or `cancelled`.
-    pub decision: String,
-    /// HMAC-SHA256 of the event, in hexadecimal digits.
-    pub mac: String,
-    /// The hash of the row before it; empty for the first.
-    pub previous: String,
-    /// SHA-256 of all of the above.
-    pub hash: String,
+/// The HMAC of a decision and of what was asked; `None` of a key that is none.
+pub(super) fn what(key: &[u8], decided: &str, asked: Option<&str>) -> Option<[u8; 32]> {
+    let mut mac = Hmac::<Sha256>::new_from_slice(key).ok().filter(|_| key.len() == KEY_BYTES)?;
+    mac.update(&(decided.len() as u64).to_be_bytes());
+    mac.update(decided.as_bytes());
+    mac.update(asked.unwrap_or_default().as_bytes());
+    Some(mac.finalize().into_bytes().into())
 }
 
-impl AuditRow {
-    /// When it was decided.
-    pub fn time(&self) -> Timestamp {
-        Timestamp::from_nanosecond(i128::from(self.at)).unwrap_or(Timestamp::UNIX_EPOCH)
+/// The decisions among these rows, in order.
+pub(super) fn rulings<'r>(rows: &[&'r Row]) -> Vec<(RunId, &'r Ruling, &'r Row)> {
+    let rulings = rows.iter().filter_map(|row| match (&row.stream, &row.change.ruling) {
+        (Stream::Run(run), Some(ruling)) => Some((*run, ruling, *row)),
+        _ => None,
+    });
+    rulings.collect()
+}
+
+/// Adds the decisions to the record, in the transaction that has appended their events.
+pub(super) async fn write(
+    tx: &mut SqliteConnection,
+    rulings: &[(RunId, &Ruling, &Row)],
+) -> Result<(), sqlx::Error> {
+    if rulings.is_empty() {
+        return Ok(());
     }
-
-    fn hashed(&self) -> String {
-        let Self { seq, at, tenant, run, event, by, decision, mac, previous, .. } = self;
-        let all = (seq, at, tenant, run, event, by, decision, mac, previous);
-        hex(&Sha256::digest(serde_json::to_vec(&all).unwrap_or_default()))
-    }
-}
-
-/// What a look at the whole record found.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Audited {
-    /// How many decisions there are.
-    pub rows: i64,
-    /// The hash of the last one: kept elsewhere, it shows later that none of them was taken away.
-    pub head: String,
-    /// Those whose event was there and is what was decided.
-    pub proven: u64,
-    /// Those whose run was erased.
-    pub erased: u64,
-    /// The first row that is not what it was, and why; absent where all are.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub broken: Option<String>,
-}
-
-/// Appends the decisions among these rows, in the transaction that appends the rows.
-pub(super) async fn write(tx: &mut SqliteConnection, rows: &[&Row]) -> Result<(), sqlx::Error> {
-    for row in rows {
-        let (Stream::Run(run), Some(decided)) = (&row.stream, &row.change.decided) else { continue };
-        let run = run.to_string();
-        let mac = mac(&key(tx, &run).await?, &row.body);
-        let last = sqlx::query("SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1");
-        let (before, previous) = match last.fetch_optional(&mut *tx).await? {
-            Some(last) => (last.try_get("seq")?, last.try_get("hash")?),
-            None => (0, BEGINNING.to_owned()),
-        };
-        let mut entry = AuditRow {
-            seq: before + 1,
-            at: row.at,
-            tenant: row.tenant.as_str().to_owned(),
-            run,
-            event: row.seq,
-            by: decided.by.clone(),
-            decision: decided.decision.to_owned(),
-            mac,
-            previous,
-            hash: String::new(),
-        };
-        entry.hash = entry.hashed();
-        sqlx::query(
-            "INSERT INTO audit (seq, at, tenant, run, event, decided_by, decision, mac, previous, hash) \
-             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        )
-        .bind(entry.seq)
-        .bind(entry.at)
-        .bind(entry.tenant)
-        .bind(entry.run)
-        .bind(entry.event)
-        .bind(entry.by)
-        .bind(entry.decision)
-        .bind(entry.mac)
-        .bind(entry.previous)
-        .bind(entry.hash)
-        .execute(&mut *tx)
+    let last = sqlx::query("SELECT seq, hash FROM audit_chain ORDER BY seq DESC LIMIT 1")
+        .fetch_optional(&mut *tx)
         .await?;
+    let (mut seq, mut before): (i64, Vec<u8>) = match &last {
+        Some(row) => (row.try_get("seq")?, row.try_get("hash")?),
+        None => (0, BEGINNING.to_vec()),
+    };
+    for (run, ruling, row) in rulings {
+        seq += 1;
+        before = add(tx, seq, &before, &run.to_string(), ruling, row).await?.to_vec();
     }
     Ok(())
 }
 
-/// The key of a run's decisions, made for the first of them.
-async fn key(tx: &mut SqliteConnection, run: &str) -> Result<Vec<u8>, sqlx::Error> {
-    let known = sqlx::query_scalar("SELECT key FROM audit_keys WHERE run = ?").bind(run);
-    if let Some(known) = known.fetch_optional(&mut *tx).await? {
-        return Ok(known);
-    }
-    let made = rand::random::<[u8; 32]>().to_vec();
-    let insert = sqlx::query("INSERT INTO audit_keys (run, key) VALUES (?, ?)").bind(run).bind(&made);
-    insert.execute(tx).await?;
-    Ok(made)
-}
-
-fn mac(key: &[u8], body: &str) -> String {
-    // A key of any length is one.
-    Hmac::<Sha256>::new_from_slice(key).map_or_else(
-        |_| String::new(),
-        |mut mac| {
-            mac.update(body.as_bytes());
-            hex(&mac.finalize().into_bytes())
-        },
+/// Adds one, and gives its hash.
+async fn add(
+    tx: &mut SqliteConnection,
+    seq: i64,
+    before: &[u8],
+    run: &str,
+    ruling: &Ruling,
+    row: &Row,
+) -> Result<[u8; 32], sqlx::Error> {
+    let key = key(tx, run).await?;
+    let asked = match ruling.approval {
+        Some(approval) => asked(tx, run, row.seq, approval).await?,
+        None => None,
+    };
+    let (asked, body) = asked.unzip();
+    let what = what(&key, &row.body, body.as_deref())
+        .ok_or_else(|| sqlx::Error::Protocol(format!("the key of run {run} in audit_keys is damaged")))?;
+    let Ruling { approval, who, decision } = ruling;
+    let (tenant, event, approval) = (row.tenant.as_str(), row.seq, *approval);
+    let fields = Fields { seq, at: row.at, tenant, run, event, approval, asked, who, decision, what: &what };
+    let hash = fields.hash(before);
+    sqlx::query(
+        "INSERT INTO audit_chain (seq, at, tenant, run, event, approval, asked, who, decision, what, hash) \
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
     )
+    .bind(seq)
+    .bind(row.at)
+    .bind(tenant)
+    .bind(run)
+    .bind(event)
+    .bind(approval)
+    .bind(asked)
+    .bind(who)
+    .bind(*decision)
+    .bind(&what[..])
+    .bind(&hash[..])
+    .execute(tx)
+    .await?;
+    Ok(hash)
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+/// The run's key, made where there is none.
+async fn key(tx: &mut SqliteConnection, run: &str) -> Result<Vec<u8>, sqlx::Error> {
+    let known: Option<Vec<u8>> = sqlx::query_scalar("SELECT key FROM audit_keys WHERE run = ?")
+        .bind(run)
+        .fetch_optional(&mut *tx)
+        .await?;
+    if let Some(key) = known {
+        return Ok(key);
+    }
+    let key = random::<KEY_BYTES>().map_err(|error| sqlx::Error::Protocol(error.to_string()))?;
+    sqlx::query("INSERT INTO audit_keys (run, key) VALUES (?, ?)")
+        .bind(run)
+        .bind(&key[..])
+        .execute(tx)
+        .await?;
+    Ok(key.to_vec())
 }
 
-impl Store {
-    /// Decisions after number `after`, in order, at most 500.
-    ///
-    /// # Errors
-    /// Those of the database.
-    pub async fn audit(&self, after: i64) -> Result<Vec<AuditRow>, Error> {
-        let sql = "SELECT seq, at, tenant, run, event, decided_by, decision, mac, previous, hash FROM audit \
-                   WHERE seq > ? ORDER BY seq LIMIT ?";
-        let rows = sqlx::query(sql).bind(after).bind(PAGE).fetch_all(self.pool()).await;
-        let read = |row: &sqlx::sqlite::SqliteRow| -> Result<AuditRow, sqlx::Error> {
-            Ok(AuditRow {
-                seq: row.try_get("seq")?,
-                at: row.try_get("at")?,
-                tenant: row.try_get("tenant")?,
-                run: row.try_get("run")?,
-                event: row.try_get("event")?,
-                by: row.try_get("decided_by")?,
-                decision: row.try_get("decision")?,
-                mac: row.try_get("mac")?,
-                previous: row.try_get("previous")?,
-                hash: row.try_get("hash")?,
-            })
-        };
-        let rows = rows.and_then(|rows| rows.iter().map(read).collect());
-        rows.map_err(|e| Error::database(self.path(), "read the record of decisions", &e))
-    }
-
-    /// Looks whether the record of decisions is what it was, and whether the decisions that are still there
-    /// are those that it proves.
-    ///
-    /// # Errors
-    /// Those of the database.
-    pub async fn audited(&self) -> Result<Audited, Error> {
-        let mut found = Audited { rows: 0, head: BEGINNING.to_owned(), proven: 0, erased: 0, broken: None };
-        loop {
-            let page = self.audit(found.rows).await?;
-            if page.is_empty() {
-                return Ok(found);
-            }
-            let mut bodies = self.decisions(&page).await?;
-            for row in page {
-                let wrong = fault(&row, &found).map(str::to_owned).or_else(|| {
-                    match bodies.remove(&row.seq) {
-                        None => found.erased += 1,
-                        Some((key, Some(body))) if mac(&key, &body) == row.mac => found.proven += 1,
-                        Some((_, Some(_))) => return Some("its event was changed".to_owned()),
-                        Some((_, None)) => {
-                            return Some("its event is gone, and its run was not erased".to_owned());
-                        }
-                    }
-                    None
-                });
-                if let Some(wrong) = wrong {
-                    found.broken =
-                        Some(format!("row {}, decided by {} in run {}: {wrong}", row.seq, row.by, row.run));
-                    return Ok(found);
-                }
-                (found.rows, found.head) = (row.seq, row.hash);
-            }
-        }
-    }
-
-    /// By row: the key of its run, and the decision's event.
-    async fn decisions(&self, page: &[AuditRow]) -> Result<BTreeMap<i64, (Vec<u8>, Option<String>)>, Error> {
-        let ends = (page.first().map_or(0, |row| row.seq), page.last().map_or(0, |row| row.seq));
-        let sql = "SELECT audit.seq, key, body FROM audit JOIN audit_keys ON audit_keys.run = audit.run \
-                   LEFT JOIN journal ON stream = 'run:' || audit.run AND journal.seq = audit.event \
-                   WHERE audit.seq BETWEEN ? AND ?";
-        let rows = sqlx::query_as::<_, (i64, Vec<u8>, Option<String>)>(sql).bind(ends.0).bind(ends.1);
-        let rows = rows.fetch_all(self.pool()).await;
-        let rows = rows.map_err(|e| Error::database(self.path(), "read the decisions", &e))?;
-        Ok(rows.into_iter().map(|(seq, key, body)| (seq, (key, body))).collect())
-    }
-}
-
-/// Why a row cannot be the one behind those that were looked at.
-fn fault(row: &AuditRow, before: &Audited) -> Option<&'static str> {
-    if row.seq != before.rows + 1 {
-        Some("rows before it are missing")
-    } else if row.previous != before.head {
-        Some("it does not follow the row before it")
-    } else if row.hash != row.hashed() {
-        Some("it was changed")
-    } else {
-        None
-    }
+/// The event that put an approval to people: its number and body. It is found by how it is written, so that
+/// no damaged body of another event stands in the way.
+async fn asked(
+    tx: &mut SqliteConnection,
+    run: &str,
+    before: i64,
+    approval: u32,
+) -> Result<Option<(i64, String)>, sqlx::Error> {
+    let row = sqlx::query(
+        "SELECT seq, body FROM journal WHERE stream = 'run:' || ? AND seq < ? AND body GLOB ? \
+         ORDER BY seq DESC LIMIT 1",
+    )
+    .bind(run)
+    .bind(before)
+    .bind(format!("{{\"type\":\"approval_required\",\"approval\":{approval},*"))
+    .fetch_optional(tx)
+    .await?;
+    row.map(|row| Ok((row.try_get("seq")?, row.try_get("body")?))).transpose()
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    const FIELDS: Fields<'_> = Fields {
+        seq: 1,
+        at: 2,
+        tenant: "acme",
+        run: "r",
+        event: 3,
+        approval: Some(4),
+        asked: Some(5),
+        who: "ada",
+        decision: "yes",
+        what: &[6],
+    };
+
+    #[test]
+    fn the_hash_of_a_row_covers_each_of_its_fields_and_the_row_before() {
+        let others = [
+            FIELDS.hash(&[1]),
+            Fields { seq: 9, ..FIELDS }.hash(&BEGINNING),
+            Fields { at: 9, ..FIELDS }.hash(&BEGINNING),
+            Fields { tenant: "acm", run: "er", ..FIELDS }.hash(&BEGINNING),
+            Fields { run: "s", ..FIELDS }.hash(&BEGINNING),
+            Fields { event: 9, ..FIELDS }.hash(&BEGINNING),
+            Fields { approval: None, ..FIELDS }.hash(&BEGINNING),
+            Fields { approval: None, asked: Some(4), ..FIELDS }.hash(&BEGINNING),
+            Fields { who: "bob", ..FIELDS }.hash(&BEGINNING),
+            Fields { decision: "no", ..FIELDS }.hash(&BEGINNING),
+            Fields { what: &[7], ..FIELDS }.hash(&BEGINNING),
+        ];
+        let mut all = others.to_vec();
+        all.push(FIELDS.hash(&BEGINNING));
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), others.len() + 1);
+    }
+
+    #[test]
+    fn what_was_decided_is_told_apart_by_both_events_and_by_the_key() {
+        let key = [1; KEY_BYTES];
+        let one = what(&key, "decided", Some("asked")).unwrap();
+        assert_eq!(what(&key, "decided", Some("asked")), Some(one));
+        for other in [
+            what(&key, "decide", Some("dasked")),
+            what(&key, "decided", None),
+            what(&[2; KEY_BYTES], "decided", Some("asked")),
+        ] {
+            assert_ne!(other, Some(one));
+        }
+        assert_eq!(what(&[], "decided", None), None);
+    }
+}

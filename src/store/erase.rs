@@ -14,7 +14,8 @@ use crate::run::{InvalidId, RunId, RunStatus, SessionId, TenantId};
 impl Store {
     /// Erases a conversation: its own stream, its runs and their events, overwritten in the file and
     /// in its write-ahead log. Rows that its tools wrote into the scenes' tables are the company's
-    /// data and stay, and so do the bare figures of what it cost. Returns whether there was anything.
+    /// data and stay, and so do the bare figures of what it cost, and who decided what when, without a word of
+    /// what it was about. Returns whether there was anything.
     ///
     /// The caller makes sure that nothing of the session waits in the journal: it flushes it, and keeps
     /// the session from being used meanwhile.
@@ -71,9 +72,10 @@ impl Store {
         let mut erased = 0;
         for sql in [
             "DELETE FROM idempotency WHERE run IN (SELECT run FROM runs WHERE tenant = ?1 AND session = ?2)",
+            // What was decided cannot be told any more from the record of it.
+            "DELETE FROM audit_keys WHERE run IN (SELECT run FROM runs WHERE tenant = ?1 AND session = ?2)",
             "DELETE FROM plans WHERE run IN (SELECT run FROM runs WHERE tenant = ?1 AND session = ?2)",
             "DELETE FROM approvals WHERE run IN (SELECT run FROM runs WHERE tenant = ?1 AND session = ?2)",
-            "DELETE FROM audit_keys WHERE run IN (SELECT run FROM runs WHERE tenant = ?1 AND session = ?2)",
             "DELETE FROM journal WHERE stream IN (SELECT 'run:' || run FROM runs WHERE tenant = ?1 AND session = ?2)",
             "DELETE FROM runs WHERE tenant = ?1 AND session = ?2",
             "DELETE FROM sessions WHERE tenant = ?1 AND session = ?2",
@@ -103,7 +105,7 @@ impl Store {
 
     /// Erases an ended run: its events, its plan and what was put to people in it, overwritten in the file
     /// and in its write-ahead log. What its conversation remembers of it stays, and so do the bare figures
-    /// of what it cost. Returns whether the tenant had such a run.
+    /// of what it cost, and who decided what when, without a word of what it was about. Returns whether the tenant had such a run.
     ///
     /// The caller makes sure that nothing of it waits in the journal.
     ///
@@ -134,9 +136,9 @@ impl Store {
         keep_usage(&mut tx, "tenant = ?1 AND stream = 'run:' || ?2", tenant, &id).await.map_err(failed)?;
         for sql in [
             "DELETE FROM idempotency WHERE run = ?",
+            "DELETE FROM audit_keys WHERE run = ?",
             "DELETE FROM plans WHERE run = ?",
             "DELETE FROM approvals WHERE run = ?",
-            "DELETE FROM audit_keys WHERE run = ?",
             "DELETE FROM journal WHERE stream = 'run:' || ?",
             // Whose its conversation is stays with what is left of that.
             "DELETE FROM session_owners WHERE (tenant, session) IN (SELECT tenant, session FROM runs WHERE run = ?1) \

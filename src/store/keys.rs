@@ -299,7 +299,7 @@ fn hash(secret: &str) -> [u8; 32] {
 }
 
 /// From the operating system, whose randomness is fit for secrets.
-fn random<const N: usize>() -> Result<[u8; N], Error> {
+pub(super) fn random<const N: usize>() -> Result<[u8; N], Error> {
     let mut bytes = [0; N];
     OsRng.try_fill_bytes(&mut bytes).map_err(|e| {
         Error::new(Code::Failed, format!("no key can be made: the system gives no random bytes: {e}"))
@@ -307,7 +307,7 @@ fn random<const N: usize>() -> Result<[u8; N], Error> {
     Ok(bytes)
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

@@ -7,6 +7,7 @@
 mod approvals;
 mod asked;
 mod audit;
+mod audit_read;
 mod breakdown;
 mod claims;
 mod dir;
@@ -46,7 +47,7 @@ use tokio::sync::watch;
 
 pub use approvals::{About, ApprovalFilter, ApprovalRow, ApprovalState};
 pub use asked::Asked;
-pub use audit::{AuditRow, Audited};
+pub use audit_read::{Audit, AuditRow, Broken};
 pub use breakdown::UsageRow;
 pub use claims::Claimed;
 pub use dir::DataDir;

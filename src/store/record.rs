@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::approvals::ApprovalChange;
-use super::audit::Decided;
+use super::audit::Ruling;
 use super::error::{Code, Error};
 use super::plans::PlanChange;
 use crate::nested;
@@ -77,8 +77,8 @@ pub(crate) struct Change {
     pub(crate) plan: PlanChange,
     /// What it means for what is put to people.
     pub(crate) approval: Option<ApprovalChange>,
-    /// What a person decided by it.
-    pub(crate) decided: Option<Decided>,
+    /// What a person has decided by it.
+    pub(crate) ruling: Option<Ruling>,
 }
 
 /// What an event means for a run's status.
@@ -191,7 +191,7 @@ fn of_run(event: &Event) -> Change {
         _ => None,
     };
     let (plan, approval) = (PlanChange::of(event), ApprovalChange::of(event));
-    let change = Change { status, plan, approval, decided: Decided::of(event), ..Change::default() };
+    let change = Change { status, plan, approval, ruling: Ruling::of(event), ..Change::default() };
     match event {
         Event::RunQueued(queued) => Change {
             request: Some(short(&queued.request)),

@@ -7,12 +7,13 @@ use super::error::{Code, Error};
 
 /// The store's own tables as they are made, to see that a scene leaves them alone.
 const RESERVED: &str = "SELECT group_concat(name || ' ' || coalesce(sql, ''), ';') FROM (SELECT name, sql FROM sqlite_schema \
-     WHERE tbl_name IN ('journal', 'runs', 'sessions', 'api_keys', 'idempotency', 'erased_usage') ORDER BY name)";
+     WHERE tbl_name IN ('journal', 'runs', 'sessions', 'api_keys', 'idempotency', 'erased_usage', \
+     'audit_chain', 'audit_keys') ORDER BY name)";
 
 impl Store {
     /// Runs a scene's `schema.sql` in one transaction. It runs at every start, so it says
     /// `CREATE TABLE IF NOT EXISTS`. The names `journal`, `runs`, `sessions`, `api_keys`,
-    /// `idempotency` and `erased_usage` are taken.
+    /// `idempotency`, `erased_usage`, `audit_chain` and `audit_keys` are taken.
     ///
     /// # Errors
     /// `store.scene_schema` names the scene and what is wrong with its SQL; nothing of it is applied.

@@ -1,4 +1,5 @@
 mod approvals;
+mod audit;
 mod plans;
 
 use std::path::Path;

@@ -202,8 +202,8 @@ async fn commit(
         }
     }
     let put = approvals::changes(rows, heads);
-    let decided = rows.iter().any(|row| row.change.decided.is_some());
-    let alone = claims.is_empty() && put.is_empty() && !decided;
+    let rulings = audit::rulings(rows);
+    let alone = claims.is_empty() && put.is_empty() && rulings.is_empty();
     // How a transaction comes to its end is said before it begins.
     let waits = if synced { "FULL" } else { "NORMAL" };
     let mut sql = format!("PRAGMA synchronous = {waits}; BEGIN IMMEDIATE; {ROWS}");
@@ -229,7 +229,7 @@ async fn commit(
     if !alone {
         claims.write(connection).await?;
         approvals::write(connection, &put).await?;
-        audit::write(connection, rows).await?;
+        audit::write(connection, &rulings).await?;
         sqlx::query("COMMIT").execute(connection).await?;
     }
     Ok(())

@@ -5,6 +5,7 @@
 mod approvals_api;
 mod approvals_lasting;
 mod approvals_said;
+mod audit;
 mod browser;
 mod canary;
 mod check;

@@ -117,6 +117,29 @@ async fn what_was_not_seen_is_not_approved() {
 }
 
 #[tokio::test]
+async fn a_plan_of_several_versions_is_approved_only_by_the_version_or_the_hash_that_was_seen() {
+    for seen in ["version", "hash"] {
+        let office = Office::open();
+        let served = Served::start(office.setup()).await;
+        let plan = planned(&served, "book").await;
+        // Somebody puts another plan in its place after the approver has read it.
+        let body = json!({"feedback": "look first", "version": 1});
+        let changed = served.post(&at(&plan, "/modify"), &body).await.json();
+        for unsaid in [json!({}), json!({"execute": false}), json!({"version": null, "note": "fine"})] {
+            let problem = approve(&served, &plan, unsaid).await.is_problem(409, "plan.version_required");
+            let detail = problem["detail"].as_str().unwrap();
+            let hash = changed["hash"].as_str().unwrap();
+            assert!(detail.contains("version 2") && detail.contains(hash), "{detail}");
+        }
+        assert!(office.reached().is_empty());
+        assert_eq!(served.get(&at(&plan, "")).await.json()["status"], "pending_approval");
+        assert_eq!(approve(&served, &plan, json!({seen: changed[seen]})).await.status, 200);
+        assert_eq!(rested(&served, &plan).await["status"], "completed");
+        assert_eq!(office.reached(), ["POST /Book"]);
+    }
+}
+
+#[tokio::test]
 async fn a_plan_is_changed_in_words_and_by_hand_and_keeps_its_versions() {
     let office = Office::open();
     let served = Served::start(office.setup()).await;
@@ -189,7 +212,8 @@ async fn a_plan_that_is_only_approved_begins_when_it_is_approved_once_more() {
         "{changed:#}"
     );
     assert!(office.reached().is_empty());
-    assert_eq!(approve(&served, &plan, json!({"execute": false})).await.json()["status"], "approved");
+    let held = approve(&served, &plan, json!({"execute": false, "version": 2})).await.json();
+    assert_eq!(held["status"], "approved", "{held:#}");
     rested(&served, &plan).await;
     assert!(office.reached().is_empty());
     assert_eq!(approve(&served, &plan, json!({"version": 2})).await.status, 200);
@@ -255,7 +279,7 @@ async fn a_cancelled_plan_undoes_what_it_wrote_where_that_is_configured() {
     let mut by_hand = plan["plan"].clone();
     by_hand["steps"][1]["prepared_calls"] = json!([]);
     assert_eq!(served.post(&at(&plan, "/modify"), &json!({"plan": by_hand})).await.status, 200);
-    approve(&served, &plan, json!({})).await;
+    approve(&served, &plan, json!({"version": 2})).await;
     // It waits for the payment; the room is booked.
     let waits = rested(&served, &plan).await;
     assert_eq!(

@@ -9,14 +9,14 @@ const SCENE: &str = include_str!("../scenarios/library/scene.toml");
 const RESERVE: &str = "Reserve the book \"Emma\" from 3 July for 21 days at the station branch";
 
 /// A library whose reservations a person has to approve.
-struct Library {
+pub struct Library {
     backend: Backend,
-    desk: Desk,
+    pub desk: Desk,
 }
 
 impl Library {
     /// `approval` is what its writing tool says.
-    fn asking(approval: &str) -> Self {
+    pub fn asking(approval: &str) -> Self {
         let backend = Backend::start(|reached| {
             let mut reservation = reached.body.clone();
             reservation["code"] = "R-7".into();
@@ -33,18 +33,18 @@ impl Library {
     }
 
     /// What was reserved since this was asked last: the bodies.
-    fn reserved(&self) -> Vec<Value> {
+    pub fn reserved(&self) -> Vec<Value> {
         let taken = self.backend.taken().into_iter();
         taken.filter(|reached| reached.place == "POST /reservations").map(|reached| reached.body).collect()
     }
 
-    fn json(&self, arguments: &[&str]) -> Value {
+    pub fn json(&self, arguments: &[&str]) -> Value {
         let ran = self.desk.run(&[arguments, &["--json"]].concat());
         serde_json::from_str(&ran.out).unwrap_or_else(|error| panic!("{error}: {ran:#?}"))
     }
 
     /// Asks for a reservation, which waits. Gives the plan's id.
-    fn waits(&self) -> String {
+    pub fn waits(&self) -> String {
         let ran = self.desk.run(&["chat", RESERVE]);
         assert_eq!((ran.status, ran.err.as_str()), (3, ""), "{ran:?}");
         tells(&ran, &["Waits for a person's yes: ", "To decide:\n  proscenium "]);
@@ -178,6 +178,57 @@ fn a_plan_is_changed_by_a_file_and_only_what_was_seen_is_approved() {
     let ran = desk.run(&["plans", "approve", &task, "--version", "2"]);
     assert_eq!(ran.status, 0, "{ran:?}");
     assert_eq!(library.reserved().len(), 1);
+}
+
+#[test]
+fn a_plan_of_several_versions_is_approved_by_one_of_them_only() {
+    let library = Library::asking("plan");
+    let desk = &library.desk;
+    let task = library.waits();
+    let mut plan = library.json(&["plans", "show", &task]);
+    plan["plan"]["steps"][0]["purpose"] = json!("Reserve the book \"Emma\" for 7 days at the station branch");
+    desk.write("plan.json", &plan.to_string());
+    let ran = desk.run(&["plans", "modify", &task, "--file", "plan.json"]);
+    assert_eq!(ran.status, 3, "{ran:?}");
+    is_refused(&desk.run(&["plans", "approve", &task]), "plan.version_required", "version 2");
+    assert!(library.reserved().is_empty());
+    // What is decided by its own id is shown first, and is one version.
+    let listed = library.json(&["approvals", "list"]);
+    let id = listed[0]["approval_id"].as_str().unwrap();
+    let ran = desk.run(&["approvals", "decide", id, "yes"]);
+    assert_eq!(ran.status, 0, "{ran:?}");
+    tells(&ran, &[&format!("Decides {id}:\nWaits for a person's yes: plan 2"), "for 7 days"]);
+    assert_eq!(library.reserved().len(), 1);
+}
+
+#[test]
+fn an_approval_is_named_by_how_only_its_id_begins() {
+    let library = Library::asking("call");
+    let desk = &library.desk;
+    library.waits();
+    let ran = desk.run(&["chat", &RESERVE.replace("Emma", "Persuasion")]);
+    assert_eq!(ran.status, 3, "{ran:?}");
+    let listed = library.json(&["approvals", "list"]);
+    let ids: Vec<&str> = [0, 1].map(|at| listed[at]["approval_id"].as_str().unwrap()).to_vec();
+    let differ = ids[0].bytes().zip(ids[1].bytes()).position(|(one, other)| one != other).unwrap();
+    let (common, only) = (&ids[0][..differ], &ids[0][..=differ]);
+    for (name, status, code) in
+        [(common, 2, "approval.ambiguous"), ("", 2, "approval.ambiguous"), ("ffff", 1, "approval.unknown")]
+    {
+        let ran = desk.run(&["approvals", "decide", name, "yes"]);
+        assert!(ran.status == status && ran.err.contains(&format!("error[{code}]")), "{name:?}: {ran:?}");
+    }
+    assert!(library.reserved().is_empty());
+    let shown = desk.run(&["approvals", "show", only]);
+    tells(&shown, &[&format!("Approval: {}\n", ids[0])]);
+    let ran = desk.run(&["approvals", "decide", only, "yes"]);
+    assert_eq!(ran.status, 0, "{ran:?}");
+    tells(&ran, &[&format!("Decides {}:\n", ids[0]), "with exactly these arguments\n  {\n", "\"Emma\""]);
+    let reserved = library.reserved();
+    assert_eq!((reserved.len(), &reserved[0]["title"]), (1, &json!("Emma")), "{reserved:?}");
+    // One of them is open still: what they had in common names it now.
+    let ran = desk.run(&["approvals", "decide", common, "no"]);
+    tells(&ran, &[&format!("Decides {}:\n", ids[1])]);
 }
 
 #[test]

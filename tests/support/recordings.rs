@@ -119,7 +119,8 @@ async fn decided() -> Vec<(&'static str, Events)> {
     runs.push(("approved", first));
     let other = "Vorrei il meteo a Roma e poi chiedere 2 giorni di ferie dal 6 al 7 luglio";
     let words = Wish::Modify { words: "senza il meteo".to_owned(), version: None };
-    runs.push(("changed", asked(&house, "changed", other, &[words, yes()]).await));
+    let second = Wish::Approve { version: Some(2), hash: None, hold: false };
+    runs.push(("changed", asked(&house, "changed", other, &[words, second]).await));
     let dry = ChatRequest { dry_run: true, ..request(&house, "dry-run", "Vorrei ferie dal 3 al 5 agosto") };
     let ticket = house.engine.submit(dry).await.unwrap();
     runs.push(("dry-run", house.end(ticket).await.events));

@@ -223,6 +223,27 @@ fn whoever_asked_for_something_approves_it_only_where_that_is_allowed() {
 }
 
 #[test]
+fn of_several_versions_only_the_one_that_was_seen_is_approved() {
+    let mut state = waits();
+    assert!(command(&state, &scenes(), &by("fenster", approve(false))).is_ok(), "there is one only");
+    carry_out(&mut state, edit(plan("book two", &["book"])));
+    let hash = state.plan_approval().unwrap().1.needed.hash.clone();
+    for hold in [false, true] {
+        let refused = command(&state, &scenes(), &by("fenster", approve(hold))).unwrap_err();
+        assert_eq!(refused.fault.code, "plan.version_required");
+        assert!(refused.fault.message.contains("version 2") && refused.fault.message.contains(&hash));
+        for (version, hash) in [(Some(2), None), (None, Some(hash.clone()))] {
+            let seen = Wish::Approve { version, hash, hold };
+            assert!(command(&state, &scenes(), &by("fenster", seen)).is_ok());
+        }
+    }
+    // A yes that held it back was to a version, too; the next one begins one.
+    carry_out(&mut state, Wish::Approve { version: Some(2), hash: None, hold: true });
+    let begins = command(&state, &scenes(), &by("fenster", approve(false))).unwrap_err();
+    assert_eq!(begins.fault.code, "plan.version_required");
+}
+
+#[test]
 fn whoever_changes_a_plan_or_a_call_does_not_approve_the_change_where_that_is_barred() {
     let approval = ApprovalPolicy { by_oneself: false, ..ApprovalPolicy::default() };
     let settings = Settings { approval, ..Settings::default() };
@@ -230,7 +251,8 @@ fn whoever_changes_a_plan_or_a_call_does_not_approve_the_change_where_that_is_ba
     carry_out(&mut state, edit(plan("book two", &["book"])));
     let barred = |who: &str, wish: Wish| Command { no_own_approval: true, ..by(who, wish) };
     let open = state.approvals.iter().find(|(_, put)| put.is_open()).map(|(number, _)| *number).unwrap();
-    for wish in [approve(false), say(open, Choice::Yes)] {
+    let second = Wish::Approve { version: Some(2), hash: None, hold: false };
+    for wish in [second, say(open, Choice::Yes)] {
         for own in ["keysersoze", "hockney"] {
             assert_eq!(
                 command(&state, &scenes(), &by(own, wish.clone())).unwrap_err().fault.code,

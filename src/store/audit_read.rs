@@ -1,0 +1,210 @@
+//! Reading the record of decisions, and proving that it is whole.
+
+use jiff::Timestamp;
+use serde::Serialize;
+use sqlx::sqlite::SqliteRow;
+use sqlx::{QueryBuilder, Row as _};
+use subtle::ConstantTimeEq as _;
+
+use super::Store;
+use super::audit::{BEGINNING, Fields, what};
+use super::error::Error;
+use super::keys::hex;
+use super::read::{decode, time};
+use crate::run::{RunId, TenantId};
+
+/// Rows that are read at once.
+const PAGE: usize = 500;
+
+/// A decision as the record has it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct AuditRow {
+    /// Its number in the record, from 1.
+    pub seq: i64,
+    /// When it was decided.
+    pub at: Timestamp,
+    /// Whose run it is about.
+    pub tenant: TenantId,
+    /// The run.
+    pub run: RunId,
+    /// The number of its event in the run.
+    pub event: i64,
+    /// The ordinal of the approval that it decides, where it does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approval: Option<u32>,
+    /// Who decided.
+    pub who: String,
+    /// What was said: `yes`, `yes_later`, `no`, `edited`, `done`, `not_done` or `again` of an approval;
+    /// `begin`, `change`, `plan`, `resume` or `cancel` of a run.
+    pub decision: String,
+    /// Whether the run was erased since.
+    pub erased: bool,
+}
+
+/// What came of a look at the whole record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Audit {
+    /// Rows that are as they were written.
+    pub rows: i64,
+    /// The hash of the last of them, in hex.
+    pub head: String,
+    /// The first thing that is wrong.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub broken: Option<Broken>,
+}
+
+/// The first row that is not as it was written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Broken {
+    /// Its number.
+    pub seq: i64,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+/// A row with what there is to hold it against.
+const ROWS: &str = "SELECT c.seq, c.at, c.tenant, c.run, c.event, c.approval, c.asked, c.who, c.decision, c.what, \
+     c.hash, k.key, decided.body AS decided, put.body AS put, r.run IS NULL AS erased FROM audit_chain c \
+     LEFT JOIN audit_keys k ON k.run = c.run LEFT JOIN runs r ON r.run = c.run \
+     LEFT JOIN journal decided ON decided.stream = 'run:' || c.run AND decided.seq = c.event \
+     LEFT JOIN journal put ON put.stream = 'run:' || c.run AND put.seq = c.asked \
+     WHERE c.seq > ? ORDER BY c.seq LIMIT ?";
+
+impl Store {
+    /// The last decisions of all tenants, the newest first; of one run where it is named.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn audit_rows(&self, run: Option<RunId>, limit: u32) -> Result<Vec<AuditRow>, Error> {
+        let mut query = QueryBuilder::new(
+            "SELECT seq, at, c.tenant, c.run, event, approval, who, decision, r.run IS NULL AS erased \
+             FROM audit_chain c LEFT JOIN runs r ON r.run = c.run",
+        );
+        if let Some(run) = run {
+            query.push(" WHERE c.run = ").push_bind(run.to_string());
+        }
+        query.push(" ORDER BY seq DESC LIMIT ").push_bind(i64::from(limit));
+        let failed = |e| Error::database(self.path(), "read the record of decisions", &e);
+        let rows = query.build().fetch_all(self.pool()).await.map_err(failed)?;
+        rows.iter().map(audit_row).collect::<Result<_, _>>().map_err(failed)
+    }
+
+    /// Looks at the whole record, row by row, up to the first that is not as it was written: changed, taken
+    /// out, or about something else than the journal of its run says. With `head`, the hash of a row that was
+    /// seen before, that row has to be there still, which tells when the end was cut off.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn audit(&self, head: Option<&str>) -> Result<Audit, Error> {
+        let failed = |e| Error::database(self.path(), "read the record of decisions", &e);
+        let mut audit = Audit { rows: 0, head: hex(&BEGINNING), broken: None };
+        let mut before = BEGINNING.to_vec();
+        let mut seen = head.is_none_or(|head| head == audit.head);
+        loop {
+            let page = sqlx::query(ROWS)
+                .bind(audit.rows)
+                .bind(PAGE as i64)
+                .fetch_all(self.pool())
+                .await
+                .map_err(failed)?;
+            for row in &page {
+                let seq = audit.rows + 1;
+                match checked(row, seq, &before).map_err(failed)? {
+                    Ok(hash) => before = hash,
+                    Err(why) => {
+                        audit.broken = Some(Broken { seq, why });
+                        return Ok(audit);
+                    }
+                }
+                (audit.rows, audit.head) = (seq, hex(&before));
+                seen |= head == Some(audit.head.as_str());
+            }
+            if page.len() < PAGE {
+                break;
+            }
+        }
+        let why = if !seen {
+            Some(
+                "no row has the hash that was seen: rows were taken from the end, or all are others"
+                    .to_owned(),
+            )
+        } else {
+            self.unrecorded().await.map_err(failed)?.map(|run| {
+                format!("run {run} has a key and no decision: rows were taken from the end of the record")
+            })
+        };
+        audit.broken = why.map(|why| Broken { seq: audit.rows + 1, why });
+        Ok(audit)
+    }
+
+    /// A run that somebody has decided about, and of whose decisions the record has none.
+    async fn unrecorded(&self) -> Result<Option<String>, sqlx::Error> {
+        sqlx::query_scalar(
+            "SELECT run FROM audit_keys k WHERE NOT EXISTS (SELECT 1 FROM audit_chain c WHERE c.run = k.run) LIMIT 1",
+        )
+        .fetch_optional(self.pool())
+        .await
+    }
+}
+
+/// The row's hash where it is the one of this number and as it was written; otherwise what is wrong.
+fn checked(row: &SqliteRow, seq: i64, before: &[u8]) -> Result<Result<Vec<u8>, String>, sqlx::Error> {
+    let found: i64 = row.try_get("seq")?;
+    if found != seq {
+        return Ok(Err(format!("it is missing: row {found} is the next one")));
+    }
+    let hash: Vec<u8> = row.try_get("hash")?;
+    let fields = Fields {
+        seq,
+        at: row.try_get("at")?,
+        tenant: row.try_get("tenant")?,
+        run: row.try_get("run")?,
+        event: row.try_get("event")?,
+        approval: row.try_get("approval")?,
+        asked: row.try_get("asked")?,
+        who: row.try_get("who")?,
+        decision: row.try_get("decision")?,
+        what: row.try_get("what")?,
+    };
+    if !bool::from(fields.hash(before).ct_eq(&hash)) {
+        return Ok(Err("its hash is not that of what it says behind the row before: it, or that row, was \
+                       changed or replaced"
+            .to_owned()));
+    }
+    let run = fields.run;
+    let why = match (row.try_get::<Option<&[u8]>, _>("key")?, row.try_get::<bool, _>("erased")?) {
+        // The run was erased, and with it what was decided.
+        (None, true) => None,
+        (None, false) => Some(format!("the key of run {run} is gone, and the run is still there")),
+        (Some(key), _) => {
+            let event = fields.event;
+            match row.try_get::<Option<&str>, _>("decided")? {
+                None => Some(format!("the journal of run {run} has no event {event} any more")),
+                Some(decided) => {
+                    let made = what(key, decided, row.try_get("put")?);
+                    let same = made.is_some_and(|made| bool::from(made.ct_eq(fields.what)));
+                    (!same).then(|| {
+                        format!(
+                            "the journal of run {run} says something else at event {event} than was decided"
+                        )
+                    })
+                }
+            }
+        }
+    };
+    Ok(why.map_or(Ok(hash), Err))
+}
+
+fn audit_row(row: &SqliteRow) -> Result<AuditRow, sqlx::Error> {
+    Ok(AuditRow {
+        seq: row.try_get("seq")?,
+        at: time(row, "at")?,
+        tenant: decode(TenantId::new(row.try_get("tenant")?))?,
+        run: decode(row.try_get::<&str, _>("run")?.parse())?,
+        event: row.try_get("event")?,
+        approval: row.try_get("approval")?,
+        who: row.try_get("who")?,
+        decision: row.try_get("decision")?,
+        erased: row.try_get("erased")?,
+    })
+}

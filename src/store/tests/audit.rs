@@ -1,0 +1,78 @@
+//! The record of decisions is written with them, or neither is.
+
+use super::*;
+use crate::run::{Decision, Matter, Needed};
+
+fn asked(n: u128) -> Record {
+    let needed = Needed { hash: "h".to_owned(), why: Vec::new(), tools: Default::default() };
+    let body = Event::ApprovalRequired { approval: 1, matter: Matter::Call { call: 1 }, needed };
+    Record::Run(envelope(Some(run_id(n)), "s1", 2, body).into())
+}
+
+fn decided(n: u128) -> Record {
+    let body = Event::Decided {
+        approval: 1,
+        matter: Matter::Call { call: 1 },
+        decision: Decision::No,
+        by: "lucia".to_owned(),
+        note: Some("not this week".to_owned()),
+        word: None,
+    };
+    Record::Run(envelope(Some(run_id(n)), "s1", 3, body).into())
+}
+
+#[tokio::test]
+async fn decisions_of_one_transaction_are_recorded_in_order_with_what_was_asked() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path()).await;
+    let records = [1, 2].map(|n| [record(n, 1), asked(n), decided(n)]);
+    write(&store, records.into_iter().flatten()).await.unwrap();
+    let rows = store.audit_rows(None, 10).await.unwrap();
+    let told = rows.iter().map(|row| (row.seq, row.run, row.event, row.who.as_str(), row.approval));
+    let expected = [(2, run_id(2), 3, "lucia", Some(1)), (1, run_id(1), 3, "lucia", Some(1))];
+    assert_eq!(told.collect::<Vec<_>>(), expected);
+    let asked: Vec<i64> =
+        sqlx::query_scalar("SELECT asked FROM audit_chain").fetch_all(store.pool()).await.unwrap();
+    assert_eq!(asked, [2, 2]);
+    let audit = store.audit(None).await.unwrap();
+    assert_eq!((audit.rows, audit.broken), (2, None));
+    // Equal decisions of two runs are not seen to be equal.
+    let what: Vec<Vec<u8>> =
+        sqlx::query_scalar("SELECT DISTINCT what FROM audit_chain").fetch_all(store.pool()).await.unwrap();
+    assert_eq!(what.len(), 2);
+}
+
+#[tokio::test]
+async fn a_decision_that_cannot_be_recorded_is_not_taken() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path()).await;
+    write(&store, [record(1, 1), asked(1)]).await.unwrap();
+    let full = "CREATE TRIGGER full BEFORE INSERT ON audit_chain BEGIN SELECT RAISE(ABORT, 'full'); END";
+    sqlx::query(full).execute(store.pool()).await.unwrap();
+    write(&store, [decided(1)]).await.unwrap_err();
+    assert_eq!(store.run_events(&tenant(), run_id(1)).await.unwrap().len(), 2);
+    sqlx::query("DROP TRIGGER full").execute(store.pool()).await.unwrap();
+    write(&store, [decided(1)]).await.unwrap();
+    assert_eq!(store.run_events(&tenant(), run_id(1)).await.unwrap().len(), 3);
+    let audit = store.audit(None).await.unwrap();
+    assert_eq!((audit.rows, audit.broken), (1, None));
+}
+
+#[tokio::test]
+async fn more_decisions_than_are_read_at_once_are_all_looked_at() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open(dir.path()).await;
+    let groups: Vec<Vec<Row>> = (1..=501)
+        .map(|n| [record(n, 1), asked(n), decided(n)].map(|record| record.row().unwrap()).to_vec())
+        .collect();
+    assert!(store.write(&groups).await.unwrap().iter().all(|outcome| outcome.failures.is_empty()));
+    assert_eq!(store.audit(None).await.unwrap().rows, 501);
+    sqlx::raw_sql(
+        "DROP TRIGGER audit_chain_unchanged; UPDATE audit_chain SET decision = 'yes' WHERE seq = 501",
+    )
+    .execute(store.pool())
+    .await
+    .unwrap();
+    let audit = store.audit(None).await.unwrap();
+    assert_eq!((audit.rows, audit.broken.map(|broken| broken.seq)), (500, Some(501)));
+}
