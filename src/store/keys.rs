@@ -56,7 +56,7 @@ pub struct ApiKey {
 }
 
 impl ApiKey {
-    /// Whether it opens something.
+    /// Whether it opens something now.
     fn is_valid(&self) -> bool {
         self.revoked.is_none() && !self.is_expired(Timestamp::now())
     }
@@ -270,7 +270,8 @@ impl Store {
             None => (None, vec![0; given.len()]),
         };
         let same = bool::from(stored.ct_eq(&given));
-        Ok(key.filter(|key| same && key.is_valid()))
+        // Whose key has expired is told so.
+        Ok(key.filter(|key| same && key.revoked.is_none()))
     }
 
     /// Whether a key was ever made, revoked ones included.
