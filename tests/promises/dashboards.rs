@@ -282,7 +282,7 @@ impl Load {
         // Until it waits again.
         let changed = engine.command_and_wait(tenant, run, by(Wish::Edit { plan, version: None })).await;
         assert_eq!(changed.unwrap().unwrap().status, RunStatus::Waiting);
-        let yes = Wish::Approve { version: None, hash: None, hold: false };
+        let yes = Wish::Approve { version: Some(2), hash: None, hold: false };
         engine.command_and_wait(tenant, run, by(yes)).await.unwrap().unwrap();
     }
 

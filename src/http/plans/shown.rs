@@ -43,9 +43,12 @@ pub(crate) struct FormatQuery {
     #[param(minimum = 1, maximum = 32)]
     pub(crate) limit: Option<usize>,
     /// Of the document: only the versions before this one: `versions_before` of the page after it.
-    #[param(minimum = 1)]
+    #[param(minimum = 1, maximum = 1_000_000)]
     pub(crate) before: Option<u32>,
 }
+
+/// The last version that can be asked for; journals of earlier releases may have more than a plan has today.
+const MAX_BEFORE: u32 = 1_000_000;
 
 impl FormatQuery {
     fn page(&self) -> Result<VersionPage, Problem> {
@@ -53,6 +56,10 @@ impl FormatQuery {
         let limit = self.limit.unwrap_or(most);
         if !(1..=most).contains(&limit) {
             let detail = format!("`limit` = {limit}: 1 to {most} versions are given");
+            return Err(Problem::unprocessable("request.query", detail));
+        }
+        if let Some(before) = self.before.filter(|before| !(1..=MAX_BEFORE).contains(before)) {
+            let detail = format!("`before` = {before}: versions are numbered from 1 to at most {MAX_BEFORE}");
             return Err(Problem::unprocessable("request.query", detail));
         }
         Ok(VersionPage { limit, before: self.before })
