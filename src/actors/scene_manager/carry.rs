@@ -265,6 +265,8 @@ impl SceneManager {
             if manager.at_work == Some(run) {
                 manager.busy = false;
                 manager.at_work = None;
+                // Whoever follows it hears that it is left.
+                manager.shown = None;
             }
             live.renew_orders();
             let read = read.map(|(state, events)| {
