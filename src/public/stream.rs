@@ -298,7 +298,7 @@ impl Reader {
     }
 }
 
-/// The last event that the history of whoever was told `last` shares with the journal: where a process was
+/// The last event that the journal shares with the history of a client that has got `last`: where a process was
 /// killed and lost what it had told, the next one has gone on from an earlier event.
 pub(super) fn shared(last: EventId, events: &[Envelope<Event>]) -> u64 {
     let Some(end) = events.last() else { return 0 };
@@ -306,7 +306,7 @@ pub(super) fn shared(last: EventId, events: &[Envelope<Event>]) -> u64 {
     // the first process wrote is sure to be what was told.
     let told_by = last.epoch.unwrap_or(0);
     let parts = events.iter().rev().find(|event| event.epoch <= told_by).map_or(0, |event| event.seq);
-    // Whoever was told more than there is has not heard how it ends.
+    // A client that has got more than there is has not got the end.
     let most = if last.seq > end.seq { end.seq.saturating_sub(1) } else { end.seq };
     last.seq.min(parts).min(most)
 }

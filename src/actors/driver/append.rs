@@ -86,7 +86,7 @@ impl Driver {
     }
 
     fn must_be_durable(&self, events: &[Event]) -> bool {
-        // Whoever reads the answer has all of it before the run's end is on its way.
+        // A reader has the whole answer before the run's end is on its way.
         let read = self.live.feed.is_read() && matches!(events, [Event::Answered { .. }]);
         read || events.iter().any(|event| event.must_be_durable(self.is_about_a_write(event)))
     }

@@ -265,7 +265,7 @@ impl SceneManager {
             if manager.at_work == Some(run) {
                 manager.busy = false;
                 manager.at_work = None;
-                // Whoever follows it hears that it is left.
+                // Its subscribers see the end of their streams.
                 manager.shown = None;
             }
             live.renew_orders();
