@@ -24,8 +24,8 @@ use tokio::sync::oneshot;
 use self::builder::{Current, IDLE, Parts, Sources, http_client, make_tables, seed};
 use self::cast::{System, shared};
 use self::ticket::{Intake, MAX_REQUEST_CHARS, new_session};
+use crate::actors::active_runs::RunWatch;
 use crate::actors::driver::store_fault;
-use crate::actors::live::Watch;
 use crate::actors::scene_manager::Submit;
 use crate::answer::Answer;
 use crate::config::Config;
@@ -151,7 +151,7 @@ impl Engine {
     }
 
     /// Follows a tenant's run from now on; `None` where it has none of that id under way here.
-    pub fn watch(&self, tenant: &TenantId, run: RunId) -> Option<Watch> {
+    pub fn watch(&self, tenant: &TenantId, run: RunId) -> Option<RunWatch> {
         self.parts.live.watch(tenant, run)
     }
 
@@ -163,7 +163,7 @@ impl Engine {
     pub async fn cancel(&self, tenant: &TenantId, run: RunId, by: &str) -> Result<bool, Fault> {
         let heard = self.follow(tenant, run).await?.is_some_and(|watch| watch.cancel(by));
         // Its driver may have left just before; where it left after, it has heard the wish.
-        if heard && !self.parts.live.is_left(tenant, run) {
+        if heard && !self.parts.live.has_no_driver(tenant, run) {
             return Ok(true);
         }
         // One that waits for a person is not under way.

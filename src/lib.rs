@@ -40,7 +40,7 @@ pub mod telemetry;
 pub mod tools;
 pub mod unseen;
 
-pub use actors::live::Watch;
+pub use actors::active_runs::RunWatch;
 pub use answer::{
     Answer, AnswerApproval, AnswerCall, AnswerStep, AnswerUsage, CallOutcome, Metadata, Timings,
 };

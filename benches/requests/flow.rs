@@ -2,7 +2,7 @@
 
 use proscenium::config::Config;
 use proscenium::llm::limits::Rates;
-use proscenium::llm::{ModelOptions, Stream};
+use proscenium::llm::{ModelOptions, StreamMode};
 use proscenium::run::Effect;
 use proscenium::scene::{Scene, SceneTool};
 use proscenium::{Builder, Engine};
@@ -74,7 +74,7 @@ pub fn config(address: &str, data: &std::path::Path, off: &[Part]) -> Config {
         input_usd_per_million: 0.15,
         output_usd_per_million: 0.6,
         // The provider sends each reply whole.
-        stream: Stream::No,
+        stream: StreamMode::No,
         ..ModelOptions::default()
     }];
     data.clone_into(&mut config.store.data_dir);
@@ -128,7 +128,7 @@ struct BookLeave {
     to: String,
 }
 
-type Built = Result<Scene, Vec<proscenium::scene::Fault>>;
+type Built = Result<Scene, Vec<proscenium::scene::SceneFault>>;
 
 fn weather() -> Built {
     let forecast = |asked: GetForecast, _| async move {

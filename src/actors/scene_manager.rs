@@ -19,10 +19,10 @@ use arc_swap::ArcSwap;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use super::driver::{self, Driver, Ended, SessionSeq, Shared};
-use super::gate::Gate;
+use super::active_runs::ActiveRun;
+use super::driver::{self, Driver, EndedRun, RunServices, SessionSeq};
 use super::launch;
-use super::live::Entered;
+use super::recovery_gate::RecoveryGate;
 use super::session_registry;
 use crate::answer::Answer;
 use crate::llm::Purpose;
@@ -42,7 +42,7 @@ pub(crate) use erase::{Erase, session_busy};
 #[derive(Clone)]
 pub(crate) struct Options {
     /// What runs that start now work with; another after the configuration was read anew.
-    pub(crate) shared: Arc<ArcSwap<Shared>>,
+    pub(crate) shared: Arc<ArcSwap<RunServices>>,
     pub(crate) store: Store,
     pub(crate) memory: memory::Options,
     /// Most requests of one conversation that wait.
@@ -52,14 +52,14 @@ pub(crate) struct Options {
     /// Hears of what waits and of what is refused.
     pub(crate) outside: Outside,
     /// Lets runs begin.
-    pub(crate) gate: Gate,
+    pub(crate) gate: RecoveryGate,
     /// Whether runs that an earlier process left unfinished are carried on here.
     pub(crate) carries_on: Arc<AtomicBool>,
 }
 
 /// A run that waits for its turn.
 struct Waiting {
-    run: driver::Accepted,
+    run: driver::AcceptedRun,
     received: Instant,
     /// Who waits for its answer, if anybody does.
     answer: Option<oneshot::Sender<Result<Answer, Fault>>>,
@@ -88,7 +88,7 @@ pub(crate) struct SceneManager {
     /// The run that is driven as the next of the queue.
     at_work: Option<RunId>,
     /// What is shown of it.
-    shown: Option<Arc<Entered>>,
+    shown: Option<Arc<ActiveRun>>,
     /// Runs that wait for a person.
     parked: BTreeMap<RunId, Parked>,
     /// Runs that are driven beside the queue, for what somebody wants of them.
@@ -162,7 +162,7 @@ impl SceneManager {
             manager.account = Some(budget.hold_session(&manager.tenant, &manager.session, 0));
             manager.memory = Some(Memory::new(manager.options.memory.clone()));
         }
-        launch::start(arbiter, manager.options.max_queued.max(1), manager)
+        launch::start_actor(arbiter, manager.options.max_queued.max(1), manager)
     }
 
     /// Starts the next request, makes a summary that is due, or thinks of sleep.
@@ -200,22 +200,22 @@ impl SceneManager {
         self.at_work = Some(id);
         self.shown = Some(live.clone());
         let remembered = self.remembered(&run.state);
-        let shared = Shared::clone(&self.options.shared.load());
+        let shared = RunServices::clone(&self.options.shared.load());
         let (gateway, all, gate) = (shared.gateway.clone(), shared.live.clone(), self.options.gate.clone());
         let driver = Driver::new(shared, self.session.clone(), self.tenant.clone(), run, self.seq.clone());
         // A task of its own: a panic in it ends this run and nothing else. It runs where models are called,
         // and this handle on the gateway outlives it.
         let work = async move {
-            let driven = async move { driver.run(remembered, gate.turn(id).await).await };
-            let task = gateway.spawn(all.until_end(driven)).map_err(|e| e.to_string())?;
+            let driven = async move { driver.run(remembered, gate.admit(id).await).await };
+            let task = gateway.spawn(all.run_until_shutdown(driven)).map_err(|e| e.to_string())?;
             task.await.map_err(|e| e.to_string())
         };
         ctx.spawn(work.into_actor(self).map(move |ended, manager, ctx| {
             let result = match ended {
                 Ok(Some(mut ended)) => {
-                    let refused = ended.take_refused();
+                    let refused = ended.take_refused_commands();
                     let result = manager.ended(ended, received, told, false);
-                    refused.tell();
+                    refused.reply_all();
                     result
                 }
                 // So does this actor; whoever waits for the answer is told by its absence.
@@ -242,11 +242,17 @@ impl SceneManager {
 
     /// What a run came to. `told` says that its answer is the conversation's own, for whoever speaks in it;
     /// `still` that it stands where it stood when that was so.
-    fn ended(&mut self, ended: Ended, received: Instant, told: bool, still: bool) -> Result<Answer, Fault> {
+    fn ended(
+        &mut self,
+        ended: EndedRun,
+        received: Instant,
+        told: bool,
+        still: bool,
+    ) -> Result<Answer, Fault> {
         for (seq, event) in ended.turns {
             self.remember(seq, event);
         }
-        if let Some(fault) = ended.broken {
+        if let Some(fault) = ended.fault {
             if ended.state.status == RunStatus::Waiting {
                 self.parked.insert(ended.state.run, Parked::of(&ended.state, false));
             }

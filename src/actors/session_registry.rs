@@ -32,7 +32,7 @@ impl Address {
     ) -> Self {
         let registry = SessionRegistry { arbiters, options, max_awake, awake: HashMap::new(), started: 0 };
         let outside = registry.options.outside.clone();
-        Self { registry: launch::start(own, mailbox, registry), outside }
+        Self { registry: launch::start_actor(own, mailbox, registry), outside }
     }
 
     /// Hands a request to its conversation, awake or asleep.

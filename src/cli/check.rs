@@ -52,7 +52,7 @@ impl Finding {
 
 /// What was found in order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct CheckReport {
     /// Where the configuration comes from, and how many keys from each place.
     pub sources: Vec<String>,
     /// The data directory.
@@ -60,14 +60,14 @@ pub struct Found {
     /// How it stands; empty where that was not looked at, or is told as an error.
     pub store: String,
     /// The models.
-    pub models: Vec<Model>,
+    pub models: Vec<CheckedModel>,
     /// A line a scene: its name and its tools.
     pub scenes: Vec<String>,
 }
 
 /// A model as it is configured.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Model {
+pub struct CheckedModel {
     /// Its configured name; empty for the embedded rules.
     pub name: String,
     /// What is known of it, on one line.
@@ -76,7 +76,7 @@ pub struct Model {
     pub live: Vec<String>,
 }
 
-impl Found {
+impl CheckReport {
     /// What the configuration says; scenes and live answers are added by who has them.
     pub fn of(loaded: &Loaded) -> Self {
         Self {
@@ -163,10 +163,10 @@ fn sources(keys: &BTreeMap<String, Origin>) -> Vec<String> {
     std::iter::once(Origin::BuiltIn.to_string()).chain(told).collect()
 }
 
-fn models(config: &Config) -> Vec<Model> {
+fn models(config: &Config) -> Vec<CheckedModel> {
     if config.llm.models.is_empty() {
         let line = "offline (embedded rules, no network)".to_owned();
-        return vec![Model { line, ..Model::default() }];
+        return vec![CheckedModel { line, ..CheckedModel::default() }];
     }
     let line = |model: &proscenium::llm::ModelOptions| {
         let key = match &model.api_key_env {
@@ -180,7 +180,7 @@ fn models(config: &Config) -> Vec<Model> {
             model.forcing
         )
     };
-    let told = |model| Model { line: line(model), name: model.name.clone(), live: Vec::new() };
+    let told = |model| CheckedModel { line: line(model), name: model.name.clone(), live: Vec::new() };
     config.llm.models.iter().map(told).collect()
 }
 
@@ -198,7 +198,7 @@ pub fn scene(scene: &Scene) -> String {
 }
 
 /// Writes the findings, what was found, and the sum. The status says whether there are errors.
-pub fn report(out: &mut impl Write, findings: &[Finding], found: Option<&Found>) -> io::Result<Exit> {
+pub fn report(out: &mut impl Write, findings: &[Finding], found: Option<&CheckReport>) -> io::Result<Exit> {
     for finding in findings {
         let level = match finding.level {
             Level::Error => "error",
@@ -226,7 +226,7 @@ pub fn report(out: &mut impl Write, findings: &[Finding], found: Option<&Found>)
     Ok(if errors == 0 { Exit::Completed } else { Exit::Failed })
 }
 
-fn describe(out: &mut impl Write, found: &Found) -> io::Result<()> {
+fn describe(out: &mut impl Write, found: &CheckReport) -> io::Result<()> {
     writeln!(out, "Configuration: {}", one_line(&found.sources.join(", ")))?;
     writeln!(out, "Data directory: {}", one_line(&found.data_dir))?;
     if !found.store.is_empty() {
@@ -259,7 +259,7 @@ mod tests {
         Config::load(None, env.into_iter(), Flags { data_dir: Some("d".into()), ..Flags::default() })
     }
 
-    fn written(findings: &[Finding], found: Option<&Found>) -> (Exit, String) {
+    fn written(findings: &[Finding], found: Option<&CheckReport>) -> (Exit, String) {
         let mut out = Vec::new();
         let exit = report(&mut out, findings, found).unwrap();
         (exit, String::from_utf8(out).unwrap())
@@ -267,7 +267,7 @@ mod tests {
 
     #[test]
     fn what_is_fine_is_told_with_what_was_found() {
-        let mut found = Found::of(&load(&[]).unwrap());
+        let mut found = CheckReport::of(&load(&[]).unwrap());
         found.scenes = vec!["Weather: WeatherForecast_Get, AddCity (write)".to_owned()];
         let (exit, text) = written(&[], Some(&found));
         assert_eq!(exit, Exit::Completed);
@@ -287,7 +287,7 @@ mod tests {
     fn warnings_are_told_and_are_no_failure() {
         let loaded = load(&[("OPENAI_BASE_URL", "http://models.example/v1"), ("OPENAI_MODEL", "m")]).unwrap();
         let findings: Vec<Finding> = loaded.warnings.iter().map(|w| Finding::of(w, Level::Warning)).collect();
-        let mut found = Found::of(&loaded);
+        let mut found = CheckReport::of(&loaded);
         found.models[0].live =
             vec!["named: called the function".to_owned(), "json_schema: refused".to_owned()];
         let (exit, text) = written(&findings, Some(&found));

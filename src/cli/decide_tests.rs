@@ -6,13 +6,13 @@ use proscenium::run::{Decision, Envelope, Event, Fault, RunId, SessionId};
 use serde_json::json;
 use tokio::sync::mpsc;
 
-use super::super::assistant::{Assistant, Draft, Office, Order, Ticket};
+use super::super::assistant::{Assistant, FollowedTicket, Office, PrintedDraft, RunOrder};
 use super::super::failure::Exit;
 use super::super::follow::Show;
 use super::super::output::Output;
 use super::super::recorded;
 use super::super::signals::Signals;
-use super::super::turns::Turn;
+use super::super::turns::NextInput;
 use super::*;
 
 /// A run that waits, and what becomes of it with each order.
@@ -27,7 +27,7 @@ impl Waits {
         Self { journal: RefCell::new(journal), then: RefCell::new(then.into()), orders: RefCell::default() }
     }
 
-    fn follow(&self, from: usize) -> Box<dyn Ticket> {
+    fn follow(&self, from: usize) -> Box<dyn FollowedTicket> {
         let journal = self.journal.borrow();
         let (before, news) = journal.split_at(from);
         let status = proscenium::fold(recorded::run_id(), &journal).status;
@@ -43,11 +43,11 @@ struct Played {
 
 #[async_trait(?Send)]
 impl Assistant for Waits {
-    async fn ask(&self, _: &str, _: Option<SessionId>) -> Result<Box<dyn Ticket>, Failure> {
+    async fn ask(&self, _: &str, _: Option<SessionId>) -> Result<Box<dyn FollowedTicket>, Failure> {
         Ok(self.follow(0))
     }
 
-    async fn draft(&self, _: &str) -> Result<Draft, Failure> {
+    async fn draft(&self, _: &str) -> Result<PrintedDraft, Failure> {
         Err(Failure::new("none", "no script"))
     }
 
@@ -62,7 +62,7 @@ impl Office for Waits {
         Ok(proscenium::fold(run, &self.journal.borrow()))
     }
 
-    async fn order(&self, _: Target, order: Order) -> Result<Box<dyn Ticket>, Failure> {
+    async fn order(&self, _: OrderTarget, order: RunOrder) -> Result<Box<dyn FollowedTicket>, Failure> {
         self.orders.borrow_mut().push(order.wish);
         let events = self.then.borrow_mut().pop_front().unwrap()?;
         let from = self.journal.borrow().len();
@@ -73,7 +73,7 @@ impl Office for Waits {
 }
 
 #[async_trait(?Send)]
-impl Ticket for Played {
+impl FollowedTicket for Played {
     fn session(&self) -> SessionId {
         recorded::session()
     }
@@ -106,8 +106,8 @@ impl Turns for Person {
         self.sits
     }
 
-    async fn next(&mut self) -> Result<Turn, Failure> {
-        Ok(Turn::End)
+    async fn next(&mut self) -> Result<NextInput, Failure> {
+        Ok(NextInput::End)
     }
 
     async fn ask(&mut self, question: &str, initial: &str) -> Result<Option<String>, Failure> {

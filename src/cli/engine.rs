@@ -8,10 +8,10 @@ use proscenium::config::Loaded;
 use proscenium::llm::{Gateway, Probe, Worked, offline::Offline};
 use proscenium::planner::{Command, Refused, consent};
 use proscenium::run::{Envelope, Event, Fault, RunId, RunState, SessionId, TenantId};
-use proscenium::{Answer, Builder, ChatRequest, Engine, StartError, Watch, scene};
+use proscenium::{Answer, Builder, ChatRequest, Engine, RunWatch, StartError, scene};
 
-use super::assistant::{self, Asking, Assistant, Draft, Office, Order, Target};
-use super::check::{self, Finding, Found, Level};
+use super::assistant::{self, Asking, Assistant, Office, OrderTarget, PrintedDraft, RunOrder};
+use super::check::{self, CheckReport, Finding, Level};
 use super::failure::Failure;
 use crate::shipped;
 
@@ -46,17 +46,17 @@ pub fn failed(error: StartError) -> Failure {
 /// The scenes there are now, with nothing started.
 pub fn catalogue(loaded: &Loaded) -> Result<scene::Catalogue, Failure> {
     let found = builder(loaded).load_scenes();
-    if found.failed() {
+    if found.has_errors() {
         return Err(failed(StartError::Scenes(found.faults)));
     }
     Ok(scene::Catalogue::new(found.scenes))
 }
 
 /// Looks at the scenes, and with `live` asks the models.
-pub async fn inspect(loaded: &Loaded, live: bool) -> (Found, Vec<Finding>) {
+pub async fn inspect(loaded: &Loaded, live: bool) -> (CheckReport, Vec<Finding>) {
     let scenes = builder(loaded).load_scenes();
     let mut findings: Vec<Finding> = scenes.faults.iter().map(finding).collect();
-    let mut found = Found::of(loaded);
+    let mut found = CheckReport::of(loaded);
     found.scenes = scenes.scenes.iter().map(check::scene).collect();
     if live {
         match probe(loaded).await {
@@ -103,7 +103,7 @@ async fn probe(loaded: &Loaded) -> Result<Vec<Probe>, Fault> {
     Ok(gateway.probe().await?)
 }
 
-fn finding(fault: &scene::Fault) -> Finding {
+fn finding(fault: &scene::SceneFault) -> Finding {
     Finding {
         place: match fault.line {
             Some(line) => format!("{}:{line}", fault.file),
@@ -148,9 +148,9 @@ impl Ready {
     async fn taken_up(
         &self,
         run: RunId,
-        watch: Option<Watch>,
+        watch: Option<RunWatch>,
         told: Option<u64>,
-    ) -> Result<Ordered, Failure> {
+    ) -> Result<CommandedRun, Failure> {
         // What was told to the journal by now is then in the store.
         self.state(run).await?;
         let tenant = self.tenant();
@@ -161,7 +161,7 @@ impl Ready {
         let told = told.unwrap_or_else(|| assistant::before_decided(&stored));
         let news = stored.split_off(stored.partition_point(|event| event.seq <= told));
         let engine = self.engine.clone();
-        Ok(Ordered { engine, tenant, run, session, told, before: stored, stored: news.into(), watch })
+        Ok(CommandedRun { engine, tenant, run, session, told, before: stored, stored: news.into(), watch })
     }
 }
 
@@ -171,7 +171,7 @@ impl Assistant for Ready {
         &self,
         message: &str,
         session: Option<SessionId>,
-    ) -> Result<Box<dyn assistant::Ticket>, Failure> {
+    ) -> Result<Box<dyn assistant::FollowedTicket>, Failure> {
         let Asking { require_approval, dry_run } = self.asking;
         let request = ChatRequest { require_approval, dry_run, ..self.engine.request(message, session) };
         let ticket = self.engine.submit(request).await.map_err(failure)?;
@@ -180,16 +180,16 @@ impl Assistant for Ready {
             let watch = Some(ticket.watch());
             return Ok(Box::new(self.taken_up(ticket.run, watch, None).await?));
         }
-        Ok(Box::new(Waiting(ticket)))
+        Ok(Box::new(PendingRun(ticket)))
     }
 
-    async fn draft(&self, message: &str) -> Result<Draft, Failure> {
+    async fn draft(&self, message: &str) -> Result<PrintedDraft, Failure> {
         let request = ChatRequest { plan_only: true, ..self.engine.request(message, None) };
         let answer = self.engine.chat(request).await.map_err(failure)?;
         match (answer.plan, answer.error) {
             (Some(plan), _) => {
                 let state = self.engine.run(&self.tenant(), answer.run_id).await.map_err(failure)?;
-                Ok(Draft { task_id: answer.task_id, plan, usage: state.usage })
+                Ok(PrintedDraft { task_id: answer.task_id, plan, usage: state.usage })
             }
             (None, Some(error)) => Err(failure(error)),
             (None, None) => Err(Failure::new("plan.none", "no plan could be made")),
@@ -208,7 +208,11 @@ impl Office for Ready {
         state.ok_or_else(|| super::past::unknown(run))
     }
 
-    async fn order(&self, of: Target, order: Order) -> Result<Box<dyn assistant::Ticket>, Failure> {
+    async fn order(
+        &self,
+        of: OrderTarget,
+        order: RunOrder,
+    ) -> Result<Box<dyn assistant::FollowedTicket>, Failure> {
         let (tenant, by) = self.engine.default_principal();
         let told = self.state(of.run).await?.seq;
         let command =
@@ -221,7 +225,7 @@ impl Office for Ready {
 }
 
 /// A run that does what somebody wanted.
-struct Ordered {
+struct CommandedRun {
     engine: Arc<Engine>,
     tenant: TenantId,
     run: RunId,
@@ -231,11 +235,11 @@ struct Ordered {
     before: Vec<Envelope<Event>>,
     stored: VecDeque<Envelope<Event>>,
     /// Where it is under way.
-    watch: Option<Watch>,
+    watch: Option<RunWatch>,
 }
 
 #[async_trait(?Send)]
-impl assistant::Ticket for Ordered {
+impl assistant::FollowedTicket for CommandedRun {
     fn session(&self) -> SessionId {
         self.session.clone()
     }
@@ -269,10 +273,10 @@ impl assistant::Ticket for Ordered {
     }
 }
 
-struct Waiting(proscenium::Ticket);
+struct PendingRun(proscenium::Ticket);
 
 #[async_trait(?Send)]
-impl assistant::Ticket for Waiting {
+impl assistant::FollowedTicket for PendingRun {
     fn session(&self) -> SessionId {
         self.0.session.clone()
     }

@@ -12,7 +12,7 @@ use proscenium::store::{
 use secrecy::ExposeSecret;
 
 use super::failure::Failure;
-use super::table::RunRow;
+use super::table::RunTableRow;
 use super::{address, remote};
 
 /// Most ids among which one is looked for by how it begins.
@@ -77,13 +77,13 @@ impl Past {
     }
 
     /// The last runs, the newest first.
-    pub async fn runs(&self, limit: u32) -> Result<Vec<RunRow>, Failure> {
+    pub async fn runs(&self, limit: u32) -> Result<Vec<RunTableRow>, Failure> {
         let page = Page { limit, after: None };
         let rows = self.store.runs(&self.tenant, &RunFilter::default(), &page).await.map_err(failure)?;
         let mut runs = Vec::with_capacity(rows.len());
         for row in rows {
             let usage = self.state(row.run).await?.1.usage;
-            runs.push(RunRow {
+            runs.push(RunTableRow {
                 run: row.run,
                 at: row.created,
                 status: row.status,

@@ -13,13 +13,13 @@ use proscenium::store::{Code, DataDir, PlanRow, Store};
 use proscenium::{PlanDocument, PlanSummary};
 use serde_json::{Value, json};
 
-use super::assistant::{Asking, Office, Order, Target};
+use super::assistant::{Asking, Office, OrderTarget, RunOrder};
 use super::failure::{Exit, Failure};
 use super::follow::{Show, follow, heard};
 use super::output::{self, Output};
 use super::past::{self, Past};
 use super::plans_args::{Plans, PlansCommand};
-use super::remote::Server;
+use super::remote::RemoteServer;
 use super::signals::Signals;
 use super::text::{clean, one_line};
 use super::{address, engine, remote, show, table, waits};
@@ -89,9 +89,9 @@ pub async fn run<W: Write, E: Write>(
         PlansCommand::Resume { task, json } => (task, Wish::Reopen, None, json),
     };
     let row = past.plan(task).await?;
-    let change = Change {
-        of: Target { run: row.run, task },
-        order: Order { wish, note },
+    let change = RunRequest {
+        of: OrderTarget { run: row.run, task },
+        order: RunOrder { wish, note },
         as_user: plans.user.is_some(),
         json,
     };
@@ -117,18 +117,18 @@ async fn document<W: Write>(
 }
 
 /// Something that a person wants done with a run.
-pub struct Change {
+pub struct RunRequest {
     /// The run.
-    pub of: Target,
+    pub of: OrderTarget,
     /// What.
-    pub order: Order,
+    pub order: RunOrder,
     /// The command line says who wants it.
     pub as_user: bool,
     /// What happens is not told.
     pub json: bool,
 }
 
-impl Change {
+impl RunRequest {
     /// Has it carried out where the data directory is owned, and shows what comes of it. Gives the run as it
     /// then is, and the status to end with.
     ///
@@ -154,7 +154,7 @@ impl Change {
             }
             Err(failure) if remote::is_owned(&failure) => {
                 let url = address::find(&data_dir, failure)?.url;
-                let server = Server::at(url, past, self.as_user)?;
+                let server = RemoteServer::at(url, past, self.as_user)?;
                 self.by(&server, &mut signals, out, errors).await
             }
             Err(failure) => Err(failure),
@@ -214,8 +214,8 @@ async fn delete(task: TaskId, past: Past, as_user: bool, loaded: &Loaded) -> Res
     let owned = match DataDir::open(dir) {
         Ok(owned) => owned,
         Err(error) if error.kind() == Code::InUse => {
-            let server = Server::at(address::find(dir, failure(error))?.url, past, as_user)?;
-            return server.delete(Target { run: row.run, task }).await;
+            let server = RemoteServer::at(address::find(dir, failure(error))?.url, past, as_user)?;
+            return server.delete(OrderTarget { run: row.run, task }).await;
         }
         Err(error) => return Err(failure(error)),
     };

@@ -80,7 +80,7 @@ impl Engine {
     pub(crate) async fn until_carried_on(&self, tenant: &TenantId, session: &SessionId, run: RunId) {
         if self.parts.carries_on.load(Ordering::Acquire) {
             tokio::select! {
-                () = self.parts.live.until_under_way(tenant, run) => {}
+                () = self.parts.live.wait_until_active(tenant, run) => {}
                 () = self.system.registry.carry_on(tenant.clone(), session.clone()) => {}
             }
         }

@@ -9,16 +9,16 @@ use jiff::Zoned;
 
 use super::cast::System;
 use super::{Engine, again, once};
-use crate::actors::clock::Clock;
-use crate::actors::gate::Gate;
-use crate::actors::live::Live;
+use crate::actors::active_runs::ActiveRuns;
+use crate::actors::clock::EngineClock;
+use crate::actors::recovery_gate::RecoveryGate;
 use crate::config::Config;
-use crate::llm::budget::Scope;
-use crate::llm::{Budget, Cache, Gateway, Guards, Limits};
+use crate::llm::budget::BudgetScope;
+use crate::llm::{Budget, Cache, Gateway, Guards, RateLimits};
 use crate::notify::Target;
-use crate::parts::{Executor, Generator, Planner, Replaced};
+use crate::parts::{Executor, Generator, Planner, ReplacedParts};
 use crate::run::Fault;
-use crate::scene::{self, Catalogue, Folder, Scene};
+use crate::scene::{self, Catalogue, Scene, SceneFolder};
 use crate::store::{self, DataDir, Store};
 use crate::telemetry::{Figures, Kpis, Names, Outside};
 use crate::tools::NativeTools;
@@ -39,12 +39,12 @@ pub(super) struct Sources {
     pub(super) native: NativeTools,
     pub(super) builtin: Option<&'static include_dir::Dir<'static>>,
     pub(super) scenes: Vec<Scene>,
-    pub(super) replaced: Replaced,
+    pub(super) replaced: ReplacedParts,
 }
 
 impl Sources {
-    pub(super) fn load(&self, config: &Config) -> scene::Loaded {
-        let folders = self.builtin.map(|dir| Folder::embedded("scenes", dir)).unwrap_or_default();
+    pub(super) fn load(&self, config: &Config) -> scene::LoadedScenes {
+        let folders = self.builtin.map(|dir| SceneFolder::embedded("scenes", dir)).unwrap_or_default();
         let mut loaded = scene::load(&config.scenes, folders, &self.native);
         loaded.scenes.extend(self.scenes.iter().cloned());
         loaded
@@ -103,7 +103,7 @@ impl Builder {
     }
 
     /// Reads the scenes without starting anything: what `check` reports.
-    pub fn load_scenes(&self) -> scene::Loaded {
+    pub fn load_scenes(&self) -> scene::LoadedScenes {
         self.sources.load(&self.config)
     }
 
@@ -114,7 +114,7 @@ impl Builder {
     /// had.
     pub async fn start(self) -> Result<Engine, StartError> {
         let loaded = self.load_scenes();
-        if loaded.failed() {
+        if loaded.has_errors() {
             return Err(StartError::Scenes(loaded.faults));
         }
         let config = self.config;
@@ -122,13 +122,13 @@ impl Builder {
             .execution
             .zone()
             .map_err(|error| start_fault("config.time_zone", format!("execution.time_zone: {error}")))?;
-        let clock = Clock::new(zone, config.execution.fixed_now);
+        let clock = EngineClock::new(zone, config.execution.fixed_now);
         let http = http_client(&config)?;
         let webhook = webhook(&config)?;
         let guards = Guards {
             cache: Cache::new(&config.cache),
             budget: Budget::new(&config.budget, clock.zone()),
-            limits: Limits::new(&config.limits),
+            limits: RateLimits::new(&config.limits),
         };
         let gateway = Gateway::new(config.llm.clone(), Arc::new(crate::llm::offline::Offline))
             .map_err(|error| StartError::Other(error.into()))?
@@ -152,14 +152,14 @@ impl Builder {
         let kpis = kpis.map_err(|error| start_fault("engine.metrics", error.to_string()))?;
         let workers_handle = workers.handle().clone();
         let parts = Parts {
-            gate: Gate::new(store.clone()),
+            gate: RecoveryGate::new(store.clone()),
             store,
             clock,
             workers: workers_handle,
             sources: self.sources,
             current: Arc::new(ArcSwap::from_pointee(Current { config, gateway, catalogue, http, webhook })),
             idle: self.idle,
-            live: Live::default(),
+            live: ActiveRuns::default(),
             figures: Figures::new(names.into(), kpis),
             outside: Outside::default(),
             carries_on: Arc::default(),
@@ -181,7 +181,7 @@ impl Builder {
 pub enum StartError {
     /// The scenes have faults; all of them are here.
     #[error("the scenes have faults")]
-    Scenes(Vec<scene::Fault>),
+    Scenes(Vec<scene::SceneFault>),
     /// The data directory cannot be used.
     #[error(transparent)]
     Store(#[from] store::Error),
@@ -197,16 +197,16 @@ pub(super) fn start_fault(code: &str, message: impl Into<String>) -> StartError 
 #[derive(Clone)]
 pub(super) struct Parts {
     pub(super) store: Store,
-    pub(super) clock: Clock,
+    pub(super) clock: EngineClock,
     pub(super) workers: tokio::runtime::Handle,
     pub(super) sources: Sources,
     pub(super) current: Arc<ArcSwap<Current>>,
     pub(super) idle: Duration,
-    pub(super) live: Live,
+    pub(super) live: ActiveRuns,
     pub(super) figures: Figures,
     pub(super) outside: Outside,
     pub(super) carries_on: Arc<AtomicBool>,
-    pub(super) gate: Gate,
+    pub(super) gate: RecoveryGate,
 }
 
 /// What a configuration makes, and a changed one makes anew.
@@ -241,8 +241,8 @@ pub(super) async fn make_tables(store: &Store, scenes: &[Scene]) -> Result<(), S
 }
 
 /// Tells the budget what was spent before, as the journal has it. What is not limited is not added up.
-pub(super) async fn seed(budget: &Budget, store: &Store, clock: &Clock) -> Result<(), StartError> {
-    if budget.limit(Scope::Tenant).is_none() && budget.limit(Scope::Day).is_none() {
+pub(super) async fn seed(budget: &Budget, store: &Store, clock: &EngineClock) -> Result<(), StartError> {
+    if budget.limit(BudgetScope::Tenant).is_none() && budget.limit(BudgetScope::Day).is_none() {
         return Ok(());
     }
     let midnight = Zoned::now()

@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 use futures::StreamExt;
 
 use super::Engine;
+use crate::actors::active_runs::RunWatch;
 use crate::actors::driver::store_fault;
-use crate::actors::live::Watch;
 use crate::run::{Fault, RunId, RunStatus, TenantId};
 
 /// Most conversations whose unfinished runs are carried on at once, beside those that requests wake.
@@ -40,13 +40,13 @@ impl Engine {
         let sessions: Vec<_> = sessions.filter(|session| seen.insert(session.clone())).collect();
         let registry = self.system.registry.clone();
         self.system.spawn(async move {
-            gate.begin().await;
+            gate.open().await;
             let carried = futures::stream::iter(sessions).map(|(tenant, session)| {
                 let registry = registry.clone();
                 async move { registry.carry_on(tenant, session).await }
             });
             carried.buffer_unordered(AT_ONCE).collect::<()>().await;
-            gate.recovered().await;
+            gate.finish_recovery().await;
         });
         Ok(count)
     }
@@ -59,7 +59,7 @@ impl Engine {
 
     /// Follows a tenant's run from now on, also one that an earlier process left unfinished and that is
     /// still to be carried on here; `None` where it is neither.
-    pub(super) async fn follow(&self, tenant: &TenantId, run: RunId) -> Result<Option<Watch>, Fault> {
+    pub(super) async fn follow(&self, tenant: &TenantId, run: RunId) -> Result<Option<RunWatch>, Fault> {
         let watch = self.watch(tenant, run);
         if watch.is_some() || !self.parts.carries_on.load(Ordering::Acquire) {
             return Ok(watch);

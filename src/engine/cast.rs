@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use super::builder::{Current, Parts, StartError, start_fault, threads};
 use super::expiry::{Expiry, Teller};
 use super::sessions;
-use crate::actors::driver::Shared;
+use crate::actors::driver::RunServices;
 use crate::actors::journal::{self, Journal};
 use crate::actors::{scene as scene_actor, scene_manager, session_registry};
 use crate::notify::Messenger;
@@ -28,7 +28,7 @@ pub(super) struct System {
     pub(super) journal: journal::Handle,
     pub(super) actix: actix::System,
     pub(super) arbiters: Arc<[ArbiterHandle]>,
-    pub(super) shared: Arc<ArcSwap<Shared>>,
+    pub(super) shared: Arc<ArcSwap<RunServices>>,
 }
 
 impl System {
@@ -64,7 +64,7 @@ impl System {
 
     pub(super) fn end(&self) {
         // Drivers are not on the actors' threads.
-        self.shared.load().live.end();
+        self.shared.load().live.shut_down();
         // The thread ends by itself; joining it here could block an async caller.
         self.actix.stop();
     }
@@ -75,7 +75,7 @@ pub(super) struct Cast {
     pub(super) registry: session_registry::Address,
     pub(super) journal: journal::Handle,
     pub(super) arbiters: Arc<[ArbiterHandle]>,
-    pub(super) shared: Arc<ArcSwap<Shared>>,
+    pub(super) shared: Arc<ArcSwap<RunServices>>,
 }
 
 /// Starts the whole cast.
@@ -84,7 +84,7 @@ pub(super) async fn cast(parts: &Parts) -> Result<Cast, StartError> {
     let watch = telemetry::Watch { subscriber: Some(subscriber), outside: parts.outside.clone() };
     let current = parts.current.load_full();
     let config = &current.config;
-    let journal = Journal::watched(parts.store.clone(), &config.store, watch).await?;
+    let journal = Journal::start_with_telemetry(parts.store.clone(), &config.store, watch).await?;
     let mut handles = Vec::new();
     for _ in 0..threads() {
         let arbiter = Arbiter::try_new()
@@ -132,7 +132,7 @@ pub(super) fn shared(
     current: &Current,
     arbiters: &[ArbiterHandle],
     journal: &journal::Handle,
-) -> Shared {
+) -> RunServices {
     let scenes = current.catalogue.iter().zip(arbiters.iter().cycle()).map(|(scene, arbiter)| {
         let options = scene_actor::Options {
             gateway: current.gateway.clone(),
@@ -144,7 +144,7 @@ pub(super) fn shared(
         };
         (scene.name.clone(), scene_actor::Handle::start(scene.clone(), options))
     });
-    Shared {
+    RunServices {
         gateway: current.gateway.clone(),
         journal: journal.clone(),
         catalogue: current.catalogue.clone(),

@@ -61,7 +61,7 @@ impl Engine {
     /// # Errors
     /// The store's.
     pub async fn state_of(&self, tenant: &TenantId, run: RunId) -> Result<Option<RunState>, Fault> {
-        self.system.journal.flush_to_read().await.map_err(|error| store_fault(&error))?;
+        self.system.journal.flush_for_read().await.map_err(|error| store_fault(&error))?;
         let state = self.run(tenant, run).await?;
         Ok((state.seq > 0).then_some(state))
     }

@@ -34,7 +34,7 @@ impl Engine {
     /// # Errors
     /// The store's, also where something that was to be stored could not be.
     pub async fn events_of(&self, tenant: &TenantId, run: RunId) -> Result<Vec<Envelope<Event>>, Fault> {
-        self.system.journal.flush_to_read().await.map_err(|error| store_fault(&error))?;
+        self.system.journal.flush_for_read().await.map_err(|error| store_fault(&error))?;
         self.parts.store.run_events(tenant, run).await.map_err(|error| store_fault(&error))
     }
 

@@ -6,7 +6,7 @@ use super::builder::webhook;
 use super::{Current, Engine, StartError, http_client, make_tables, seed, shared};
 use crate::actors::driver::store_fault;
 use crate::config::Config;
-use crate::llm::{Cache, Gateway, Guards, Limits};
+use crate::llm::{Cache, Gateway, Guards, RateLimits};
 use crate::scene::Catalogue;
 
 /// A key of the configuration, and whether two configurations differ in it.
@@ -40,7 +40,7 @@ impl Engine {
     pub async fn reload(&self, config: Config) -> Result<Vec<&'static str>, StartError> {
         let parts = &self.parts;
         let loaded = parts.sources.load(&config);
-        if loaded.failed() {
+        if loaded.has_errors() {
             return Err(StartError::Scenes(loaded.faults));
         }
         let before = parts.current.load_full();
@@ -50,7 +50,7 @@ impl Engine {
         let same = before.config.cache == config.cache;
         let cache = if same { kept.cache.clone() } else { Cache::new(&config.cache) };
         let same = before.config.limits == config.limits && before.config.llm.models == config.llm.models;
-        let limits = if same { kept.limits.clone() } else { Limits::new(&config.limits) };
+        let limits = if same { kept.limits.clone() } else { RateLimits::new(&config.limits) };
         let budget = kept.budget.clone();
         let guards = Guards { cache, budget: budget.clone(), limits };
         let gateway = Gateway::new(config.llm.clone(), Arc::new(crate::llm::offline::Offline))

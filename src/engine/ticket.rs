@@ -6,8 +6,8 @@ use tokio::sync::oneshot;
 use uuid::Uuid;
 
 use super::once::Locks;
+use crate::actors::active_runs::RunWatch;
 use crate::actors::journal;
-use crate::actors::live::Watch;
 use crate::actors::session_registry;
 use crate::answer::Answer;
 use crate::public::{EventId, PublicStream, Source};
@@ -84,7 +84,7 @@ pub struct Ticket {
     pub run: RunId,
     /// The conversation.
     pub session: SessionId,
-    pub(super) watch: Watch,
+    pub(super) watch: RunWatch,
     /// Whether `watch` has been there from the beginning.
     pub(super) from_start: bool,
     /// The last event before the request: of a run that it decided about, what came before is not its own.
@@ -110,7 +110,7 @@ impl Ticket {
     /// [`Ticket::answer`]. Taken right away, it needs nothing of the store; [`Ticket::next`] then gives
     /// what happens from here on.
     pub fn stream(&mut self) -> PublicStream {
-        let later = self.watch.again();
+        let later = self.watch.resubscribe();
         let watch = std::mem::replace(&mut self.watch, later);
         if std::mem::take(&mut self.from_start) {
             PublicStream::fresh(self.source.clone(), watch)
@@ -120,8 +120,8 @@ impl Ticket {
     }
 
     /// Another way to follow the run from here on.
-    pub fn watch(&self) -> Watch {
-        self.watch.again()
+    pub fn watch(&self) -> RunWatch {
+        self.watch.resubscribe()
     }
 
     /// Asks the run to stop at its next safe point.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use super::error::{Error, Kind};
+use super::error::{Error, ErrorKind};
 
 /// When a model is left alone (`llm.breaker`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,7 +27,7 @@ impl Default for Options {
 
 /// What is known of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
+pub enum BreakerState {
     /// It works, as far as is known.
     Closed,
     /// It is left alone.
@@ -56,7 +56,7 @@ pub(super) struct Pass {
 
 /// What an attempt says of its model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Said {
+pub(super) enum AttemptReport {
     /// It answered, well or with a refusal.
     Works,
     /// It does not work.
@@ -65,40 +65,40 @@ pub(super) enum Said {
     Nothing,
 }
 
-impl Said {
+impl AttemptReport {
     /// What a failed attempt says.
     pub(super) fn by(error: &Error) -> Self {
         match error.kind() {
-            Kind::Connect { .. }
-            | Kind::Silence { .. }
-            | Kind::Timeout { .. }
-            | Kind::Quota { .. }
-            | Kind::Unauthorized { .. }
-            | Kind::Malformed { .. }
-            | Kind::EmptyStream
-            | Kind::CutStream => Said::Fails,
-            Kind::Status { status, .. } if *status >= 500 => Said::Fails,
+            ErrorKind::Connect { .. }
+            | ErrorKind::Silence { .. }
+            | ErrorKind::Timeout { .. }
+            | ErrorKind::Quota { .. }
+            | ErrorKind::Unauthorized { .. }
+            | ErrorKind::Malformed { .. }
+            | ErrorKind::EmptyStream
+            | ErrorKind::CutStream => AttemptReport::Fails,
+            ErrorKind::Status { status, .. } if *status >= 500 => AttemptReport::Fails,
             // Busy, but there: the wait it asks for is the retries' matter.
-            Kind::RateLimited { .. }
-            | Kind::Status { .. }
-            | Kind::ContextOverflow { .. }
-            | Kind::TooLarge { .. } => Said::Works,
-            _ => Said::Nothing,
+            ErrorKind::RateLimited { .. }
+            | ErrorKind::Status { .. }
+            | ErrorKind::ContextOverflow { .. }
+            | ErrorKind::TooLarge { .. } => AttemptReport::Works,
+            _ => AttemptReport::Nothing,
         }
     }
 }
 
 /// The breaker of one model, shared by all its attempts.
 #[derive(Debug, Clone)]
-pub(super) struct Shared(Arc<Mutex<Breaker>>);
+pub(super) struct ModelBreaker(Arc<Mutex<Breaker>>);
 
 /// An attempt under way. Dropped without a word it says nothing of its model.
 pub(super) struct Trial {
-    breaker: Shared,
+    breaker: ModelBreaker,
     pass: Option<Pass>,
 }
 
-impl Shared {
+impl ModelBreaker {
     pub(super) fn new(options: &Options) -> Self {
         Self(Arc::new(Mutex::new(Breaker::new(options.clone()))))
     }
@@ -109,7 +109,7 @@ impl Shared {
         Ok(Trial { breaker: self.clone(), pass: Some(pass) })
     }
 
-    pub(super) fn state(&self) -> State {
+    pub(super) fn state(&self) -> BreakerState {
         self.lock().state()
     }
 
@@ -120,11 +120,11 @@ impl Shared {
 }
 
 impl Trial {
-    pub(super) fn report(mut self, said: Said) {
+    pub(super) fn report(mut self, said: AttemptReport) {
         self.end(said);
     }
 
-    fn end(&mut self, said: Said) {
+    fn end(&mut self, said: AttemptReport) {
         if let Some(pass) = self.pass.take() {
             self.breaker.lock().report(pass, said, Instant::now());
         }
@@ -133,7 +133,7 @@ impl Trial {
 
 impl Drop for Trial {
     fn drop(&mut self) {
-        self.end(Said::Nothing);
+        self.end(AttemptReport::Nothing);
     }
 }
 
@@ -156,18 +156,18 @@ impl Breaker {
     }
 
     /// What came of an attempt. Each pass is reported exactly once.
-    pub(super) fn report(&mut self, pass: Pass, said: Said, now: Instant) {
+    pub(super) fn report(&mut self, pass: Pass, said: AttemptReport, now: Instant) {
         if pass.probe {
             self.probing = false;
         }
         match said {
-            Said::Works => {
+            AttemptReport::Works => {
                 // An attempt from before it opened says nothing of how it is now.
                 if pass.probe || self.until.is_none() {
                     (self.failures, self.until) = (0, None);
                 }
             }
-            Said::Fails => {
+            AttemptReport::Fails => {
                 self.failures = self.failures.saturating_add(1);
                 let opens = pass.probe || (self.until.is_none() && self.failures >= self.options.failures);
                 if self.options.failures > 0 && opens {
@@ -175,15 +175,15 @@ impl Breaker {
                 }
             }
             // The next attempt finds out.
-            Said::Nothing => {}
+            AttemptReport::Nothing => {}
         }
     }
 
-    pub(super) fn state(&self) -> State {
+    pub(super) fn state(&self) -> BreakerState {
         match (self.until, self.probing) {
-            (None, _) => State::Closed,
-            (Some(_), false) => State::Open,
-            (Some(_), true) => State::HalfOpen,
+            (None, _) => BreakerState::Closed,
+            (Some(_), false) => BreakerState::Open,
+            (Some(_), true) => BreakerState::HalfOpen,
         }
     }
 
@@ -204,7 +204,7 @@ mod tests {
 
     fn fail(breaker: &mut Breaker, now: Instant) {
         let pass = breaker.admit(now).unwrap();
-        breaker.report(pass, Said::Fails, now);
+        breaker.report(pass, AttemptReport::Fails, now);
     }
 
     #[test]
@@ -213,12 +213,12 @@ mod tests {
         fail(&mut breaker, now);
         fail(&mut breaker, now);
         let pass = breaker.admit(now).unwrap();
-        breaker.report(pass, Said::Works, now);
+        breaker.report(pass, AttemptReport::Works, now);
         fail(&mut breaker, now);
         fail(&mut breaker, now);
-        assert_eq!(breaker.state(), State::Closed);
+        assert_eq!(breaker.state(), BreakerState::Closed);
         fail(&mut breaker, now);
-        assert_eq!(breaker.state(), State::Open);
+        assert_eq!(breaker.state(), BreakerState::Open);
         assert_eq!(breaker.admit(now + Duration::from_millis(400)), Err(Duration::from_millis(600)));
     }
 
@@ -228,20 +228,20 @@ mod tests {
         fail(&mut breaker, now);
         let later = now + Duration::from_millis(1_000);
         let probe = breaker.admit(later).unwrap();
-        assert_eq!(breaker.state(), State::HalfOpen);
+        assert_eq!(breaker.state(), BreakerState::HalfOpen);
         assert!(breaker.admit(later).is_err(), "one at a time");
-        breaker.report(probe, Said::Fails, later);
-        assert_eq!(breaker.state(), State::Open);
+        breaker.report(probe, AttemptReport::Fails, later);
+        assert_eq!(breaker.state(), BreakerState::Open);
         assert!(breaker.admit(later + Duration::from_millis(999)).is_err());
         let later = later + Duration::from_millis(1_000);
         let probe = breaker.admit(later).unwrap();
         // Given up: the next one finds out.
-        breaker.report(probe, Said::Nothing, later);
+        breaker.report(probe, AttemptReport::Nothing, later);
         let probe = breaker.admit(later).unwrap();
-        breaker.report(probe, Said::Works, later);
-        assert_eq!(breaker.state(), State::Closed);
+        breaker.report(probe, AttemptReport::Works, later);
+        assert_eq!(breaker.state(), BreakerState::Closed);
         fail(&mut breaker, later);
-        assert_eq!(breaker.state(), State::Open);
+        assert_eq!(breaker.state(), BreakerState::Open);
     }
 
     #[test]
@@ -249,8 +249,8 @@ mod tests {
         let (mut breaker, now) = (breaker(1), Instant::now());
         let early = breaker.admit(now).unwrap();
         fail(&mut breaker, now);
-        breaker.report(early, Said::Works, now);
-        assert_eq!(breaker.state(), State::Open);
+        breaker.report(early, AttemptReport::Works, now);
+        assert_eq!(breaker.state(), BreakerState::Open);
     }
 
     #[test]
@@ -259,7 +259,7 @@ mod tests {
         for _ in 0..100 {
             fail(&mut breaker, now);
         }
-        assert_eq!(breaker.state(), State::Closed);
+        assert_eq!(breaker.state(), BreakerState::Closed);
     }
 
     proptest! {
@@ -278,20 +278,20 @@ mod tests {
                         open.extend(last);
                         open.extend(breaker.admit(now));
                     }
-                    (1, Some(pass)) => breaker.report(pass, Said::Works, now),
-                    (2, Some(pass)) => breaker.report(pass, Said::Fails, now),
-                    (_, Some(pass)) => breaker.report(pass, Said::Nothing, now),
+                    (1, Some(pass)) => breaker.report(pass, AttemptReport::Works, now),
+                    (2, Some(pass)) => breaker.report(pass, AttemptReport::Fails, now),
+                    (_, Some(pass)) => breaker.report(pass, AttemptReport::Nothing, now),
                     _ => {}
                 }
                 prop_assert!(open.iter().filter(|pass| pass.probe).count() <= 1);
             }
             for pass in open {
-                breaker.report(pass, Said::Nothing, now);
+                breaker.report(pass, AttemptReport::Nothing, now);
             }
             now += Duration::from_millis(1_000);
             let pass = breaker.admit(now).unwrap();
-            breaker.report(pass, Said::Works, now);
-            prop_assert_eq!(breaker.state(), State::Closed);
+            breaker.report(pass, AttemptReport::Works, now);
+            prop_assert_eq!(breaker.state(), BreakerState::Closed);
         }
     }
 }

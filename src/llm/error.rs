@@ -10,14 +10,14 @@ use crate::run::{Attempt, Fault, Usage};
 #[error("model {model:?}: {kind}")]
 pub struct Error {
     model: Box<str>,
-    kind: Kind,
+    kind: ErrorKind,
     usage: Usage,
     attempts: Box<[Attempt]>,
 }
 
 /// The closed set of reasons. `detail` is at most a few hundred characters of what the other side said.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Kind {
+pub enum ErrorKind {
     /// No connection: refused, unknown host, TLS, or not made in time. Nothing was sent.
     #[error("could not be reached ({detail}): check `base_url` and that the server is up")]
     Connect {
@@ -98,10 +98,10 @@ pub enum Kind {
     },
     /// A budget has not so much left. Nothing was sent.
     #[error("is not asked: {0}")]
-    Budget(Box<budget::Refusal>),
+    Budget(Box<budget::BudgetRefusal>),
     /// A limit does not let it pass. Nothing was sent.
     #[error("is not asked: {0}")]
-    Limits(Box<limits::Refusal>),
+    Limits(Box<limits::LimitRefusal>),
     /// It failed again and again, and is left alone for a while. Nothing was sent.
     #[error("failed again and again and is left alone for {millis} ms: `llm.breaker` sets when and how long")]
     Open {
@@ -125,28 +125,28 @@ pub enum Kind {
     },
 }
 
-impl Kind {
+impl ErrorKind {
     /// The stable code.
     pub fn code(&self) -> &'static str {
         match self {
-            Kind::Connect { .. } => "llm.connect",
-            Kind::Silence { .. } => "llm.silence",
-            Kind::Timeout { .. } => "llm.timeout",
-            Kind::RateLimited { .. } => "llm.rate_limited",
-            Kind::Quota { .. } => "llm.quota",
-            Kind::Unauthorized { .. } => "llm.unauthorized",
-            Kind::Status { .. } => "llm.status",
-            Kind::ContextOverflow { .. } => "llm.context_overflow",
-            Kind::Malformed { .. } => "llm.malformed",
-            Kind::EmptyStream => "llm.empty_stream",
-            Kind::CutStream => "llm.cut_stream",
-            Kind::TooLarge { .. } => "llm.too_large",
-            Kind::Budget(_) => "budget.exceeded",
-            Kind::Limits(_) => "limits.exceeded",
-            Kind::Open { .. } => "llm.breaker_open",
-            Kind::Cancelled => "llm.cancelled",
-            Kind::NotConfigured { .. } => "llm.not_configured",
-            Kind::Internal { .. } => "llm.internal",
+            ErrorKind::Connect { .. } => "llm.connect",
+            ErrorKind::Silence { .. } => "llm.silence",
+            ErrorKind::Timeout { .. } => "llm.timeout",
+            ErrorKind::RateLimited { .. } => "llm.rate_limited",
+            ErrorKind::Quota { .. } => "llm.quota",
+            ErrorKind::Unauthorized { .. } => "llm.unauthorized",
+            ErrorKind::Status { .. } => "llm.status",
+            ErrorKind::ContextOverflow { .. } => "llm.context_overflow",
+            ErrorKind::Malformed { .. } => "llm.malformed",
+            ErrorKind::EmptyStream => "llm.empty_stream",
+            ErrorKind::CutStream => "llm.cut_stream",
+            ErrorKind::TooLarge { .. } => "llm.too_large",
+            ErrorKind::Budget(_) => "budget.exceeded",
+            ErrorKind::Limits(_) => "limits.exceeded",
+            ErrorKind::Open { .. } => "llm.breaker_open",
+            ErrorKind::Cancelled => "llm.cancelled",
+            ErrorKind::NotConfigured { .. } => "llm.not_configured",
+            ErrorKind::Internal { .. } => "llm.internal",
         }
     }
 
@@ -155,8 +155,8 @@ impl Kind {
     pub fn class(&self) -> &'static str {
         let code = self.code();
         match self {
-            Kind::Budget(_) => "budget",
-            Kind::Limits(_) => "limits",
+            ErrorKind::Budget(_) => "budget",
+            ErrorKind::Limits(_) => "limits",
             _ => code.split_once('.').map_or(code, |(_, class)| class),
         }
     }
@@ -187,23 +187,23 @@ impl Kind {
     pub fn is_free(&self) -> bool {
         matches!(
             self,
-            Kind::Connect { .. }
-                | Kind::RateLimited { .. }
-                | Kind::Quota { .. }
-                | Kind::Unauthorized { .. }
-                | Kind::Status { .. }
-                | Kind::ContextOverflow { .. }
-                | Kind::Budget(_)
-                | Kind::Open { .. }
-                | Kind::Limits(_)
-                | Kind::NotConfigured { .. }
+            ErrorKind::Connect { .. }
+                | ErrorKind::RateLimited { .. }
+                | ErrorKind::Quota { .. }
+                | ErrorKind::Unauthorized { .. }
+                | ErrorKind::Status { .. }
+                | ErrorKind::ContextOverflow { .. }
+                | ErrorKind::Budget(_)
+                | ErrorKind::Open { .. }
+                | ErrorKind::Limits(_)
+                | ErrorKind::NotConfigured { .. }
         )
     }
 }
 
 impl Error {
     /// An error of `model` (its configured name) that cost nothing.
-    pub fn new(model: &str, kind: Kind) -> Self {
+    pub fn new(model: &str, kind: ErrorKind) -> Self {
         Self { model: model.into(), kind, usage: Usage::default(), attempts: Box::default() }
     }
 
@@ -233,7 +233,7 @@ impl Error {
     }
 
     /// The reason.
-    pub fn kind(&self) -> &Kind {
+    pub fn kind(&self) -> &ErrorKind {
         &self.kind
     }
 
@@ -250,13 +250,13 @@ impl Error {
     /// Whether the same model may be asked again: the request did no harm and the fault may pass.
     pub fn is_retryable(&self) -> bool {
         match &self.kind {
-            Kind::Connect { .. }
-            | Kind::Silence { .. }
-            | Kind::RateLimited { .. }
-            | Kind::Malformed { .. }
-            | Kind::EmptyStream
-            | Kind::CutStream => true,
-            Kind::Status { status, .. } => {
+            ErrorKind::Connect { .. }
+            | ErrorKind::Silence { .. }
+            | ErrorKind::RateLimited { .. }
+            | ErrorKind::Malformed { .. }
+            | ErrorKind::EmptyStream
+            | ErrorKind::CutStream => true,
+            ErrorKind::Status { status, .. } => {
                 matches!(status, 408 | 409 | 425) || (*status >= 500 && *status != 501)
             }
             _ => false,
@@ -266,9 +266,9 @@ impl Error {
     /// Whether another model may be asked in this one's place.
     pub fn may_hand_over(&self) -> bool {
         match &self.kind {
-            Kind::Cancelled | Kind::Timeout { .. } | Kind::Internal { .. } => false,
+            ErrorKind::Cancelled | ErrorKind::Timeout { .. } | ErrorKind::Internal { .. } => false,
             // A tenant's limit is the same in front of every model.
-            Kind::Limits(refusal) => refusal.models,
+            ErrorKind::Limits(refusal) => refusal.models,
             _ => true,
         }
     }
@@ -276,10 +276,12 @@ impl Error {
     /// How long the server, or a limit here, asks to wait.
     pub fn retry_after(&self) -> Option<Duration> {
         match &self.kind {
-            Kind::Limits(refusal) => refusal.retry_after,
-            Kind::Open { millis } => Some(Duration::from_millis(*millis)),
-            Kind::RateLimited { retry_after, .. } | Kind::Status { retry_after, .. } => *retry_after,
-            Kind::Budget(refusal) => {
+            ErrorKind::Limits(refusal) => refusal.retry_after,
+            ErrorKind::Open { millis } => Some(Duration::from_millis(*millis)),
+            ErrorKind::RateLimited { retry_after, .. } | ErrorKind::Status { retry_after, .. } => {
+                *retry_after
+            }
+            ErrorKind::Budget(refusal) => {
                 let renews = refusal.renews.as_ref()?.timestamp();
                 Duration::try_from(renews.duration_since(jiff::Timestamp::now())).ok()
             }

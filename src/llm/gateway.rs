@@ -22,9 +22,9 @@ use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::breaker::{self, Said};
-use super::cache::{Found, Key, Mode};
-use super::error::{Error, Kind};
+use super::breaker::{self, AttemptReport};
+use super::cache::{CacheKey, CacheLookup, Mode};
+use super::error::{Error, ErrorKind};
 use super::openai::OpenAi;
 use super::options::{OFFLINE, Options};
 use super::prices::Price;
@@ -47,13 +47,13 @@ pub struct Gateway {
 
 struct Core {
     options: Options,
-    models: Vec<Model>,
+    models: Vec<GatewayModel>,
     servers: Vec<OpenAi>,
-    offline: Model,
+    offline: GatewayModel,
 }
 
 #[derive(Clone)]
-struct Model {
+struct GatewayModel {
     provider: Arc<dyn Provider>,
     price: Price,
     context_window: u32,
@@ -61,13 +61,13 @@ struct Model {
     /// What tells its replies from those of other models; absent for the embedded rules, whose replies
     /// are not kept.
     identity: Option<Arc<str>>,
-    breaker: breaker::Shared,
+    breaker: breaker::ModelBreaker,
     /// How often another model was asked in its place.
     handed_over: Arc<AtomicU64>,
 }
 
 /// One question on its way through the gateway.
-struct Call<'a> {
+struct GatewayCall<'a> {
     request: &'a Request,
     caller: &'a Caller,
     ctl: &'a CallControl,
@@ -76,9 +76,9 @@ struct Call<'a> {
     prompt: u64,
 }
 
-impl Call<'_> {
+impl GatewayCall<'_> {
     /// The most tokens that a reply of `model` may have.
-    fn max_output(&self, model: &Model) -> u64 {
+    fn max_output(&self, model: &GatewayModel) -> u64 {
         u64::from(self.request.max_output_tokens.unwrap_or(model.max_output_tokens))
     }
 
@@ -119,31 +119,31 @@ impl Gateway {
         let problems = options.problems();
         if !problems.is_empty() {
             let detail = problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
-            return Err(Error::new("gateway", Kind::NotConfigured { detail }));
+            return Err(Error::new("gateway", ErrorKind::NotConfigured { detail }));
         }
         let mut servers = Vec::new();
         let mut models = Vec::new();
         for model in &options.models {
             let server = OpenAi::new(model, &options, &get)?;
-            models.push(Model {
+            models.push(GatewayModel {
                 provider: Arc::new(server.clone()),
                 price: Price::of(model),
                 context_window: model.context_window,
                 max_output_tokens: model.max_output_tokens,
                 // Plain data, which can always be written.
                 identity: Some(serde_json::to_string(model).unwrap_or_default().into()),
-                breaker: breaker::Shared::new(&options.breaker),
+                breaker: breaker::ModelBreaker::new(&options.breaker),
                 handed_over: Arc::default(),
             });
             servers.push(server);
         }
-        let offline = Model {
+        let offline = GatewayModel {
             provider: offline,
             price: Price::default(),
             context_window: options.offline_context_window,
             max_output_tokens: 0,
             identity: None,
-            breaker: breaker::Shared::new(&options.breaker),
+            breaker: breaker::ModelBreaker::new(&options.breaker),
             handed_over: Arc::default(),
         };
         let worker = Arc::new(Worker::start()?);
@@ -173,7 +173,7 @@ impl Gateway {
         cancelled: &CancellationToken,
     ) -> Result<Replied, Error> {
         let (caller, request) = (caller.clone(), request.clone());
-        self.complete_telling(caller, request, fallback, cancelled, Sink::default()).await
+        self.complete_streaming(caller, request, fallback, cancelled, Sink::default()).await
     }
 
     /// [`complete`](Self::complete), telling `sink` what the reply says while it comes. Each attempt begins
@@ -181,7 +181,7 @@ impl Gateway {
     /// otherwise ([`Stream`](super::Stream)), a model streams only to a sink that tells somebody.
     ///
     /// Errors: as there; the sink then was told to forget what it heard.
-    pub async fn complete_telling(
+    pub async fn complete_streaming(
         &self,
         caller: Caller,
         request: Request,
@@ -193,7 +193,7 @@ impl Gateway {
         let ctl = CallControl::new(cancelled.clone(), self.core.options.deadline_ms).telling(sink);
         let ask = async move {
             let prompt = tokens::request(&request);
-            let call = Call { request: &request, caller: &caller, ctl: &ctl, guards: &guards, prompt };
+            let call = GatewayCall { request: &request, caller: &caller, ctl: &ctl, guards: &guards, prompt };
             core.ask(&call, fallback).await
         };
         self.worker.run(ask).await?
@@ -261,8 +261,8 @@ impl Gateway {
     }
 
     /// Whether each configured model is left alone because it failed again and again.
-    pub fn breakers(&self) -> Vec<(String, breaker::State)> {
-        let state = |model: &Model| (model.provider.name().to_owned(), model.breaker.state());
+    pub fn breakers(&self) -> Vec<(String, breaker::BreakerState)> {
+        let state = |model: &GatewayModel| (model.provider.name().to_owned(), model.breaker.state());
         self.core.models.iter().map(state).collect()
     }
 
@@ -273,8 +273,9 @@ impl Gateway {
 
     /// How often another model was asked in place of each configured one, which could not reply.
     pub fn fallbacks(&self) -> Vec<(String, u64)> {
-        let count =
-            |model: &Model| (model.provider.name().to_owned(), model.handed_over.load(Ordering::Relaxed));
+        let count = |model: &GatewayModel| {
+            (model.provider.name().to_owned(), model.handed_over.load(Ordering::Relaxed))
+        };
         self.core.models.iter().map(count).collect()
     }
 
@@ -294,7 +295,7 @@ impl std::fmt::Debug for Gateway {
 }
 
 impl Core {
-    fn models_for(&self, purpose: Purpose) -> impl Iterator<Item = &Model> {
+    fn models_for(&self, purpose: Purpose) -> impl Iterator<Item = &GatewayModel> {
         let named = self.options.purposes.get(&purpose);
         let listed = named.into_iter().flatten().filter_map(|name| match name.as_str() {
             OFFLINE => Some(&self.offline),
@@ -305,22 +306,22 @@ impl Core {
         listed.chain(all).chain(rules)
     }
 
-    async fn ask(&self, call: &Call<'_>, fallback: bool) -> Result<Replied, Error> {
+    async fn ask(&self, call: &GatewayCall<'_>, fallback: bool) -> Result<Replied, Error> {
         let request = call.request;
-        let models: Vec<&Model> =
+        let models: Vec<&GatewayModel> =
             if fallback { vec![&self.offline] } else { self.models_for(request.purpose).collect() };
         let mut tried = Vec::new();
         let mut failed = None;
         for (i, model) in models.iter().enumerate() {
             let another = i + 1 < models.len();
             match self.cached(model, another, call, &mut tried).await {
-                Ok(Found { completion, cached, confirm, .. }) => {
+                Ok(CacheLookup { completion, cached, confirm, .. }) => {
                     let (reply, usage) = (completion.reply, Attempt::sum(&tried));
                     call.ctl.sink.whole(&reply);
                     return Ok(Replied { reply, usage, attempts: tried, cached, confirm });
                 }
                 Err(error) => {
-                    if *error.kind() != Kind::Cancelled {
+                    if *error.kind() != ErrorKind::Cancelled {
                         let (code, purpose) = (error.code(), request.purpose);
                         tracing::warn!(code, %purpose, another, "{error}");
                     }
@@ -334,7 +335,7 @@ impl Core {
         }
         let nobody = || {
             let detail = format!("no model is configured for {}", request.purpose);
-            Error::new("gateway", Kind::NotConfigured { detail })
+            Error::new("gateway", ErrorKind::NotConfigured { detail })
         };
         Err(failed.unwrap_or_else(nobody).after(tried))
     }
@@ -342,24 +343,24 @@ impl Core {
     /// Asks one model, unless the reply is there already.
     async fn cached(
         &self,
-        model: &Model,
+        model: &GatewayModel,
         another: bool,
-        call: &Call<'_>,
+        call: &GatewayCall<'_>,
         tried: &mut Vec<Attempt>,
-    ) -> Result<Found, Error> {
-        let Call { request, caller, ctl, guards, .. } = call;
+    ) -> Result<CacheLookup, Error> {
+        let GatewayCall { request, caller, ctl, guards, .. } = call;
         let mode = guards.cache.mode(caller, request.purpose);
         let ask = self.try_model(model, another, call, tried);
         // What is not looked up needs no key, which takes a hash of the whole request.
         let Some(identity) = model.identity.as_ref().filter(|_| mode != Mode::Off) else {
-            return ask.await.map(|completion| Found {
+            return ask.await.map(|completion| CacheLookup {
                 completion,
                 cached: false,
                 saved: None,
                 confirm: Confirm::default(),
             });
         };
-        let key = Key::new(&caller.tenant, identity, request);
+        let key = CacheKey::new(&caller.tenant, identity, request);
         let asked = Instant::now();
         let found = guards.cache.through(key, mode, call.max_output(model), ctl, ask).await?;
         if let Some(saved) = found.saved {
@@ -378,9 +379,9 @@ impl Core {
     /// Asks one model, and again while that is safe and there is time. Every attempt goes to `tried`.
     async fn try_model(
         &self,
-        model: &Model,
+        model: &GatewayModel,
         another: bool,
-        call: &Call<'_>,
+        call: &GatewayCall<'_>,
         tried: &mut Vec<Attempt>,
     ) -> Result<Completion, Error> {
         let (name, ctl) = (model.provider.name(), call.ctl);
@@ -392,7 +393,7 @@ impl Core {
             };
             ctl.sink.restart();
             // It has just been given up, or another attempt finds out.
-            if model.breaker.state() != breaker::State::Closed {
+            if model.breaker.state() != breaker::BreakerState::Closed {
                 return Err(error);
             }
             let jitter = rand::random::<f64>();
@@ -410,7 +411,11 @@ impl Core {
 
     /// Asks once, for money set aside before and settled after: what is charged is what the reply or
     /// the error says that it cost, so that whoever adds those up comes to the same sum.
-    async fn attempt(model: &Model, call: &Call<'_>, tried: &mut Vec<Attempt>) -> Result<Completion, Error> {
+    async fn attempt(
+        model: &GatewayModel,
+        call: &GatewayCall<'_>,
+        tried: &mut Vec<Attempt>,
+    ) -> Result<Completion, Error> {
         let name = model.provider.name();
         if model.identity.is_none() {
             let asked = Instant::now();
@@ -421,7 +426,7 @@ impl Core {
         }
         let trial = model.breaker.admit().map_err(|after| {
             let millis = u64::try_from(after.as_millis()).unwrap_or(u64::MAX).max(1);
-            Error::new(name, Kind::Open { millis })
+            Error::new(name, ErrorKind::Open { millis })
         })?;
         let max_output = call.max_output(model);
         let most = model.price.most(call.prompt, max_output);
@@ -429,7 +434,7 @@ impl Core {
             .guards
             .budget
             .reserve(call.caller, most)
-            .map_err(|refusal| Error::new(name, Kind::Budget(Box::new(refusal))))?;
+            .map_err(|refusal| Error::new(name, ErrorKind::Budget(Box::new(refusal))))?;
         let tokens = call.prompt.saturating_add(max_output);
         let enter = call.guards.limits.enter(&call.caller.tenant, name, tokens);
         let mut turn = call
@@ -437,7 +442,7 @@ impl Core {
             .within(enter)
             .await
             .map_err(|kind| Error::new(name, kind))?
-            .map_err(|refusal| Error::new(name, Kind::Limits(Box::new(refusal))))?;
+            .map_err(|refusal| Error::new(name, ErrorKind::Limits(Box::new(refusal))))?;
         reservation.sent();
         turn.sent();
         let asked = Instant::now();
@@ -448,7 +453,7 @@ impl Core {
         };
         let usage = result.as_ref().map_or_else(Error::usage, |completion| completion.usage);
         reservation.settle(usage.cost_nano_usd);
-        trial.report(result.as_ref().map_or_else(Said::by, |_| Said::Works));
+        trial.report(result.as_ref().map_or_else(AttemptReport::by, |_| AttemptReport::Works));
         turn.settle(usage.input_tokens.saturating_add(usage.output_tokens));
         tried.push(call.attempt(name, asked, &result));
         result
@@ -510,5 +515,5 @@ fn millis(time: std::time::Duration) -> u64 {
 }
 
 fn internal(detail: &dyn std::fmt::Display) -> Error {
-    Error::new("gateway", Kind::Internal { detail: detail.to_string() })
+    Error::new("gateway", ErrorKind::Internal { detail: detail.to_string() })
 }

@@ -1,6 +1,6 @@
 //! What stands between a caller and a model.
 
-use super::{Budget, Cache, Limits};
+use super::{Budget, Cache, RateLimits};
 
 /// The gateway's guards. Without configuration they let everything pass.
 #[derive(Debug, Clone, Default)]
@@ -10,5 +10,5 @@ pub struct Guards {
     /// Money.
     pub budget: Budget,
     /// Rates.
-    pub limits: Limits,
+    pub limits: RateLimits,
 }

@@ -41,12 +41,12 @@ use crate::schema::Schema;
 pub use budget::Budget;
 pub use cache::{Cache, Confirm};
 pub use caller::Caller;
-pub use error::{Error, Kind};
+pub use error::{Error, ErrorKind};
 pub use gateway::Gateway;
 pub use guards::Guards;
-pub use limits::Limits;
+pub use limits::RateLimits;
 pub use options::{
-    ADDRESS_VARIABLE, Forcing, KEY_VARIABLE, MODEL_VARIABLE, ModelOptions, OFFLINE, Options, Stream,
+    ADDRESS_VARIABLE, Forcing, KEY_VARIABLE, MODEL_VARIABLE, ModelOptions, OFFLINE, Options, StreamMode,
 };
 pub use prices::Price;
 pub use probe::{Latency, Probe, Tried, Worked};
@@ -102,7 +102,7 @@ pub struct Request {
     /// The functions it may call.
     pub tools: Vec<ToolSpec>,
     /// Whether and which function it must call.
-    pub choice: Choice,
+    pub choice: ToolChoice,
     /// Sampling temperature; `None` leaves the provider's default.
     pub temperature: Option<f32>,
     /// Most tokens of the reply; `None` takes the model's own setting.
@@ -155,7 +155,7 @@ pub struct ToolSpec {
 /// Whether a model must call a function.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Choice {
+pub enum ToolChoice {
     /// It may not.
     None,
     /// It may.

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use super::openai::OpenAi;
 use super::options::Forcing;
 use super::provider::{CallControl, Provider};
-use super::{Choice, Message, Purpose, Request, ToolSpec, reader};
+use super::{Message, Purpose, Request, ToolChoice, ToolSpec, reader};
 use crate::run::{Fault, Reader, Reply};
 
 const TOOL: &str = "PickColour";
@@ -113,7 +113,7 @@ fn question() -> Request {
             .into(),
             strict: true,
         }],
-        choice: Choice::Forced(TOOL.to_owned()),
+        choice: ToolChoice::Forced(TOOL.to_owned()),
         temperature: Some(0.0),
         max_output_tokens: Some(64),
     }

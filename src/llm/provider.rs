@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::error::{Error, Kind};
+use super::error::{Error, ErrorKind};
 use super::{Completion, Request, Sink};
 
 /// A model that answers [`Request`]s: one attempt, no retries. The [`Gateway`](super::Gateway) calls it
@@ -51,12 +51,12 @@ impl CallControl {
     }
 
     /// Waits for `work`, but no longer than this control allows.
-    pub async fn within<T>(&self, work: impl Future<Output = T>) -> Result<T, Kind> {
+    pub async fn within<T>(&self, work: impl Future<Output = T>) -> Result<T, ErrorKind> {
         tokio::select! {
             biased;
-            () = self.cancelled.cancelled() => Err(Kind::Cancelled),
+            () = self.cancelled.cancelled() => Err(ErrorKind::Cancelled),
             done = work => Ok(done),
-            () = tokio::time::sleep_until(self.deadline) => Err(Kind::Timeout { millis: self.deadline_ms }),
+            () = tokio::time::sleep_until(self.deadline) => Err(ErrorKind::Timeout { millis: self.deadline_ms }),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use serde::Serialize;
 
 use super::SummaryJob;
-use crate::llm::{Choice, Message, Purpose, Request, sections};
+use crate::llm::{Message, Purpose, Request, ToolChoice, sections};
 use crate::run::{RunStatus, Turn, TurnCall};
 
 const INSTRUCTIONS: &str = "\
@@ -53,7 +53,7 @@ pub fn summary_request(job: &SummaryJob, language: Option<&str>) -> Request {
         purpose: Purpose::Summary,
         messages: vec![Message::System { text: INSTRUCTIONS.to_owned() }, Message::User { text }],
         tools: Vec::new(),
-        choice: Choice::None,
+        choice: ToolChoice::None,
         temperature: Some(0.0),
         max_output_tokens: Some(MAX_OUTPUT),
     }

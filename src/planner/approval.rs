@@ -33,7 +33,7 @@ pub fn plan_needs(state: &RunState, catalogue: &Catalogue, made: &PlanMade) -> O
         let asked = match policy {
             AskFor::Never => false,
             AskFor::Writes => true,
-            AskFor::Declared => tool.approval.of_plans(),
+            AskFor::Declared => tool.approval.requires_plan_approval(),
         };
         if asked {
             why.push(format!("step {}: {} of {} writes", step.step_number, tool.name, step.scene_name));
@@ -81,7 +81,7 @@ pub(crate) fn call_needs(
         AskFor::Never => false,
         AskFor::Writes => before.is_none() || unshown,
         AskFor::Declared if before.is_some() => unshown && (by_rules || tool.approval != ToolApproval::Plan),
-        AskFor::Declared => tool.approval.of_calls() || by_rules,
+        AskFor::Declared => tool.approval.requires_call_approval() || by_rules,
     };
     if !asked && !another {
         return None;
@@ -110,7 +110,7 @@ pub(super) fn unfit_calls(catalogue: &Catalogue, plan: &Plan) -> Vec<Problem> {
 
 fn unfit_call(catalogue: &Catalogue, step: &Step, call: &PreparedCall) -> Option<Problem> {
     let tool = catalogue.get(&step.scene_name)?.tool(&call.tool)?;
-    let wrong = arguments::check_known(tool, &call.arguments);
+    let wrong = arguments::check_partial(tool, &call.arguments);
     if wrong.is_empty() {
         return None;
     }
@@ -133,7 +133,7 @@ pub(super) fn may_be_shown(state: &RunState, catalogue: &Catalogue) -> bool {
     let asks = state.queued.as_ref().is_some_and(|queued| queued.require_approval);
     let declared = || {
         let mut tools = catalogue.iter().flat_map(|scene| &scene.tools);
-        tools.any(|tool| tool.effect == Effect::Write && tool.approval.of_plans())
+        tools.any(|tool| tool.effect == Effect::Write && tool.approval.requires_plan_approval())
     };
     changed
         || asks

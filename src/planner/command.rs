@@ -416,9 +416,9 @@ pub(super) fn person_made(
 ) -> Result<PlanMade, Vec<plan::Problem>> {
     let mut plan = plan.clone();
     let last = state.last_fixed_step(cause == Cause::Edit);
-    plan::normalise(&mut plan, catalogue.known(), last);
+    plan::normalise(&mut plan, catalogue.known_names(), last);
     let limits = plan::Limits { max_steps: state.settings().max_steps };
-    let mut problems = plan::validate(&plan, catalogue.known(), limits, &state.finished_steps(), last);
+    let mut problems = plan::validate(&plan, catalogue.known_names(), limits, &state.finished_steps(), last);
     problems.extend(unfit_calls(catalogue, &plan));
     if problems.is_empty() { Ok(PlanMade::new(version, cause, Maker::Person, plan)) } else { Err(problems) }
 }

@@ -16,7 +16,7 @@ use super::tools::{
 };
 use super::wanted::{Wanted, choices, wanted};
 use crate::llm::signature::{self, SceneLine, ToolLine};
-use crate::llm::{Choice, Message, Purpose, Request, ToolSpec, sections};
+use crate::llm::{Message, Purpose, Request, ToolChoice, ToolSpec, sections};
 use crate::plan::{PreparedCall, diff};
 use crate::run::{
     AskStatus, Cause, Context, Effect, Maker, OutOfScope, Outcome, ReplyCall, RunState, StepState, Subject,
@@ -160,7 +160,7 @@ pub fn offered<'a>(scene: &'a Scene, step: &'a StepState) -> impl Iterator<Item 
 
 fn plan(state: &RunState, catalogue: &Catalogue, version: u32) -> Request {
     let mut data = common(state);
-    data.push_str(catalogue.told(scenes));
+    data.push_str(catalogue.description(scenes));
     let context = context(state);
     sections::push(&mut data, "conversation", &conversation(&context, context.turns.iter()));
     pending(&mut data, &context);
@@ -254,7 +254,7 @@ fn answer(state: &RunState, catalogue: &Catalogue) -> Request {
         purpose: Purpose::Answer,
         messages,
         tools: Vec::new(),
-        choice: Choice::None,
+        choice: ToolChoice::None,
         temperature: None,
         max_output_tokens: None,
     }
@@ -313,10 +313,10 @@ fn scene(state: &RunState, catalogue: &Catalogue, number: u32) -> Request {
         messages.extend(repair(state, &step.tries));
     }
     let choice = match wanted {
-        _ if tools.is_empty() => Choice::None,
-        Wanted::Move => Choice::Auto,
-        Wanted::Decision => Choice::Forced(NEXT_CALL.to_owned()),
-        Wanted::Read(tool) | Wanted::Call(tool) => Choice::Forced(tool),
+        _ if tools.is_empty() => ToolChoice::None,
+        Wanted::Move => ToolChoice::Auto,
+        Wanted::Decision => ToolChoice::Forced(NEXT_CALL.to_owned()),
+        Wanted::Read(tool) | Wanted::Call(tool) => ToolChoice::Forced(tool),
     };
     let mut all = vec![Message::System { text: system }, Message::User { text: data }];
     all.extend(messages);
@@ -500,7 +500,7 @@ fn forced(
         purpose,
         messages,
         tools: vec![tool],
-        choice: Choice::Forced(name.to_owned()),
+        choice: ToolChoice::Forced(name.to_owned()),
         temperature: Some(state.settings().temperature),
         max_output_tokens: None,
     }

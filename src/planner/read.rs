@@ -97,7 +97,7 @@ fn read_plan(
     fallback: bool,
 ) -> Result<Event, Vec<Problem>> {
     let mut plan: Plan = forced(state, reply, CREATE_PLAN)?;
-    let known = catalogue.known();
+    let known = catalogue.known_names();
     let feedback = state.planning.as_ref().and_then(|planning| planning.feedback.as_ref());
     let last = state.last_fixed_step(feedback.is_some());
     plan::normalise(&mut plan, known, last);

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{ASK_USER, CREATE_PLAN, prompt_hash, read, request};
-use crate::llm::{Choice, Message, sections};
+use crate::llm::{Message, ToolChoice, sections};
 use crate::plan::{self, TaskId};
 use crate::run::{
     Cause, Context, Effect, Event, Maker, PlanMade, Reply, ReplyCall, RunId, RunQueued, RunStarted, RunState,
@@ -168,7 +168,7 @@ proptest! {
             Event::PlanCreated(made) => {
                 let limits = plan::Limits { max_steps: 10 };
                 let catalogue = catalogue();
-                let known = catalogue.known();
+                let known = catalogue.known_names();
                 prop_assert!(plan::validate(&made.plan, known, limits, &Default::default(), 0).is_empty());
                 prop_assert_eq!(made.maker, Maker::Deterministic);
             }
@@ -223,11 +223,11 @@ fn a_prompt_is_a_function_of_the_state() {
 fn only_forced_questions_force_and_they_force_their_own_tool() {
     let state = planning("do");
     let plan = request(&state, &catalogue(), Subject::Plan { version: 1 });
-    assert_eq!(plan.choice, Choice::Forced(CREATE_PLAN.to_owned()));
+    assert_eq!(plan.choice, ToolChoice::Forced(CREATE_PLAN.to_owned()));
     assert_eq!(plan.tools.len(), 1);
     let state = at_work();
-    assert_eq!(request(&state, &catalogue(), Subject::Scene { step: 1 }).choice, Choice::Auto);
-    assert_eq!(request(&state, &catalogue(), Subject::Answer).choice, Choice::None);
+    assert_eq!(request(&state, &catalogue(), Subject::Scene { step: 1 }).choice, ToolChoice::Auto);
+    assert_eq!(request(&state, &catalogue(), Subject::Answer).choice, ToolChoice::None);
 }
 
 #[test]

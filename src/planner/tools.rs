@@ -33,9 +33,9 @@ pub fn create_plan(catalogue: &Catalogue, prepares: bool, max_steps: u32) -> Too
         description: "Says which scenes take part in answering the request, for what, and in which order."
             .to_owned(),
         parameters: if prepares {
-            catalogue.prepared(max_steps, |catalogue| plan_schema(catalogue, true, max_steps))
+            catalogue.prepared_plan_schema(max_steps, |catalogue| plan_schema(catalogue, true, max_steps))
         } else {
-            catalogue.planned(max_steps, |catalogue| plan_schema(catalogue, false, max_steps))
+            catalogue.plan_schema(max_steps, |catalogue| plan_schema(catalogue, false, max_steps))
         },
         strict: !prepares,
     }

@@ -12,10 +12,10 @@ use serde_json::json;
 use tokio::sync::{broadcast, watch};
 
 use super::{EventId, PublicEvent, Teller};
-use crate::actors::driver::{Told, store_fault};
-use crate::actors::feed::{Cursor, Feed, Reading};
+use crate::actors::active_runs::RunWatch;
+use crate::actors::driver::{PublishedRunEvent, store_fault};
+use crate::actors::feed::{Feed, FeedCursor, FeedReaderGuard};
 use crate::actors::journal;
-use crate::actors::live::Watch;
 use crate::run::{Envelope, Event, Fault, RunId, TenantId};
 use crate::store::Store;
 
@@ -47,7 +47,7 @@ pub(crate) struct Source {
 
 impl PublicStream {
     /// Everything of a run after `last`; `watch` where it is under way.
-    pub(crate) fn resumed(source: Source, watch: Option<Watch>, last: EventId) -> Self {
+    pub(crate) fn resumed(source: Source, watch: Option<RunWatch>, last: EventId) -> Self {
         let mut reader = Reader::new(source, Teller::default(), watch);
         reader.last = Some(last);
         reader.behind = true;
@@ -55,7 +55,7 @@ impl PublicStream {
     }
 
     /// Everything of a run that was just accepted, by one who follows it from the beginning.
-    pub(crate) fn fresh(source: Source, watch: Watch) -> Self {
+    pub(crate) fn fresh(source: Source, watch: RunWatch) -> Self {
         let mut reader = Reader::new(source, Teller::of(watch.task), Some(watch));
         // Its first event tells that it was accepted.
         reader.seq = 1;
@@ -83,12 +83,12 @@ struct Reader {
     /// There may be events that were written before somebody was there to be told, and are not on the disk.
     unsynced: bool,
     /// Events of the journal that are to be told.
-    stored: VecDeque<Told>,
+    stored: VecDeque<PublishedRunEvent>,
     /// The journal has events that are not here.
     behind: bool,
     live: Option<Following>,
     /// What of the answer was told.
-    cursor: Cursor,
+    cursor: FeedCursor,
     /// There are words that were written after an event that is still to be taken.
     early: bool,
     /// The answer is known and told.
@@ -102,8 +102,8 @@ struct Reader {
 
 /// A run under way.
 struct Following {
-    events: broadcast::Receiver<Told>,
-    _reading: Reading,
+    events: broadcast::Receiver<PublishedRunEvent>,
+    _reading: FeedReaderGuard,
     /// Nothing more is said.
     ended: bool,
     feed: Arc<Feed>,
@@ -111,12 +111,12 @@ struct Following {
 }
 
 impl Reader {
-    fn new(source: Source, teller: Teller, watch: Option<Watch>) -> Self {
+    fn new(source: Source, teller: Teller, watch: Option<RunWatch>) -> Self {
         let live = watch.map(|watch| {
             let mut changes = watch.feed.changes();
             // Whatever was written before.
             changes.mark_changed();
-            let _reading = watch.feed.reading();
+            let _reading = watch.feed.add_reader();
             Following { events: watch.events, _reading, ended: false, feed: watch.feed, changes }
         });
         Self {
@@ -130,7 +130,7 @@ impl Reader {
             stored: VecDeque::new(),
             behind: false,
             live,
-            cursor: Cursor { generation: None, offset: 0 },
+            cursor: FeedCursor { generation: None, offset: 0 },
             early: false,
             answered: false,
             waits: false,
@@ -187,7 +187,7 @@ impl Reader {
     async fn catch_up(&mut self) -> Result<(), Fault> {
         let Source { store, journal, tenant, run } = &self.source;
         // What a run has said may still be on its way to the disk.
-        journal.flush_to_read().await.map_err(|error| store_fault(&error))?;
+        journal.flush_for_read().await.map_err(|error| store_fault(&error))?;
         self.unsynced = false;
         if !self.behind {
             return Ok(());
@@ -205,7 +205,7 @@ impl Reader {
     fn begin_behind(&mut self, last: EventId, events: &[Envelope<Event>]) {
         self.after = shared(last, events);
         let offset = usize::try_from(last.offset).unwrap_or(usize::MAX);
-        self.cursor = Cursor { generation: None, offset };
+        self.cursor = FeedCursor { generation: None, offset };
         // Another process would count the bytes of another text.
         let is_same = last.epoch.is_some() && last.epoch == events.last().map(|event| event.epoch);
         if let Some(live) = self.live.as_ref().filter(|_| is_same) {
@@ -214,7 +214,7 @@ impl Reader {
     }
 
     /// Takes the next event: tells it, and before it what was written of the answer by then.
-    fn take(&mut self, told: &Told) {
+    fn take(&mut self, told: &PublishedRunEvent) {
         let event = self.teller.tell(told);
         let known = told.seq <= self.after;
         let ends = told.body.is_terminal();
@@ -264,7 +264,7 @@ impl Reader {
 
     /// Tells what is missing of the answer, now that it is known.
     fn complete(&mut self, text: &str) {
-        let goes_on = self.live.as_ref().is_some_and(|live| live.feed.agrees(self.cursor, text));
+        let goes_on = self.live.as_ref().is_some_and(|live| live.feed.matches_prefix(self.cursor, text));
         if !goes_on {
             self.reset();
         }
@@ -283,7 +283,7 @@ impl Reader {
     /// Begins the answer anew.
     fn forget(&mut self) {
         self.reset();
-        self.cursor = Cursor { generation: None, offset: 0 };
+        self.cursor = FeedCursor { generation: None, offset: 0 };
     }
 
     fn delta(&mut self, text: &str) {

@@ -8,7 +8,7 @@ use super::grid::{Axis, Grid, Labelled, axis};
 use super::people::{DECISIONS, EDITS, PLAN_EDITS};
 use super::plans::{KINDS, PLAN_OUTCOMES};
 use super::{Names, PREFIX, buckets};
-use crate::llm::{Kind, Purpose};
+use crate::llm::{ErrorKind, Purpose};
 use crate::run::Attempt;
 
 type Counts<const N: usize> = Grid<IntCounterVec, N>;
@@ -70,8 +70,8 @@ pub(super) fn attempt_outcome(name: &str) -> usize {
     if name == Attempt::OK {
         return 0;
     }
-    let class = Kind::CLASSES.iter().position(|class| *class == name);
-    class.map_or(Kind::CLASSES.len() + 1, |at| at + 1)
+    let class = ErrorKind::CLASSES.iter().position(|class| *class == name);
+    class.map_or(ErrorKind::CLASSES.len() + 1, |at| at + 1)
 }
 
 impl Kpis {
@@ -88,7 +88,7 @@ impl Kpis {
         let (plan_kind, plan_end) = (|| axis(KINDS), || axis(PLAN_OUTCOMES));
         let (step_end, call_end) = (|| axis(STEP_OUTCOMES), || axis(CALL_OUTCOMES));
         let purposes = || axis(Purpose::ALL.map(Purpose::name).into_iter().chain(["other"]));
-        let attempt_end = || axis([Attempt::OK].into_iter().chain(Kind::CLASSES).chain(["other"]));
+        let attempt_end = || axis([Attempt::OK].into_iter().chain(ErrorKind::CLASSES).chain(["other"]));
         let made = Self {
             requests: book.count("requests_total", "Requests that ended, by the outcome of their first end: one that is carried on after it is none anew.", ["outcome"], [outcomes()])?.filled(),
             request_seconds: book.time(

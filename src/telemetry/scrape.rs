@@ -3,8 +3,8 @@
 use super::exposition::Exposition;
 use super::{Outside, Part};
 use crate::llm::Gateway;
-use crate::llm::breaker::State;
-use crate::llm::budget::Scope;
+use crate::llm::breaker::BreakerState;
+use crate::llm::budget::BudgetScope;
 use crate::store::Waiting;
 
 fn usd(nano: u64) -> f64 {
@@ -56,7 +56,9 @@ pub async fn gateway(to: &mut Exposition, gateway: &Gateway) {
         "budget_limit_usd",
         "US dollars that one of each scope may spend, where that is limited.",
         &["scope"],
-        Scope::ALL.into_iter().filter_map(|scope| Some((vec![scope.to_string()], usd(budget.limit(scope)?)))),
+        BudgetScope::ALL
+            .into_iter()
+            .filter_map(|scope| Some((vec![scope.to_string()], usd(budget.limit(scope)?)))),
     );
     to.gauge(
         "provider_breaker_state",
@@ -64,9 +66,9 @@ pub async fn gateway(to: &mut Exposition, gateway: &Gateway) {
         &["model"],
         gateway.breakers().into_iter().map(|(model, state)| {
             let value = match state {
-                State::Closed => 0.0,
-                State::HalfOpen => 1.0,
-                State::Open => 2.0,
+                BreakerState::Closed => 0.0,
+                BreakerState::HalfOpen => 1.0,
+                BreakerState::Open => 2.0,
             };
             (vec![model], value)
         }),

@@ -375,7 +375,7 @@ async fn a_write_that_hangs_is_unknown_told_and_never_repeated() {
     assert_eq!((&calls[2]["outcome"], &calls[2]["error"]["code"]), (&json!("refused"), &json!("tool.held")));
     assert_eq!(begun.moves.load(Ordering::SeqCst), 1, "{calls:#?}");
     assert_eq!(told.answer.status, RunStatus::Partial);
-    assert!(told.answer.answer.contains("nobody knows whether it was done"), "{}", told.answer.answer);
+    assert!(told.answer.answer.contains("whether it took effect is unknown"), "{}", told.answer.answer);
     wire::is_kept(&llm);
 }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proscenium::llm::{
-    Caller, Choice, Error, Forcing, Gateway, Latency, Message, Options, Purpose, Replied, Request, Stream,
-    ToolSpec, Worked, reader,
+    Caller, Error, Forcing, Gateway, Latency, Message, Options, Purpose, Replied, Request, StreamMode,
+    ToolChoice, ToolSpec, Worked, reader,
 };
 use proscenium::run::{Fault, Reader, SessionId, TenantId, Usage};
 use serde_json::{Value, json};
@@ -41,7 +41,7 @@ fn question() -> Request {
             parameters: json!({"type": "object"}).into(),
             strict: true,
         }],
-        choice: Choice::Forced(TOOL.into()),
+        choice: ToolChoice::Forced(TOOL.into()),
         temperature: Some(0.3),
         max_output_tokens: None,
     }
@@ -57,13 +57,13 @@ async fn ask(options: Options) -> Result<Replied, Error> {
 
 fn streamed(llm: &ScriptedLlm) -> Options {
     let mut options = llm.options();
-    options.models[0].stream = Stream::All;
+    options.models[0].stream = StreamMode::All;
     options
 }
 
 /// Questions here have no reader, so that a model streams all of them or none.
-fn wish(stream: bool) -> Stream {
-    if stream { Stream::All } else { Stream::No }
+fn wish(stream: bool) -> StreamMode {
+    if stream { StreamMode::All } else { StreamMode::No }
 }
 
 fn once(mut options: Options) -> Options {

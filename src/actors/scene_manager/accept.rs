@@ -9,8 +9,8 @@ use tokio::sync::oneshot;
 use uuid::Uuid;
 
 use super::{SceneManager, Waiting};
+use crate::actors::active_runs::RunWatch;
 use crate::actors::driver::{self, store_fault};
-use crate::actors::live::Watch;
 use crate::answer::Answer;
 use crate::crash;
 use crate::plan::{Plan, TaskId};
@@ -58,7 +58,7 @@ pub(crate) struct Submit {
 /// A request that is in the journal and will end in exactly one way.
 pub(crate) struct Accepted {
     /// From its first event on; of a run that was decided about, from later on.
-    pub(crate) watch: Watch,
+    pub(crate) watch: RunWatch,
     /// The number of the last event before the request; 0 where the run begins with it.
     pub(crate) before: u64,
     pub(crate) answer: oneshot::Receiver<Result<Answer, Fault>>,
@@ -210,11 +210,11 @@ impl SceneManager {
             body: Event::RunQueued(queued.clone()),
         };
         let (live, watch) =
-            self.options.shared.load().live.enter(run, queued.task, &self.tenant, &self.session);
+            self.options.shared.load().live.register(run, queued.task, &self.tenant, &self.session);
         let (answer, answered) = oneshot::channel();
         let place = Place {
             waiting: Waiting {
-                run: driver::Accepted::new(run, queued, live),
+                run: driver::AcceptedRun::new(run, queued, live),
                 received: submit.received,
                 answer: Some(answer),
                 queued: submit.waiting,

@@ -10,10 +10,10 @@ use jiff::Timestamp;
 use tokio::sync::oneshot;
 
 use super::{Parked, SceneManager, Waiting};
-use crate::actors::aside::aside;
+use crate::actors::active_runs::ActiveRun;
 use crate::actors::driver::{self, store_fault};
 use crate::actors::journal;
-use crate::actors::live::Entered;
+use crate::actors::runtime_task::run_as_task;
 use crate::answer::Answer;
 use crate::run::{
     Envelope, Event, Fault, RunId, RunState, RunStatus, SCHEMA, SessionEvent, SessionId, TenantId,
@@ -38,7 +38,7 @@ pub(crate) struct CarryOn {
 pub(super) struct Crashed {
     pub(super) run: RunId,
     /// Whoever follows the run goes on following it.
-    pub(super) live: Arc<Entered>,
+    pub(super) live: Arc<ActiveRun>,
     pub(super) received: Instant,
     pub(super) answer: Option<oneshot::Sender<Result<Answer, Fault>>>,
     pub(super) crashes: u32,
@@ -77,7 +77,7 @@ pub(super) async fn unfinished(
                 left.parked.insert(row.run, Parked::stored(&state, row.updated));
             }
             Ok((state, events)) => {
-                journal.known(events);
+                journal.restore_run(events);
                 left.runs.push(state);
             }
             Err(error) if error.code() == store::Code::Gap.as_str() => {
@@ -192,14 +192,14 @@ impl SceneManager {
         let shared = self.options.shared.load();
         for state in left {
             let Some(queued) = &state.queued else { continue };
-            let (live, _) = shared.live.enter(state.run, queued.task, &self.tenant, &self.session);
+            let (live, _) = shared.live.register(state.run, queued.task, &self.tenant, &self.session);
             self.queue.push_back(Waiting {
-                run: driver::Accepted {
+                run: driver::AcceptedRun {
                     state,
                     live: Arc::new(live),
                     taken_over: true,
                     panicked: false,
-                    known: Vec::new(),
+                    prior_events: Vec::new(),
                 },
                 received: Instant::now(),
                 answer: None,
@@ -234,7 +234,7 @@ impl SceneManager {
         let (store, tenant, session) =
             (self.options.store.clone(), self.tenant.clone(), self.session.clone());
         let seq = self.seq.clone();
-        let work = aside(async move {
+        let work = run_as_task(async move {
             // What was told to it and not waited for.
             journal.flush().await.map_err(|error| store_fault(&error))?;
             // Where it cannot be read now, it is carried on when the conversation wakes again.
@@ -268,7 +268,7 @@ impl SceneManager {
                 // Its subscribers see the end of their streams.
                 manager.shown = None;
             }
-            live.renew_orders();
+            live.reopen_commands();
             let read = read.map(|(state, events)| {
                 manager.catch_up(events);
                 state
@@ -278,13 +278,13 @@ impl SceneManager {
                     // What was wanted of it meanwhile is heard by whoever carries it on.
                     manager.hand_over(run);
                     let (taken_over, panicked, known) = (true, true, Vec::new());
-                    let run = driver::Accepted { state, live, taken_over, panicked, known };
+                    let run = driver::AcceptedRun { state, live, taken_over, panicked, prior_events: known };
                     manager.queue.push_front(Waiting { run, received, answer, queued: None, crashes });
                 }
                 Ok(state) => {
                     drop(live);
                     manager.take_left_over(run, ctx);
-                    let ended = driver::Ended::before(state);
+                    let ended = driver::EndedRun::without_driver(state);
                     let result = manager.ended(ended, received, answer.is_some(), false);
                     if let Some(answer) = answer {
                         let _ = answer.send(result);

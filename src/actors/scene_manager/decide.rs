@@ -10,9 +10,9 @@ use jiff::Timestamp;
 use tokio::sync::oneshot;
 
 use super::{SceneManager, carry};
-use crate::actors::aside::aside;
-use crate::actors::driver::{self, Driver, Shared, store_fault};
-use crate::actors::live::{NotTaken, Order, Watch};
+use crate::actors::active_runs::{CommandRejected, RunCommand, RunWatch};
+use crate::actors::driver::{self, Driver, RunServices, store_fault};
+use crate::actors::runtime_task::run_as_task;
 use crate::answer::Answer;
 use crate::planner::{Command, Refused};
 use crate::run::{ApprovalId, Cause, Envelope, Event, Fault, Matter, RunId, RunState, RunStatus};
@@ -36,7 +36,7 @@ pub(crate) struct Do {
 #[derive(Default)]
 pub(super) struct TakenUp {
     /// Orders that came before it was there, or while its driver was leaving.
-    orders: Vec<Order>,
+    orders: Vec<RunCommand>,
     waiters: Vec<Waiter>,
     /// Its driver is at work; until then it is being read.
     driven: bool,
@@ -52,11 +52,11 @@ pub(super) struct Waiter {
     /// Told when the run ends or waits again.
     pub(super) answer: Option<oneshot::Sender<Result<Answer, Fault>>>,
     /// Given the run to follow, from before anything comes of the command.
-    pub(super) follow: Option<oneshot::Sender<Watch>>,
+    pub(super) follow: Option<oneshot::Sender<RunWatch>>,
 }
 
 impl Waiter {
-    fn follow(&mut self, watch: impl FnOnce() -> Option<Watch>) {
+    fn follow(&mut self, watch: impl FnOnce() -> Option<RunWatch>) {
         if let Some(follow) = self.follow.take()
             && let Some(watch) = watch()
         {
@@ -116,14 +116,14 @@ impl SceneManager {
     pub(super) fn carry_out(&mut self, wish: Do, ctx: &mut Context<Self>) {
         let Do { run, command, reply, answer } = wish;
         let waiter = Waiter { answer, follow: None };
-        self.take_order(run, Order { command, word: None, reply }, waiter, ctx);
+        self.take_order(run, RunCommand { command, word: None, reply }, waiter, ctx);
     }
 
     /// Hands an order to the run's driver, or has the run taken up for it.
     pub(super) fn take_order(
         &mut self,
         run: RunId,
-        order: Order,
+        order: RunCommand,
         mut waiter: Waiter,
         ctx: &mut Context<Self>,
     ) {
@@ -139,7 +139,7 @@ impl SceneManager {
         let live = self.options.shared.load().live.clone();
         // Before the order, so that nothing that comes of it is missed.
         let watch = live.watch(&self.tenant, run);
-        let order = match live.order(&self.tenant, run, order) {
+        let order = match live.send_command(&self.tenant, run, order) {
             Ok(()) => {
                 waiter.follow(|| watch);
                 if let Some(taken) = self.taken_up.get_mut(&run) {
@@ -148,8 +148,8 @@ impl SceneManager {
                 return;
             }
             // The order went with the refusal; whoever waits for its reply hears that nobody has it.
-            Err(NotTaken::Full) => return,
-            Err(NotTaken::NotUnderWay(order)) => *order,
+            Err(CommandRejected::Full) => return,
+            Err(CommandRejected::NotActive(order)) => *order,
         };
         // Its driver has just left, and this actor has yet to hear of it.
         if self.at_work == Some(run) || self.taken_up.contains_key(&run) {
@@ -181,7 +181,7 @@ impl SceneManager {
         let live = self.options.shared.load().live.clone();
         for order in left.orders.drain(..) {
             // There is room for all of them.
-            let _ = live.order(&self.tenant, run, order);
+            let _ = live.send_command(&self.tenant, run, order);
         }
     }
 
@@ -195,7 +195,7 @@ impl SceneManager {
             (self.options.store.clone(), self.tenant.clone(), self.session.clone());
         let crashed = self.taken_up.get(&run).is_some_and(|taken| taken.crashes > 0);
         let seq = self.seq.clone();
-        let work = aside(async move {
+        let work = run_as_task(async move {
             // What was told to it and not waited for.
             journal.flush().await.map_err(|error| store_fault(&error))?;
             match store.run(&tenant, run).await {
@@ -239,17 +239,17 @@ impl SceneManager {
             return self.not_taken_up(run, &fault, ctx);
         };
         let Some(taken) = self.taken_up.get_mut(&run) else { return };
-        let shared = Shared::clone(&self.options.shared.load());
-        let (live, watch) = shared.live.enter(run, task, &self.tenant, &self.session);
+        let shared = RunServices::clone(&self.options.shared.load());
+        let (live, watch) = shared.live.register(run, task, &self.tenant, &self.session);
         let live = Arc::new(live);
         taken.driven = true;
         for waiter in &mut taken.waiters {
-            waiter.follow(|| Some(watch.again()));
+            waiter.follow(|| Some(watch.resubscribe()));
         }
         drop(watch);
         for order in taken.orders.drain(..) {
             // There is room for all of them.
-            let _ = shared.live.order(&self.tenant, run, order);
+            let _ = shared.live.send_command(&self.tenant, run, order);
         }
         let before = self.parked.remove(&run).filter(|parked| parked.told);
         taken.told = before.map(|parked| parked.seq);
@@ -258,13 +258,14 @@ impl SceneManager {
         // One that neither waits nor has ended was left by whoever carried it out.
         let taken_over = matches!(state.status, RunStatus::Queued | RunStatus::Running);
         let remembered = self.remembered(&state);
-        let accepted = driver::Accepted { state, live: live.clone(), taken_over, panicked, known };
+        let accepted =
+            driver::AcceptedRun { state, live: live.clone(), taken_over, panicked, prior_events: known };
         let (gateway, all, gate) = (shared.gateway.clone(), shared.live.clone(), self.options.gate.clone());
         let driver =
             Driver::new(shared, self.session.clone(), self.tenant.clone(), accepted, self.seq.clone());
         let work = async move {
-            let driven = async move { driver.run(remembered, gate.turn(run).await).await };
-            let task = gateway.spawn(all.until_end(driven)).map_err(|e| e.to_string())?;
+            let driven = async move { driver.run(remembered, gate.admit(run).await).await };
+            let task = gateway.spawn(all.run_until_shutdown(driven)).map_err(|e| e.to_string())?;
             task.await.map_err(|e| e.to_string())
         };
         ctx.spawn(work.into_actor(self).map(move |ended, manager, ctx| {
@@ -274,9 +275,9 @@ impl SceneManager {
                     // A decision that was refused changes nothing of what was told.
                     let still = taken.is_some_and(|taken| taken.told == Some(ended.state.seq));
                     // What it comes to is the answer to words that decided, not to such as were refused.
-                    let (said, refused) = (ended.said, ended.take_refused());
+                    let (said, refused) = (ended.decided_in_session, ended.take_refused_commands());
                     let result = manager.ended(ended, received, said, still);
-                    refused.tell();
+                    refused.reply_all();
                     result
                 }
                 Ok(None) => return,

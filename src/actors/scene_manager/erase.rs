@@ -5,8 +5,8 @@ use jiff::Timestamp;
 use tokio::sync::oneshot;
 
 use super::SceneManager;
-use crate::actors::aside::aside;
 use crate::actors::driver::{SessionSeq, store_fault};
+use crate::actors::runtime_task::run_as_task;
 use crate::memory::Memory;
 use crate::run::{Fault, SessionId};
 use crate::store::{self, Stream};
@@ -41,7 +41,7 @@ impl SceneManager {
         let since = if any { None } else { wishes.iter().filter_map(|wish| wish.since).max() };
         let (store, journal) = (self.options.store.clone(), self.options.shared.load().journal.clone());
         let (tenant, session) = (self.tenant.clone(), self.session.clone());
-        let work = aside(async move {
+        let work = run_as_task(async move {
             // Its numbers begin again, also where the journal had refused one.
             journal.reopen(Stream::Session(tenant.clone(), session.clone())).await?;
             store.erase_unchanged(&tenant, &session, since).await

@@ -7,10 +7,10 @@ use std::sync::atomic::Ordering;
 use actix::prelude::*;
 
 use super::{SceneManager, carry, decide};
-use crate::actors::aside::aside;
 use crate::actors::driver::store_fault;
+use crate::actors::runtime_task::run_as_task;
 use crate::actors::session_registry::Asleep;
-use crate::llm::budget::Scope;
+use crate::llm::budget::BudgetScope;
 use crate::memory::Memory;
 use crate::store;
 
@@ -22,14 +22,14 @@ impl SceneManager {
         let (budget, journal) = (shared.gateway.guards().budget.clone(), shared.journal.clone());
         let carries_on = self.options.carries_on.load(Ordering::Acquire);
         let live = shared.live.clone();
-        let read = aside(async move {
+        let read = run_as_task(async move {
             // Where the actor before this one died, its drivers go on by themselves.
-            live.until_left(&tenant, &session).await;
+            live.wait_until_session_idle(&tenant, &session).await;
             let left = carry::unfinished(&store, &journal, &tenant, &session, carries_on).await?;
             let events = store.session_events(&tenant, &session).await?;
             let owner = store.session_owner(&tenant, &session).await?;
             // What is not limited need not be added up.
-            let spent = match budget.limit(Scope::Session) {
+            let spent = match budget.limit(BudgetScope::Session) {
                 Some(_) => store.session_usage(&tenant, &session).await?.cost_nano_usd,
                 None => 0,
             };

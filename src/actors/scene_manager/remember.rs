@@ -5,8 +5,8 @@ use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use super::SceneManager;
-use crate::actors::aside::aside;
 use crate::actors::driver::store_fault;
+use crate::actors::runtime_task::run_as_task;
 use crate::actors::scene;
 use crate::llm::{Caller, Purpose};
 use crate::memory::{self, Memory};
@@ -80,7 +80,7 @@ impl SceneManager {
                             (Fault::new("summary.empty", "the summary was empty"), done.usage, done.attempts)
                         }
                         Err(error) => {
-                            let failure = scene::Failed::from(error);
+                            let failure = scene::FailedModelCall::from(error);
                             (failure.fault, Attempt::sum(&failure.attempts), failure.attempts)
                         }
                     };
@@ -113,7 +113,7 @@ impl SceneManager {
                 .collect();
             if let Err(error) = journal.append(records, true).await {
                 // Runs that are driven beside the queue end in this stream, too.
-                let stands = aside(async move {
+                let stands = run_as_task(async move {
                     journal.reopen(Stream::Session(tenant.clone(), session.clone())).await.ok()?;
                     let events = store.session_events(&tenant, &session).await.ok()?;
                     Some(events.last().map_or(0, |last| last.seq))

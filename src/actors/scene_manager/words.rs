@@ -5,7 +5,7 @@ use tokio::sync::oneshot;
 
 use super::decide::{Parked, Waiter};
 use super::{Accepted, SceneManager, Submit};
-use crate::actors::live::Order;
+use crate::actors::active_runs::RunCommand;
 use crate::planner::{Choice, Command, Wish};
 use crate::run::{ApprovalId, Fault, Word};
 
@@ -75,7 +75,7 @@ impl SceneManager {
         let (follow, followed) = oneshot::channel();
         let (submitted, before) = (submit.reply, said.before);
         let waiter = Waiter { answer: Some(answer), follow: Some(follow) };
-        self.take_order(run, Order { command, word: Some(word), reply }, waiter, ctx);
+        self.take_order(run, RunCommand { command, word: Some(word), reply }, waiter, ctx);
         let told = async move {
             let accepted = match (decided.await, followed.await) {
                 (Ok(Ok(())), Ok(watch)) => Ok(Accepted { watch, before, answer: answered }),

@@ -4,12 +4,12 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::background;
-use super::changed::Changed;
-use super::prompt::{Conversation, Executed, Lang, Prompt};
+use super::change_phrase::Changed;
+use super::prompt::{Conversation, Executed, Lang, PromptText};
 use super::recap;
 use super::render;
+use super::small_talk::{self, Talk};
 use super::speech::{self, Act};
-use super::talk::{self, Talk};
 use super::text;
 
 /// A scene as the answer may name it.
@@ -21,7 +21,7 @@ struct Capability {
 }
 
 /// The answer to a request.
-pub(super) fn answer(prompt: &Prompt) -> String {
+pub(super) fn answer(prompt: &PromptText) -> String {
     let lang = prompt.language();
     let executed: Vec<Executed> = prompt.lines("executed");
     if prompt.get("mode").trim() == "answer" || !executed.is_empty() {
@@ -29,7 +29,7 @@ pub(super) fn answer(prompt: &Prompt) -> String {
     }
     let conversation: Conversation = prompt.json("conversation");
     let request = prompt.request();
-    let kind = talk::of(&request);
+    let kind = small_talk::of(&request);
     if kind == Talk::Other
         && let Some(task) = background::task(&request, &background::instructions(prompt))
     {
@@ -100,7 +100,7 @@ fn declined(request: &str, lang: Lang) -> Option<String> {
 }
 
 /// What can be done, by the scenes' own descriptions.
-fn capabilities(prompt: &Prompt, lang: Lang) -> String {
+fn capabilities(prompt: &PromptText, lang: Lang) -> String {
     let list: Vec<Capability> = prompt.lines("capabilities");
     let lines: Vec<String> = list
         .iter()
@@ -143,7 +143,7 @@ fn words(value: Option<&Value>) -> String {
 
 /// What the steps found and did, in their order; what could not be done, with its reason; questions
 /// last.
-pub(super) fn from_steps(executed: &[Executed], prompt: &Prompt, lang: Lang) -> String {
+pub(super) fn from_steps(executed: &[Executed], prompt: &PromptText, lang: Lang) -> String {
     let mut parts: Vec<String> = Vec::new();
     let mut questions: Vec<String> = Vec::new();
     for step in executed {
@@ -229,14 +229,14 @@ pub(super) fn from_steps(executed: &[Executed], prompt: &Prompt, lang: Lang) -> 
 }
 
 fn from_calls(step: &Executed, lang: Lang) -> String {
-    let done: Vec<render::Done> = step
+    let done: Vec<render::CompletedCall> = step
         .calls
         .iter()
-        .map(|c| render::Done {
+        .map(|c| render::CompletedCall {
             name: c.tool.clone(),
             outcome: if c.outcome.is_empty() { "ok".to_owned() } else { c.outcome.clone() },
             result: Some(c.result.clone()),
-            ..render::Done::default()
+            ..render::CompletedCall::default()
         })
         .collect();
     if done.is_empty() { String::new() } else { render::tell(&done, lang) }
@@ -244,7 +244,7 @@ fn from_calls(step: &Executed, lang: Lang) -> String {
 
 /// Sentences of the request of which nothing is in any step's purpose and that nobody took out of the plan:
 /// what no scene was found for.
-fn unserved(executed: &[Executed], prompt: &Prompt) -> Option<String> {
+fn unserved(executed: &[Executed], prompt: &PromptText) -> Option<String> {
     let plan: Value = prompt.json("plan");
     if let Some(told) = plan["unserved"].as_array() {
         let told: Vec<&str> = told.iter().filter_map(Value::as_str).collect();
@@ -272,7 +272,7 @@ fn unserved(executed: &[Executed], prompt: &Prompt) -> Option<String> {
     let changed = Changed::of(prompt);
     let rest: Vec<String> = clauses
         .into_iter()
-        .filter(|c| !talk::is_chat(&c.text))
+        .filter(|c| !small_talk::is_chat(&c.text))
         .filter(|c| !matches!(c.act, Act::Negated | Act::Report) && !speech::is_preamble(&c.text))
         .zip(1..)
         .filter(|(c, _)| {

@@ -4,7 +4,7 @@
 
 use super::mood::unfilled;
 use super::pattern::{any, find};
-use super::prompt::{Conversation, Prompt};
+use super::prompt::{Conversation, PromptText};
 use super::text::{self, Token};
 
 /// A task on a text.
@@ -277,7 +277,7 @@ pub(super) fn task(request: &str, instructions: &str) -> Option<Task> {
 }
 
 /// The chatbot's own instructions, as the prompt tells them.
-pub(super) fn instructions(prompt: &Prompt) -> String {
+pub(super) fn instructions(prompt: &PromptText) -> String {
     let own = prompt.get("instructions");
     if !own.trim().is_empty() {
         return own;

@@ -4,8 +4,8 @@
 use std::rc::Rc;
 
 use super::lexicon;
-use super::schema::Field;
-use super::source::Source;
+use super::schema::ArgumentField;
+use super::source::SourceText;
 use super::text::{Features, Token};
 
 /// A passage that may be a name.
@@ -93,7 +93,7 @@ const INNER: &[&str] = &[
 ];
 
 /// All passages that may be names, in order.
-pub(super) fn find(source: &Source, fields: &[Field], verbs: &[String]) -> Vec<Candidate> {
+pub(super) fn find(source: &SourceText, fields: &[ArgumentField], verbs: &[String]) -> Vec<Candidate> {
     let tokens = &source.tokens;
     let english = is_english(tokens);
     let mut out: Vec<Candidate> = Vec::new();
@@ -275,7 +275,7 @@ fn hash(tokens: &[Token], i: usize) -> bool {
 }
 
 /// The end of the name of a family's house: "Gino e figli", "Smith and sons".
-fn with_sons(source: &Source, last: usize) -> usize {
+fn with_sons(source: &SourceText, last: usize) -> usize {
     let and =
         source.tokens.get(last + 1).is_some_and(|t| t.raw == "&" || t.lower == "e" || t.is(&["and", "und"]));
     let kin = source.is(
@@ -299,7 +299,7 @@ fn with_sons(source: &Source, last: usize) -> usize {
 }
 
 /// The end of a place's name with its country or state: "Paris, France", "Portland, OR".
-fn with_country(source: &Source, last: usize) -> usize {
+fn with_country(source: &SourceText, last: usize) -> usize {
     let tokens = &source.tokens;
     let comma = tokens.get(last + 1).is_some_and(|t| t.raw == ",");
     let capital = |i: usize| tokens.get(i).is_some_and(|t| t.word && t.capital() && !source.gone(i));
@@ -316,7 +316,7 @@ fn with_country(source: &Source, last: usize) -> usize {
 }
 
 /// The end of a run of capitals: "Il nome della Rosa", "Mario Rossi".
-fn run(source: &Source, first: usize) -> usize {
+fn run(source: &SourceText, first: usize) -> usize {
     let tokens = &source.tokens;
     let mut last = first;
     let good = |i: usize| {
@@ -349,7 +349,7 @@ fn run(source: &Source, first: usize) -> usize {
     last
 }
 
-fn candidate(source: &Source, first: usize, last: usize, quoted: bool) -> Candidate {
+fn candidate(source: &SourceText, first: usize, last: usize, quoted: bool) -> Candidate {
     let tokens = &source.tokens;
     let mut cues = Vec::new();
     let mut lead = String::new();
@@ -431,7 +431,7 @@ fn introduces(tokens: &[Token], i: usize) -> bool {
 
 /// Who the user says to be: "sono X", "my name is X".
 pub(super) fn introduced(text: &str, now: &jiff::Zoned) -> Option<String> {
-    let source = Source::new(text, now);
+    let source = SourceText::new(text, now);
     find(&source, &[], &[]).into_iter().find(|c| c.intro).map(|c| c.text)
 }
 

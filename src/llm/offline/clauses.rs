@@ -6,7 +6,7 @@ use super::lexicon;
 use super::mood;
 use super::pattern::is_verb;
 use super::pronouns;
-use super::speech::{self, Act, Run, Speech};
+use super::speech::{self, Act, ActRun, Speech};
 use super::text::{self, Token};
 
 /// Most clauses of one request; what is beyond stays with the last.
@@ -33,7 +33,7 @@ pub(super) struct Clause {
     /// What somebody does with it.
     pub act: Act,
     /// Which part of a condition it is.
-    pub part: speech::Part,
+    pub part: speech::ConditionPart,
 }
 
 /// What a part of a sentence leads to: an opaque number of the tool, or nothing.
@@ -144,7 +144,7 @@ pub(super) fn split(request: &str, judge: &dyn Judge) -> Vec<Clause> {
     let found = Entities::within(request, jiff::civil::Date::constant(2026, 1, 1));
     let Entities { quoted, taken, .. } = &*found;
     let speech = speech::of(&tokens, quoted);
-    let part = Part { text: request, tokens: &tokens, quoted, taken, speech: &speech };
+    let part = ClausePart { text: request, tokens: &tokens, quoted, taken, speech: &speech };
     let mut out: Vec<Clause> = Vec::new();
     for run in &speech.runs {
         if run.plain {
@@ -165,9 +165,9 @@ pub(super) fn split_orders(request: &str, judge: &dyn Judge) -> Vec<Clause> {
     let found = Entities::within(request, jiff::civil::Date::constant(2026, 1, 1));
     let Entities { quoted, taken, .. } = &*found;
     let speech = Speech::default();
-    let part = Part { text: request, tokens: &tokens, quoted, taken, speech: &speech };
+    let part = ClausePart { text: request, tokens: &tokens, quoted, taken, speech: &speech };
     let mut out: Vec<Clause> = Vec::new();
-    let all = Run::plain(0, tokens.len().saturating_sub(1));
+    let all = ActRun::plain(0, tokens.len().saturating_sub(1));
     part.plain(&all, judge, &mut out);
     out.retain(|c| c.text.chars().any(char::is_alphanumeric));
     bounded(&mut out);
@@ -177,8 +177,11 @@ pub(super) fn split_orders(request: &str, judge: &dyn Judge) -> Vec<Clause> {
 /// "Book it if it is free": the case goes before what is done in it.
 fn cases_first(clauses: &mut [Clause]) {
     for n in 1..clauses.len() {
-        let follows = n > 1 && clauses[n - 2].part == speech::Part::Case;
-        if clauses[n - 1].part == speech::Part::Then && clauses[n].part == speech::Part::Case && !follows {
+        let follows = n > 1 && clauses[n - 2].part == speech::ConditionPart::Case;
+        if clauses[n - 1].part == speech::ConditionPart::Then
+            && clauses[n].part == speech::ConditionPart::Case
+            && !follows
+        {
             clauses.swap(n - 1, n);
             clauses[n - 1].link = clauses[n].link;
             clauses[n].link = Link::Then;
@@ -198,7 +201,7 @@ fn bounded(clauses: &mut Vec<Clause>) {
 
 /// Segments between sentence ends and connectives: first and last token, how it follows, and whether
 /// it goes before its predecessor.
-fn hard(tokens: &[Token], quoted: &[bool], run: &Run) -> Vec<(usize, usize, Link, bool)> {
+fn hard(tokens: &[Token], quoted: &[bool], run: &ActRun) -> Vec<(usize, usize, Link, bool)> {
     let mut out = Vec::new();
     let mut start = run.first;
     let mut link = Link::Next;
@@ -312,7 +315,7 @@ fn reversal(tokens: &[Token], i: usize) -> Option<usize> {
     })
 }
 
-struct Part<'a> {
+struct ClausePart<'a> {
     text: &'a str,
     tokens: &'a [Token],
     quoted: &'a [bool],
@@ -320,9 +323,9 @@ struct Part<'a> {
     speech: &'a Speech,
 }
 
-impl Part<'_> {
+impl ClausePart<'_> {
     /// The clauses of plain words, in the order in which they are to be done.
-    fn plain(&self, run: &Run, judge: &dyn Judge, out: &mut Vec<Clause>) {
+    fn plain(&self, run: &ActRun, judge: &dyn Judge, out: &mut Vec<Clause>) {
         let mut own: Vec<Clause> = Vec::new();
         for (first, last, link, before) in hard(self.tokens, self.quoted, run) {
             let mut inner = self.sequence(first, last, judge);
@@ -343,10 +346,10 @@ impl Part<'_> {
     }
 
     /// The clause of words that are no plain request.
-    fn other(&self, run: &Run) -> Clause {
+    fn other(&self, run: &ActRun) -> Clause {
         let then = self.tokens[run.first..=run.last].iter().find(|t| t.word);
         let then = then.is_some_and(|t| t.is(&["then", "poi", "dopo", "infine", "finally"]));
-        let link = if then || run.part == speech::Part::Then { Link::Then } else { Link::Next };
+        let link = if then || run.part == speech::ConditionPart::Then { Link::Then } else { Link::Next };
         let mut clause = self.clause(run.first, run.last, link);
         if let Some(verb) = &run.verb {
             clause.text = format!("{verb} {}", clause.text);
@@ -390,7 +393,7 @@ impl Part<'_> {
             text.push('?');
         }
         let act = self.speech.between(first, last);
-        Clause { text, link, act, part: speech::Part::Whole }
+        Clause { text, link, act, part: speech::ConditionPart::Whole }
     }
 
     /// Without marks at the ends and words that only open.

@@ -3,12 +3,12 @@
 use jiff::{SpanRound, Unit};
 use serde_json::{Value, json};
 
-use super::dates::Role;
+use super::dates::RangeRole;
 use super::lexicon;
 use super::numbers::Number;
-use super::schema::{Field, Kind};
+use super::schema::{ArgumentField, ArgumentKind};
 use super::slots::Filled;
-use super::source::Source;
+use super::source::SourceText;
 use super::text::Token;
 
 /// Words of an argument that counts people.
@@ -51,8 +51,9 @@ struct Pair {
 }
 
 /// Fills arguments that are numbers.
-pub(super) fn fill(fields: &[Field], source: &mut Source, out: &mut Filled, alone: bool) {
-    let wanted: Vec<&Field> = fields.iter().filter(|f| matches!(f.kind, Kind::Number(_))).collect();
+pub(super) fn fill(fields: &[ArgumentField], source: &mut SourceText, out: &mut Filled, alone: bool) {
+    let wanted: Vec<&ArgumentField> =
+        fields.iter().filter(|f| matches!(f.kind, ArgumentKind::Number(_))).collect();
     if wanted.is_empty() {
         return;
     }
@@ -85,7 +86,7 @@ pub(super) fn fill(fields: &[Field], source: &mut Source, out: &mut Filled, alon
 }
 
 /// "Two adults and two children" are four heads where a tool counts them all together.
-fn heads(wanted: &[&Field], found: &mut Vec<Number>, source: &Source) {
+fn heads(wanted: &[&ArgumentField], found: &mut Vec<Number>, source: &SourceText) {
     let apart = ["adults", "adult", "adulti", "grown", "children", "child", "bambini", "kids"];
     if wanted.iter().any(|f| f.named(&apart)) || !wanted.iter().any(|f| f.says(PEOPLE)) {
         return;
@@ -113,7 +114,7 @@ fn is_person(token: &Token) -> bool {
 
 /// Whether a number is one: "the one with …", "which one", "one of them" point at a thing, and "half past
 /// one" is a time.
-fn counts(source: &Source, number: &Number, alone: bool) -> bool {
+fn counts(source: &SourceText, number: &Number, alone: bool) -> bool {
     if (number.first..=number.last).any(|i| source.used[i] || source.found.quoted[i]) {
         return false;
     }
@@ -134,12 +135,12 @@ fn counts(source: &Source, number: &Number, alone: bool) -> bool {
 }
 
 /// Every number with every argument that it may be, the best first.
-fn pairs(wanted: &[&Field], found: &[Number], source: &Source, alone: bool) -> Vec<Pair> {
+fn pairs(wanted: &[&ArgumentField], found: &[Number], source: &SourceText, alone: bool) -> Vec<Pair> {
     let mut pairs: Vec<Pair> = Vec::new();
     for (f, field) in wanted.iter().enumerate() {
         for (n, number) in found.iter().enumerate() {
             let (score, value) = suits(field, number, source, alone);
-            if matches!(field.kind, Kind::Number(true)) && value.fract() != 0.0 {
+            if matches!(field.kind, ArgumentKind::Number(true)) && value.fract() != 0.0 {
                 continue;
             }
             let outside = field.min.is_some_and(|m| value < m) || field.max.is_some_and(|m| value > m);
@@ -156,7 +157,7 @@ fn pairs(wanted: &[&Field], found: &[Number], source: &Source, alone: bool) -> V
 }
 
 /// Whether the noun before a number says that it tells which one: "loans 1 and 2", not "for 4 and 2".
-fn is_numbered(field: &Field, number: &Number, source: &Source) -> bool {
+fn is_numbered(field: &ArgumentField, number: &Number, source: &SourceText) -> bool {
     let before = number.first.checked_sub(1).and_then(|i| source.tokens.get(i)).filter(|t| t.word);
     !field.named(QUANTITY)
         && before.is_some_and(|t| {
@@ -166,7 +167,7 @@ fn is_numbered(field: &Field, number: &Number, source: &Source) -> bool {
 }
 
 /// The numbers that only "and" or a comma joins to the one at `at`: "loans 1, 2 and 5".
-fn listed(at: usize, found: &[Number], source: &Source) -> Vec<usize> {
+fn listed(at: usize, found: &[Number], source: &SourceText) -> Vec<usize> {
     let mut last = found[at].last;
     let mut all = Vec::new();
     for (n, next) in found.iter().enumerate().skip(at + 1) {
@@ -186,7 +187,7 @@ fn listed(at: usize, found: &[Number], source: &Source) -> Vec<usize> {
 }
 
 /// "Al primo turno", "the second shift".
-fn ordinals(wanted: &[&Field], source: &mut Source, out: &mut Filled) {
+fn ordinals(wanted: &[&ArgumentField], source: &mut SourceText, out: &mut Filled) {
     const RANKS: [&[&str]; 4] = [
         &["primo", "prima", "first"],
         &["secondo", "seconda", "second"],
@@ -213,15 +214,15 @@ fn ordinals(wanted: &[&Field], source: &mut Source, out: &mut Filled) {
 }
 
 /// Nights and days between two days that were said.
-fn between_days(fields: &[Field], wanted: &[&Field], source: &Source, out: &mut Filled) {
-    let first = source.found.days.iter().find(|d| d.role == Role::From);
-    let last = source.found.days.iter().find(|d| d.role == Role::To);
+fn between_days(fields: &[ArgumentField], wanted: &[&ArgumentField], source: &SourceText, out: &mut Filled) {
+    let first = source.found.days.iter().find(|d| d.role == RangeRole::From);
+    let last = source.found.days.iter().find(|d| d.role == RangeRole::To);
     let (Some(first), Some(last)) = (first, last) else { return };
     let span = last.date.since(first.date).ok();
     let span = span.and_then(|s| s.round(SpanRound::new().largest(Unit::Day).days_are_24_hours()).ok());
     let days = span.map_or(0, |s| s.get_days());
     // A beginning that has its end as an argument needs no count beside it.
-    let ended = fields.iter().any(|f| f.kind == Kind::Date && f.role == Role::To);
+    let ended = fields.iter().any(|f| f.kind == ArgumentKind::Date && f.role == RangeRole::To);
     for field in wanted.iter().filter(|f| f.required || !ended) {
         if out.values.contains_key(&field.name) {
             continue;
@@ -235,7 +236,7 @@ fn between_days(fields: &[Field], wanted: &[&Field], source: &Source, out: &mut 
 }
 
 /// "In September" where a month's number is asked for, "on the 1st of each month" where a day's is.
-fn of_calendar(wanted: &[&Field], source: &mut Source, out: &mut Filled) {
+fn of_calendar(wanted: &[&ArgumentField], source: &mut SourceText, out: &mut Filled) {
     for field in wanted.iter().filter(|f| f.required) {
         if out.values.contains_key(&field.name) {
             continue;
@@ -257,7 +258,7 @@ fn of_calendar(wanted: &[&Field], source: &mut Source, out: &mut Filled) {
 }
 
 /// "The 1st of each month", "il giorno 1 di ogni mese": the day that comes again every month.
-fn monthly(source: &Source, i: usize) -> Option<i64> {
+fn monthly(source: &SourceText, i: usize) -> Option<i64> {
     let norm = source.tokens[i].norm.as_str();
     let digits = norm.trim_end_matches(|c: char| !c.is_ascii_digit());
     let day: i64 = digits.parse().ok().filter(|day| (1..=31).contains(day))?;
@@ -285,7 +286,7 @@ fn unit_minutes(norm: &str) -> Option<f64> {
 }
 
 /// How well a number suits an argument, and its value in the argument's unit.
-fn suits(field: &Field, number: &Number, source: &Source, alone: bool) -> (f64, f64) {
+fn suits(field: &ArgumentField, number: &Number, source: &SourceText, alone: bool) -> (f64, f64) {
     let Number { first, last, value } = *number;
     let word = |i: usize| source.tokens.get(i).filter(|t| t.word);
     let mut score = beside(field, number, source);
@@ -336,14 +337,14 @@ pub(super) fn is_coin(token: &Token) -> bool {
     ])
 }
 
-fn is_content(source: &Source, i: usize) -> bool {
+fn is_content(source: &SourceText, i: usize) -> bool {
     let token = source.tokens.get(i).filter(|t| t.word);
     token.is_some_and(|t| !lexicon::is_stop(&t.norm) && !source.found.taken[i])
 }
 
 /// How much the words beside a number speak of an argument: the noun it counts, behind an adjective at most,
 /// or the words before it.
-fn beside(field: &Field, number: &Number, source: &Source) -> f64 {
+fn beside(field: &ArgumentField, number: &Number, source: &SourceText) -> f64 {
     let speaks = |i: usize| {
         let token = &source.tokens[i];
         let own = field.speaks_of(&token.features());
@@ -379,7 +380,7 @@ fn beside(field: &Field, number: &Number, source: &Source) -> f64 {
 }
 
 /// A number with a unit of time behind it.
-fn in_unit(field: &Field, value: f64, unit: f64, score: f64, spoken: f64) -> (f64, f64) {
+fn in_unit(field: &ArgumentField, value: f64, unit: f64, score: f64, spoken: f64) -> (f64, f64) {
     let own = field.cues.iter().chain(&field.hints).find_map(|f| unit_minutes(&f.norm));
     let lasts = field.says(&["duration", "durata", "length", "long"]);
     match own {
@@ -392,7 +393,13 @@ fn in_unit(field: &Field, value: f64, unit: f64, score: f64, spoken: f64) -> (f6
 }
 
 /// Whether a number that no word beside it claims may be the value of a required argument.
-fn may_be_bare(field: &Field, number: &Number, source: &Source, lone: bool, counting: bool) -> bool {
+fn may_be_bare(
+    field: &ArgumentField,
+    number: &Number,
+    source: &SourceText,
+    lone: bool,
+    counting: bool,
+) -> bool {
     let before = number.first.checked_sub(1).and_then(|i| source.tokens.get(i));
     let placed = before.is_some_and(|t| {
         t.is(&[

@@ -8,29 +8,26 @@
 //! prompt) and no state that changes what it says.
 
 mod answer;
-mod ask;
 mod background;
 mod candidates;
-mod changed;
+mod change_phrase;
+mod clarity;
 mod clauses;
-mod clear;
 mod countries;
 mod counts;
-mod cued;
+mod cue_words;
 mod dates;
+mod day_lists;
 mod dayexpr;
 mod dayreader;
-mod days;
 mod drafts;
 mod entities;
 mod followup;
-mod freetext;
+mod free_text;
 mod index;
-mod lately;
+mod intended_tool;
 mod lexicon;
-mod meant;
 mod memory;
-mod modify;
 mod mood;
 mod names;
 mod numbers;
@@ -38,19 +35,22 @@ mod options;
 mod pattern;
 mod phrases;
 mod plan;
+mod plan_changes;
 mod prepared;
 mod prompt;
 mod pronouns;
+mod questions;
 mod recap;
+mod recent_turns;
 mod render;
 mod reword;
 mod routing;
 mod scene;
 mod schema;
 mod slots;
+mod small_talk;
 mod source;
 mod speech;
-mod talk;
 mod text;
 mod times;
 mod tuples;
@@ -59,10 +59,10 @@ mod verdict;
 #[cfg(test)]
 mod tests;
 
-use prompt::Prompt;
+use prompt::PromptText;
 use serde_json::Value;
 
-use super::{Choice, Completion, Message, Purpose, Request};
+use super::{Completion, Message, Purpose, Request, ToolChoice};
 use crate::run::{Reply, ReplyCall, Usage};
 
 /// The name under which its replies appear.
@@ -76,7 +76,7 @@ impl Offline {
     /// The reply to a request. The same request always gets the same reply; what is missing or broken
     /// in its prompt is read as empty.
     pub fn complete(&self, request: &Request) -> Completion {
-        let prompt = Prompt::of(request);
+        let prompt = PromptText::of(request);
         let (text, calls) = match (request.purpose, &request.choice) {
             (Purpose::Plan, _) => {
                 (String::new(), vec![forced(request, "CreateExecutionPlan", plan::create(request, &prompt))])
@@ -85,10 +85,10 @@ impl Offline {
                 (String::new(), vec![forced(request, "CheckContinuation", verdict::check(request, &prompt))])
             }
             (Purpose::Scene, choice) => match scene::next(request, &prompt) {
-                scene::Move::Calls(calls) if *choice != Choice::None => {
+                scene::Move::Calls(calls) if *choice != ToolChoice::None => {
                     (String::new(), scene::with_ids(request, calls))
                 }
-                scene::Move::Calls(_) => (ask::cannot(prompt.language()), Vec::new()),
+                scene::Move::Calls(_) => (questions::cannot(prompt.language()), Vec::new()),
                 scene::Move::Say(text) => (text, Vec::new()),
             },
             (Purpose::Answer, _) => (answer::answer(&prompt), Vec::new()),
@@ -115,17 +115,17 @@ impl Offline {
 pub fn question(parameters: &Value, missing: &[&str], language: &str) -> String {
     let fields = schema::fields(parameters);
     let missing: Vec<_> = fields.iter().filter(|f| missing.contains(&f.name.as_str())).collect();
-    ask::question(&missing, prompt::Lang::of(language))
+    questions::question(&missing, prompt::Lang::of(language))
 }
 
 /// The days that a text speaks of, as the rules read it.
 pub fn days(text: &str, now: &jiff::Zoned) -> Vec<jiff::civil::Date> {
-    source::Source::new(text, now).found.days.iter().map(|day| day.date).collect()
+    source::SourceText::new(text, now).found.days.iter().map(|day| day.date).collect()
 }
 
 fn forced(request: &Request, usual: &str, arguments: Value) -> ReplyCall {
     let name = match &request.choice {
-        Choice::Forced(name) => name.clone(),
+        ToolChoice::Forced(name) => name.clone(),
         _ => request.tools.first().map_or_else(|| usual.to_owned(), |t| t.name.clone()),
     };
     ReplyCall { id: "offline-1".to_owned(), name, arguments: arguments.to_string() }

@@ -140,7 +140,7 @@ fn arguments(text: &str, reply: &Reply, tool: &str) -> Result<Value, Problem> {
 }
 
 /// An object that a text says, with the function's name where it says that too.
-struct Said {
+struct ParsedCall {
     name: Option<String>,
     arguments: Map<String, Value>,
 }
@@ -170,7 +170,7 @@ impl Unread {
 }
 
 /// Every object that `text` says at its outermost level.
-fn said(text: &str) -> Result<Vec<Said>, Unread> {
+fn said(text: &str) -> Result<Vec<ParsedCall>, Unread> {
     let mut out = Vec::new();
     match serde_json::from_str(text.trim()) {
         // The whole text is JSON in a string again. One level: what is wrapped twice is not meant.
@@ -181,7 +181,7 @@ fn said(text: &str) -> Result<Vec<Said>, Unread> {
     Ok(out)
 }
 
-fn collect(text: &str, out: &mut Vec<Said>) -> Result<(), Unread> {
+fn collect(text: &str, out: &mut Vec<ParsedCall>) -> Result<(), Unread> {
     let found = scan::scan(text);
     if found.cut {
         return Err(Unread::Truncated);
@@ -201,7 +201,7 @@ fn collect(text: &str, out: &mut Vec<Said>) -> Result<(), Unread> {
 }
 
 /// Takes an object, the objects of an array, or the calls of `{"tool_calls": […]}`.
-fn understand(value: Value, out: &mut Vec<Said>) {
+fn understand(value: Value, out: &mut Vec<ParsedCall>) {
     match value {
         Value::Array(items) => {
             for item in items.into_iter().filter(Value::is_object) {
@@ -210,11 +210,11 @@ fn understand(value: Value, out: &mut Vec<Said>) {
         }
         Value::Object(mut object) => {
             if let Some(call) = as_call(&object) {
-                out.push(Said { name: Some(call.0), arguments: call.1 });
+                out.push(ParsedCall { name: Some(call.0), arguments: call.1 });
             } else if object.len() == 1 && object.get("tool_calls").is_some_and(Value::is_array) {
                 understand(object.remove("tool_calls").unwrap_or_default(), out);
             } else {
-                out.push(Said { name: None, arguments: object });
+                out.push(ParsedCall { name: None, arguments: object });
             }
         }
         _ => {}
@@ -243,8 +243,8 @@ fn as_call(object: &Map<String, Value>) -> Option<(String, Map<String, Value>)> 
 }
 
 /// The one object that is meant: the only one that names `tool`, or else the only one there is.
-fn choose(said: Vec<Said>, tool: &str) -> Result<Value, Problem> {
-    let is_named = |said: &Said| said.name.as_ref().is_some_and(|name| same(tool, name));
+fn choose(said: Vec<ParsedCall>, tool: &str) -> Result<Value, Problem> {
+    let is_named = |said: &ParsedCall| said.name.as_ref().is_some_and(|name| same(tool, name));
     let any_named = said.iter().any(is_named);
     let mut values: Vec<Value> = Vec::new();
     for said in said {

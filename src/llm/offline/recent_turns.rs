@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::dates;
 use super::slots::Filled;
-use super::source::Source;
+use super::source::SourceText;
 use super::speech;
 use super::text::{Token, features, name_words, tokens};
 use crate::llm::ToolSpec;
@@ -20,7 +20,7 @@ movements transactions history statement past last receipts log logs payments sp
 storico estratto passati ricevute pagamenti";
 
 /// Days as they were read, and as they have just been.
-fn turned(source: &Source) -> Vec<(Date, Date)> {
+fn turned(source: &SourceText) -> Vec<(Date, Date)> {
     let today = source.now.date();
     let last_year = |date: Date| date.checked_sub(1.years()).ok();
     let recent = |date: Date| {
@@ -47,7 +47,7 @@ fn turned(source: &Source) -> Vec<(Date, Date)> {
 }
 
 /// Whether a value is such a day.
-pub(super) fn is_doubtful(source: &Source, filled: &Filled) -> bool {
+pub(super) fn is_doubtful(source: &SourceText, filled: &Filled) -> bool {
     let said: Vec<String> = filled
         .values
         .values()
@@ -58,7 +58,7 @@ pub(super) fn is_doubtful(source: &Source, filled: &Filled) -> bool {
 }
 
 /// What has been is meant where the words or the tool, which only reads, speak of it.
-pub(super) fn as_past(source: &Source, filled: &mut Filled, tool: &ToolSpec) {
+pub(super) fn as_past(source: &SourceText, filled: &mut Filled, tool: &ToolSpec) {
     let turned = turned(source);
     if turned.is_empty() || !(is_past(tool) || speech::asks_past(source.text)) {
         return;

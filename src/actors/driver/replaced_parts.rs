@@ -1,40 +1,39 @@
-//! Parts that a library user has put in the place of ours, asked by a driver: what they say becomes a reply
-//! or an outcome like any other.
+//! Calls of the parts that a library user has replaced. Their results become ordinary replies and outcomes.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
-use super::Shared;
+use super::RunServices;
 use crate::actors::scene;
 use crate::llm::{self, Gateway};
 use crate::nested;
-use crate::parts::{Execution, Executor, Generator, Planner, Question, Scenes};
+use crate::parts::{Executor, Generator, Planner, PlannerRequest, ToolExecution, ToolRunner};
 use crate::planner::{CHECK_CONTINUATION, CREATE_PLAN};
 use crate::run::{Fault, Outcome, Reply, ReplyCall, RunState, Subject};
 
-/// What a reply of a replaced part says it came from.
-const MODEL: &str = "replaced";
+/// The model name in the reply of a replaced part.
+const REPLACED_MODEL: &str = "replaced";
 
-/// A question to a replaced part.
-pub(super) struct Asked {
-    part: Part,
-    question: Question,
-    /// It runs in a task of its own: a panic in it is its own.
+/// A request to a replaced part.
+pub(super) struct PartRequest {
+    part: PartCall,
+    question: PlannerRequest,
+    /// Spawns the part's task, so that a panic in it does not affect the driver.
     gateway: Gateway,
 }
 
-enum Part {
+enum PartCall {
     Plan(Arc<dyn Planner>),
     Generate(Arc<dyn Generator>),
     Check(Arc<dyn Planner>),
 }
 
-impl Asked {
-    /// The question, where somebody has replaced who is asked about `subject`.
-    pub(super) fn of(
-        shared: &Shared,
+impl PartRequest {
+    /// The request for `subject`, if the part that answers it was replaced.
+    pub(super) fn for_subject(
+        shared: &RunServices,
         state: &RunState,
         subject: Subject,
         request: &llm::Request,
@@ -45,14 +44,14 @@ impl Asked {
         let (planner, generator) = (&shared.replaced.planner, &shared.replaced.generator);
         let part = match subject {
             Subject::Plan { .. } => match (generator, planner) {
-                (Some(generator), _) if decided_by_people => Part::Generate(generator.clone()),
-                (_, Some(planner)) => Part::Plan(planner.clone()),
+                (Some(generator), _) if decided_by_people => PartCall::Generate(generator.clone()),
+                (_, Some(planner)) => PartCall::Plan(planner.clone()),
                 _ => return None,
             },
-            Subject::Continuation { .. } => Part::Check(planner.clone()?),
+            Subject::Continuation { .. } => PartCall::Check(planner.clone()?),
             Subject::Scene { .. } | Subject::Answer => return None,
         };
-        let question = Question {
+        let question = PlannerRequest {
             state: Arc::new(state.clone()),
             catalogue: shared.catalogue.clone(),
             request: request.clone(),
@@ -61,21 +60,25 @@ impl Asked {
         Some(Self { part, question, gateway: shared.gateway.clone() })
     }
 
-    /// What it says, as the call of the forced function that a model would have made.
+    /// The part's answer, as the call of the forced function that a model would have made.
     pub(super) async fn answer(self, stop: &CancellationToken) -> Result<Reply, Fault> {
         let Self { part, question, gateway } = self;
         let work = async move {
             match part {
-                Part::Plan(planner) => forced(CREATE_PLAN, &planner.plan(question).await?),
-                Part::Generate(generator) => forced(CREATE_PLAN, &generator.generate(question).await?),
-                Part::Check(planner) => forced(CHECK_CONTINUATION, &planner.check(question).await?),
+                PartCall::Plan(planner) => forced_call_reply(CREATE_PLAN, &planner.plan(question).await?),
+                PartCall::Generate(generator) => {
+                    forced_call_reply(CREATE_PLAN, &generator.generate(question).await?)
+                }
+                PartCall::Check(planner) => {
+                    forced_call_reply(CHECK_CONTINUATION, &planner.check(question).await?)
+                }
             }
         };
         let task = gateway.spawn(work).map_err(Fault::from)?;
         let abort = task.abort_handle();
         tokio::select! {
             said = task => said.unwrap_or_else(|_| {
-                Err(Fault::new("planner.panicked", "the planner that was put in place of ours panicked"))
+                Err(Fault::new("planner.panicked", "the custom planner panicked"))
             }),
             () = stop.cancelled() => {
                 abort.abort();
@@ -85,28 +88,29 @@ impl Asked {
     }
 }
 
-fn forced<T: serde::Serialize>(function: &str, said: &T) -> Result<Reply, Fault> {
-    let arguments = serde_json::to_string(said)
-        .map_err(|error| Fault::new("planner.unwritable", format!("what the planner said: {error}")))?;
+fn forced_call_reply<T: serde::Serialize>(function: &str, said: &T) -> Result<Reply, Fault> {
+    let arguments = serde_json::to_string(said).map_err(|error| {
+        Fault::new("planner.unwritable", format!("the custom planner's reply cannot be serialized: {error}"))
+    })?;
     let call = ReplyCall { id: "replaced_1".to_owned(), name: function.to_owned(), arguments };
     Ok(Reply {
         calls: vec![call],
         finish_reason: Some("tool_calls".to_owned()),
-        model: MODEL.to_owned(),
+        model: REPLACED_MODEL.to_owned(),
         ..Reply::default()
     })
 }
 
-/// Has a replaced executor carry a call out.
-pub(super) async fn execute(
+/// Executes a call with a replaced executor.
+pub(super) async fn execute_with(
     gateway: &Gateway,
     executor: Arc<dyn Executor>,
     name: String,
     scene: scene::Handle,
-    work: scene::Call,
+    work: scene::SceneCall,
     writes: bool,
 ) -> Outcome {
-    let execution = Execution {
+    let execution = ToolExecution {
         scene: name,
         tool: work.tool.clone(),
         arguments: work.arguments.clone(),
@@ -117,7 +121,7 @@ pub(super) async fn execute(
         step: work.step,
         idempotency_key: work.idempotency_key.clone(),
     };
-    let own = OwnScene { scene, work };
+    let own = OriginalScene { scene, work };
     let task = gateway.spawn(async move { executor.execute(execution, &own).await });
     let error = match task {
         Ok(task) => match task.await {
@@ -125,23 +129,23 @@ pub(super) async fn execute(
                 return Outcome::Ok { result: nested::shallow(result), say };
             }
             Ok(outcome) => return outcome,
-            Err(_) => Fault::new("executor.panicked", "the executor that was put in place of ours panicked"),
+            Err(_) => Fault::new("executor.panicked", "the custom executor panicked"),
         },
-        // It never began.
+        // The call never started.
         Err(error) => return Outcome::Failed { error: error.into() },
     };
     if writes { Outcome::Unknown { error } } else { Outcome::Failed { error } }
 }
 
-struct OwnScene {
+struct OriginalScene {
     scene: scene::Handle,
-    work: scene::Call,
+    work: scene::SceneCall,
 }
 
 #[async_trait]
-impl Scenes for OwnScene {
-    async fn call(&self, call: &Execution) -> Outcome {
-        let work = scene::Call {
+impl ToolRunner for OriginalScene {
+    async fn call(&self, call: &ToolExecution) -> Outcome {
+        let work = scene::SceneCall {
             tool: call.tool.clone(),
             arguments: call.arguments.clone(),
             idempotency_key: call.idempotency_key.clone(),

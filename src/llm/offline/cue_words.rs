@@ -7,10 +7,10 @@ use std::rc::Rc;
 use jiff::civil::Date;
 use serde_json::json;
 
-use super::dates::Role;
-use super::schema::{Field, Kind};
+use super::dates::RangeRole;
+use super::schema::{ArgumentField, ArgumentKind};
 use super::slots::Filled;
-use super::source::Source;
+use super::source::SourceText;
 
 /// How many words before a day are looked at.
 const NEAR: usize = 4;
@@ -66,16 +66,20 @@ const ENDS: &[&str] = &[
 
 /// Fills days that their own words announce, and gives the arguments that are left to the others; all of them
 /// where no day is announced.
-pub(super) fn fill<'f>(fields: &'f [Field], source: &mut Source, out: &mut Filled) -> Cow<'f, [Field]> {
-    let ends: Vec<&Field> =
-        fields.iter().filter(|f| f.kind == Kind::Date && f.role != Role::Single).collect();
+pub(super) fn fill<'f>(
+    fields: &'f [ArgumentField],
+    source: &mut SourceText,
+    out: &mut Filled,
+) -> Cow<'f, [ArgumentField]> {
+    let ends: Vec<&ArgumentField> =
+        fields.iter().filter(|f| f.kind == ArgumentKind::Date && f.role != RangeRole::Single).collect();
     if ends.len() < 2 || source.found.days.is_empty() || !are_apart(&ends) {
         return Cow::Borrowed(fields);
     }
     let mut gone = Vec::new();
-    for (n, day) in source.found.days.iter().enumerate().filter(|(_, d)| d.role == Role::Single) {
+    for (n, day) in source.found.days.iter().enumerate().filter(|(_, d)| d.role == RangeRole::Single) {
         let Some(role) = announced(source, day.first) else { continue };
-        let open = |f: &&&Field| f.role == role && !out.values.contains_key(&f.name);
+        let open = |f: &&&ArgumentField| f.role == role && !out.values.contains_key(&f.name);
         if let Some(field) = ends.iter().find(open) {
             out.values.insert(field.name.clone(), json!(day.date.to_string()));
             gone.push(n);
@@ -91,15 +95,18 @@ pub(super) fn fill<'f>(fields: &'f [Field], source: &mut Source, out: &mut Fille
     }
     // One day that was left over may be the other end, but only after the beginning that was said.
     let later = source.found.days.iter().all(|d| dates.iter().all(|date| d.date >= *date));
-    let is_open = |f: &&Field| {
+    let is_open = |f: &&ArgumentField| {
         !out.values.contains_key(&f.name)
-            && (f.kind != Kind::Date || f.role == Role::Single || later || f.role == Role::From)
+            && (f.kind != ArgumentKind::Date
+                || f.role == RangeRole::Single
+                || later
+                || f.role == RangeRole::From)
     };
     Cow::Owned(fields.iter().filter(is_open).cloned().collect())
 }
 
 /// Which end the words before the token speak of.
-fn announced(source: &Source, first: usize) -> Option<Role> {
+fn announced(source: &SourceText, first: usize) -> Option<RangeRole> {
     let tokens = &source.tokens;
     let from = first.saturating_sub(NEAR);
     for i in (from..first).rev() {
@@ -109,8 +116,8 @@ fn announced(source: &Source, first: usize) -> Option<Role> {
         let joined = tokens.get(i + 1).map(|next| format!("{}{}", tokens[i].norm, next.norm));
         let says = |list: &[&str]| tokens[i].is(list) || joined.as_deref().is_some_and(|j| list.contains(&j));
         match (says(BEGINS), says(ENDS)) {
-            (true, false) => return Some(Role::From),
-            (false, true) => return Some(Role::To),
+            (true, false) => return Some(RangeRole::From),
+            (false, true) => return Some(RangeRole::To),
             _ => {}
         }
     }
@@ -119,7 +126,7 @@ fn announced(source: &Source, first: usize) -> Option<Role> {
 
 /// Whether the ends are those of a journey, a stay or a hire, or two days that have nothing to do with each
 /// other: one day that was said is never both of them.
-pub(super) fn are_apart(ends: &[&Field]) -> bool {
+pub(super) fn are_apart(ends: &[&ArgumentField]) -> bool {
     const JOURNEY: &[&str] = &[
         "pickup",
         "dropoff",
@@ -142,6 +149,6 @@ pub(super) fn are_apart(ends: &[&Field]) -> bool {
         "ritorno",
         "arrivo",
     ];
-    let single = ends.len() > 1 && ends.iter().filter(|f| f.required).all(|f| f.role == Role::Single);
+    let single = ends.len() > 1 && ends.iter().filter(|f| f.required).all(|f| f.role == RangeRole::Single);
     single || ends.iter().any(|f| f.named(JOURNEY))
 }

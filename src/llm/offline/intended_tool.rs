@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::entities::Entities;
 use super::index::Index;
 use super::lexicon;
-use super::modify::{self, Known};
+use super::plan_changes::{self, NumberedStep};
 use super::text::{self, Token};
 
 /// How like two words are that speak of the same.
@@ -68,14 +68,14 @@ pub(super) fn says_not(tokens: &[Token]) -> bool {
 /// The steps that `words` speak of, by number or by name; `None` where some word of them is not understood,
 /// or says something else of a step than its plan. `planned` are the steps that the words lead to.
 pub(super) fn meant(
-    known: &[Known],
+    known: &[NumberedStep],
     words: &str,
     planned: &Value,
     index: &Index,
     now: &jiff::Zoned,
 ) -> Option<Vec<u64>> {
     let tokens = text::tokens(words);
-    let numbers = modify::numbered_steps(&tokens);
+    let numbers = plan_changes::numbered_steps(&tokens);
     let at = |number: &u64| known.iter().position(|step| step.number == *number);
     let numbered: Vec<usize> = numbers.iter().map(at).collect::<Option<_>>()?;
     let dated = Entities::of(&tokens, now.date());
@@ -95,8 +95,10 @@ pub(super) fn meant(
             all.extend(item.take().into_iter().flatten());
             continue;
         }
-        let says = token.word && !dated.taken[i] && !modify::is_out(token) && !modify::is_only(token);
-        let counted = !numbers.is_empty() && (modify::is_step(token) || token.raw.parse::<u64>().is_ok());
+        let says =
+            token.word && !dated.taken[i] && !plan_changes::is_out(token) && !plan_changes::is_only(token);
+        let counted =
+            !numbers.is_empty() && (plan_changes::is_step(token) || token.raw.parse::<u64>().is_ok());
         let plain = lexicon::is_stop(&token.norm) || lexicon::is_chat(&token.norm) || token.is(&DOING);
         // "Don't", "doesn't".
         let short_not = token.lower.ends_with('n') && tokens.get(i + 1).is_some_and(|t| t.lower == "t");
@@ -104,7 +106,7 @@ pub(super) fn meant(
             continue;
         }
         let features = token.features();
-        let like = |step: &&Known| step.words().iter().any(|word| word.similarity(&features) > SAME);
+        let like = |step: &&NumberedStep| step.words().iter().any(|word| word.similarity(&features) > SAME);
         let mut hits: BTreeSet<usize> = (0..known.len()).filter(|at| like(&&known[*at])).collect();
         let value = token.digit() || (token.capital() && !token.first);
         if hits.is_empty() && !value && index.knows(&features) {

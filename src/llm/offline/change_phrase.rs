@@ -6,8 +6,8 @@
 use super::clauses::Clause;
 use super::entities::Entities;
 use super::lexicon;
-use super::modify::{is_only, is_out, leaves_out, numbered_steps};
-use super::prompt::{Executed, Prompt};
+use super::plan_changes::{is_only, is_out, leaves_out, numbered_steps};
+use super::prompt::{Executed, PromptText};
 use super::text::{self, Token, name_words};
 
 /// How like two words are that speak of the same.
@@ -22,14 +22,14 @@ pub(super) struct Changed {
     /// Steps, or what was in them, that are in the plan no more.
     gone: Vec<String>,
     /// Words by which something was left out.
-    out: Vec<Words>,
+    out: Vec<ChangePhrase>,
     /// Words by which everything else was left out.
-    only: Vec<Words>,
+    only: Vec<ChangePhrase>,
 }
 
 /// What somebody's words do with what they speak of.
 #[derive(Debug, Clone, Copy)]
-enum Kind {
+enum ChangeKind {
     /// Leave it out.
     Out,
     /// Leave everything else out.
@@ -38,14 +38,14 @@ enum Kind {
 
 /// A part of somebody's words, with the numbers of the steps that it names.
 #[derive(Debug)]
-struct Words {
+struct ChangePhrase {
     text: String,
     steps: Vec<u64>,
 }
 
 impl Changed {
     /// The section `changed` of a prompt; nothing where it is absent.
-    pub fn of(prompt: &Prompt) -> Self {
+    pub fn of(prompt: &PromptText) -> Self {
         let mut changed = Self::default();
         for line in prompt.get("changed").lines().map(str::trim).take(100) {
             changed.read(line);
@@ -77,15 +77,15 @@ impl Changed {
             let acts = || tokens.iter().any(|t| t.word && lexicon::is_action(&t.features().concepts));
             let listed = before.filter(|_| part.starts_with(',') && !acts());
             let kind = match (tokens.iter().any(is_only), leaves_out(&tokens)) {
-                (true, _) => Some(Kind::Only),
-                (_, true) => Some(Kind::Out),
+                (true, _) => Some(ChangeKind::Only),
+                (_, true) => Some(ChangeKind::Out),
                 _ => listed,
             };
             before = kind;
-            let words = Words { text: part.to_owned(), steps: numbered_steps(&tokens) };
+            let words = ChangePhrase { text: part.to_owned(), steps: numbered_steps(&tokens) };
             match kind {
-                Some(Kind::Only) => self.only.push(words),
-                Some(Kind::Out) => self.out.push(words),
+                Some(ChangeKind::Only) => self.only.push(words),
+                Some(ChangeKind::Out) => self.out.push(words),
                 None => {}
             }
         }
@@ -96,7 +96,7 @@ impl Changed {
     pub fn took_out(&self, clause: &Clause, place: u64, executed: &[Executed]) -> bool {
         let subject = subject(&clause.text);
         let speaks = |text: &str| speaks_of(text, &subject);
-        let kept = |words: &&Words| {
+        let kept = |words: &&ChangePhrase| {
             !words.steps.is_empty()
                 || executed.iter().any(|step| {
                     let told = format!("{} {}", name_words(&step.scene).join(" "), step.purpose);

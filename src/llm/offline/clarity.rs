@@ -5,9 +5,9 @@ use std::rc::Rc;
 
 use super::dayexpr::DayExpr;
 use super::lexicon;
-use super::schema::{Field, Kind};
+use super::schema::{ArgumentField, ArgumentKind};
 use super::slots::Filled;
-use super::source::Source;
+use super::source::SourceText;
 use super::text::{self, Features, Token, features, fold, name_words};
 use crate::llm::ToolSpec;
 
@@ -83,7 +83,13 @@ pub(super) struct Own {
 
 impl Own {
     /// Of a tool, the tools beside it, and what its scene is called and said to be.
-    pub fn of(tool: &ToolSpec, fields: &[Field], beside: &[&ToolSpec], scene: &str, about: &str) -> Self {
+    pub fn of(
+        tool: &ToolSpec,
+        fields: &[ArgumentField],
+        beside: &[&ToolSpec],
+        scene: &str,
+        about: &str,
+    ) -> Self {
         let mut norms: Vec<String> = name_words(scene);
         for other in std::iter::once(&tool).chain(beside) {
             norms.extend(name_words(&other.name));
@@ -93,7 +99,7 @@ impl Own {
         let mut all: Vec<Rc<Features>> = norms.iter().map(|norm| features(norm)).collect();
         for field in fields {
             all.extend(field.cues.iter().chain(&field.hints).cloned());
-            if let Kind::Enum(choices) = &field.kind {
+            if let ArgumentKind::Enum(choices) = &field.kind {
                 all.extend(choices.iter().flat_map(|c| &c.words).flatten().map(|w| features(w)));
             }
         }
@@ -103,8 +109,8 @@ impl Own {
         Self {
             words: all,
             verb: name_words(&tool.name).first().map(|verb| features(verb)),
-            names_somebody: fields.iter().any(|f| f.kind == Kind::Person),
-            timed: fields.iter().any(|f| matches!(f.kind, Kind::Time | Kind::DateTime)),
+            names_somebody: fields.iter().any(|f| f.kind == ArgumentKind::Person),
+            timed: fields.iter().any(|f| matches!(f.kind, ArgumentKind::Time | ArgumentKind::DateTime)),
         }
     }
 
@@ -125,7 +131,7 @@ fn words(text: &str) -> Vec<String> {
 }
 
 /// The words that nothing accounts for.
-pub(super) fn left_over(source: &Source, filled: &Filled, own: &Own) -> Vec<String> {
+pub(super) fn left_over(source: &SourceText, filled: &Filled, own: &Own) -> Vec<String> {
     let said = said(filled);
     let mut out = Vec::new();
     let mut acted: Option<&str> = None;
@@ -208,7 +214,7 @@ fn is_infinitive(norm: &str) -> bool {
 }
 
 /// Whether there is a verb of doing or wishing, known or at the head.
-fn wants(source: &Source, own: &Own) -> bool {
+fn wants(source: &SourceText, own: &Own) -> bool {
     const WISH: &str = "vorrei voglio vogliamo vorremmo want wants need needs like serve servono servirebbe bisogno please puoi \
 potresti can could would mi ci me";
     let mut words = source.tokens.iter().filter(|t| t.word);
@@ -233,7 +239,7 @@ fn said(filled: &Filled) -> Vec<String> {
 }
 
 /// Words that change nothing: how soon, for whom in general, light verbs, parts of the day beside a time.
-fn is_plain(source: &Source, i: usize, own: &Own) -> bool {
+fn is_plain(source: &SourceText, i: usize, own: &Own) -> bool {
     let token = &source.tokens[i];
     let before = i.checked_sub(1).map(|b| &source.tokens[b]);
     let mine = (i.saturating_sub(3)..i).any(|k| {
@@ -263,7 +269,7 @@ fn is_plain(source: &Source, i: usize, own: &Own) -> bool {
 }
 
 /// By token: whether it belongs to a reason that asks for nothing.
-fn reasons(source: &Source, filled: &Filled) -> Vec<bool> {
+fn reasons(source: &SourceText, filled: &Filled) -> Vec<bool> {
     let tokens = &source.tokens;
     let mut out = vec![false; tokens.len()];
     let dated = |i: usize| source.found.taken.get(i).copied().unwrap_or(false);
@@ -293,7 +299,7 @@ fn reasons(source: &Source, filled: &Filled) -> Vec<bool> {
 }
 
 /// "Targa AB123CD", "50 euro", "3 boxes of …": the word for what a value is, beside the value.
-fn is_label(source: &Source, filled: &Filled, i: usize) -> bool {
+fn is_label(source: &SourceText, filled: &Filled, i: usize) -> bool {
     let used = |k: usize| filled.used.get(k).copied().unwrap_or(false);
     let token = &source.tokens[i];
     let before = i.checked_sub(1).is_some_and(used);
@@ -321,7 +327,7 @@ fn is_label(source: &Source, filled: &Filled, i: usize) -> bool {
 }
 
 /// "Dubliners by James Joyce": who made the thing that was named.
-fn is_maker(source: &Source, filled: &Filled, i: usize) -> bool {
+fn is_maker(source: &SourceText, filled: &Filled, i: usize) -> bool {
     let used = |k: usize| filled.used.get(k).copied().unwrap_or(false);
     let mut at = i;
     while at > 0 && source.tokens[at].capital() && i - at < 4 {
@@ -334,7 +340,7 @@ fn is_maker(source: &Source, filled: &Filled, i: usize) -> bool {
 }
 
 /// Whether a sentence asks for nothing and names nothing: "I'm planning a trip", "my wallet was stolen".
-fn is_background(source: &Source, first: usize, last: usize) -> bool {
+fn is_background(source: &SourceText, first: usize, last: usize) -> bool {
     let words = source.span(first, last);
     let names = source.tokens[first..=last]
         .iter()
@@ -349,7 +355,7 @@ fn is_background(source: &Source, first: usize, last: usize) -> bool {
 }
 
 /// The words without the sentences that ask for nothing, by which the act of the rest is known.
-pub(super) fn asking(source: &Source, filled: &Filled) -> String {
+pub(super) fn asking(source: &SourceText, filled: &Filled) -> String {
     let background = preambles(source, filled);
     let first = background.iter().position(|b| !b).unwrap_or(0);
     let from = (first..source.tokens.len()).find(|i| source.tokens[*i].word).unwrap_or(0);
@@ -357,7 +363,7 @@ pub(super) fn asking(source: &Source, filled: &Filled) -> String {
 }
 
 /// By token: whether it is part of days that a value was made of, or of days left out, which fill nothing.
-fn accounted_days(source: &Source, filled: &Filled) -> Vec<bool> {
+fn accounted_days(source: &SourceText, filled: &Filled) -> Vec<bool> {
     let mut out = vec![false; source.tokens.len()];
     for expr in &source.found.said {
         let used = (expr.first..=expr.last).any(|i| filled.used.get(i).copied().unwrap_or(false));
@@ -369,7 +375,7 @@ fn accounted_days(source: &Source, filled: &Filled) -> Vec<bool> {
 }
 
 /// By token: whether it belongs to a sentence that only opens the talk, or says how things are.
-fn preambles(source: &Source, filled: &Filled) -> Vec<bool> {
+fn preambles(source: &SourceText, filled: &Filled) -> Vec<bool> {
     let tokens = &source.tokens;
     let mut out = vec![false; tokens.len()];
     let mut first = 0;
@@ -385,7 +391,7 @@ fn preambles(source: &Source, filled: &Filled) -> Vec<bool> {
 }
 
 /// "3 giorni" beside the days that it counts.
-fn is_number_of(source: &Source, filled: &Filled, i: usize) -> bool {
+fn is_number_of(source: &SourceText, filled: &Filled, i: usize) -> bool {
     let Some(number) = source.found.numbers.iter().find(|n| (n.first..=n.last).contains(&i)) else {
         return false;
     };
@@ -399,7 +405,7 @@ fn is_number_of(source: &Source, filled: &Filled, i: usize) -> bool {
 }
 
 /// Whether a day or a time that no argument took says again what one has taken: "Friday 12 June".
-fn is_said_again(source: &Source, filled: &Filled, i: usize) -> bool {
+fn is_said_again(source: &SourceText, filled: &Filled, i: usize) -> bool {
     let used =
         |first: usize, last: usize| (first..=last).any(|k| filled.used.get(k).copied().unwrap_or(false));
     let day = source.found.days.iter().find(|d| (d.first..=d.last).contains(&i));

@@ -2,14 +2,14 @@
 
 use serde_json::Value;
 
-use super::dates::Role;
+use super::dates::RangeRole;
 use super::lexicon;
 use super::prompt::Lang;
-use super::schema::{Field, Kind};
+use super::schema::{ArgumentField, ArgumentKind};
 use super::text;
 
 /// The question for what is missing.
-pub(super) fn question(missing: &[&Field], lang: Lang) -> String {
+pub(super) fn question(missing: &[&ArgumentField], lang: Lang) -> String {
     let labels: Vec<String> = missing.iter().map(|f| label(f, lang)).collect();
     let list = join(&labels, lang);
     let lead = lang.pick([
@@ -85,12 +85,12 @@ pub(super) fn join(parts: &[String], lang: Lang) -> String {
 
 /// An argument in words: what everybody calls it, with the schema's own description where that is in
 /// the user's language.
-fn label(field: &Field, lang: Lang) -> String {
+fn label(field: &ArgumentField, lang: Lang) -> String {
     let common = common(field, lang);
     let description = short(&field.description);
     let told = crate::llm::language::detect(&description).map_or(lang, Lang::of);
     let mut label = match common {
-        Some(common) if told == lang && !description.is_empty() && field.kind != Kind::Date => {
+        Some(common) if told == lang && !description.is_empty() && field.kind != ArgumentKind::Date => {
             format!("{common} ({description})")
         }
         Some(common) => common.to_owned(),
@@ -98,7 +98,7 @@ fn label(field: &Field, lang: Lang) -> String {
         None if !description.is_empty() => format!("{} ({description})", translated(field, lang)),
         None => translated(field, lang),
     };
-    if let Kind::Enum(choices) = &field.kind {
+    if let ArgumentKind::Enum(choices) = &field.kind {
         let values: Vec<String> = choices
             .iter()
             .take(8)
@@ -116,7 +116,7 @@ fn short(description: &str) -> String {
     text::shorten(text::one_line(&first).trim_end_matches([',', ' ', ':']), 80).to_owned()
 }
 
-fn common(field: &Field, lang: Lang) -> Option<&'static str> {
+fn common(field: &ArgumentField, lang: Lang) -> Option<&'static str> {
     let pick = |t: [&'static str; 5]| {
         Some(match lang {
             Lang::It => t[0],
@@ -127,53 +127,57 @@ fn common(field: &Field, lang: Lang) -> Option<&'static str> {
         })
     };
     match (&field.kind, field.role) {
-        (Kind::Date, Role::From) => pick([
+        (ArgumentKind::Date, RangeRole::From) => pick([
             "la data di inizio",
             "the start date",
             "la date de début",
             "das Anfangsdatum",
             "la fecha de inicio",
         ]),
-        (Kind::Date, Role::To) => {
+        (ArgumentKind::Date, RangeRole::To) => {
             pick(["la data di fine", "the end date", "la date de fin", "das Enddatum", "la fecha de fin"])
         }
-        (Kind::Date, Role::Single) => pick(["la data", "the date", "la date", "das Datum", "la fecha"]),
-        (Kind::DateTime, Role::From) => pick([
+        (ArgumentKind::Date, RangeRole::Single) => {
+            pick(["la data", "the date", "la date", "das Datum", "la fecha"])
+        }
+        (ArgumentKind::DateTime, RangeRole::From) => pick([
             "data e ora di inizio",
             "start date and time",
             "la date et l'heure de début",
             "Datum und Uhrzeit des Beginns",
             "fecha y hora de inicio",
         ]),
-        (Kind::DateTime, Role::To) => pick([
+        (ArgumentKind::DateTime, RangeRole::To) => pick([
             "data e ora di fine",
             "end date and time",
             "la date et l'heure de fin",
             "Datum und Uhrzeit des Endes",
             "fecha y hora de fin",
         ]),
-        (Kind::DateTime, Role::Single) => {
+        (ArgumentKind::DateTime, RangeRole::Single) => {
             pick(["data e ora", "date and time", "la date et l'heure", "Datum und Uhrzeit", "fecha y hora"])
         }
-        (Kind::Time, Role::From) => pick([
+        (ArgumentKind::Time, RangeRole::From) => pick([
             "l'ora di inizio",
             "the start time",
             "l'heure de début",
             "die Anfangszeit",
             "la hora de inicio",
         ]),
-        (Kind::Time, Role::To) => {
+        (ArgumentKind::Time, RangeRole::To) => {
             pick(["l'ora di fine", "the end time", "l'heure de fin", "die Endzeit", "la hora de fin"])
         }
-        (Kind::Time, Role::Single) => pick(["l'ora", "the time", "l'heure", "die Uhrzeit", "la hora"]),
-        (Kind::Email, _) => pick([
+        (ArgumentKind::Time, RangeRole::Single) => {
+            pick(["l'ora", "the time", "l'heure", "die Uhrzeit", "la hora"])
+        }
+        (ArgumentKind::Email, _) => pick([
             "l'indirizzo e-mail",
             "the e-mail address",
             "l'adresse e-mail",
             "die E-Mail-Adresse",
             "la dirección de correo",
         ]),
-        (Kind::Number(_), _)
+        (ArgumentKind::Number(_), _)
             if field.named(&[
                 "people",
                 "guests",
@@ -193,7 +197,7 @@ fn common(field: &Field, lang: Lang) -> Option<&'static str> {
                 "el número de personas",
             ])
         }
-        (Kind::Place, _) if field.named(&["city", "citta", "town"]) => {
+        (ArgumentKind::Place, _) if field.named(&["city", "citta", "town"]) => {
             pick(["la città", "the city", "la ville", "die Stadt", "la ciudad"])
         }
         _ => None,
@@ -201,7 +205,7 @@ fn common(field: &Field, lang: Lang) -> Option<&'static str> {
 }
 
 /// The words of the name, each in the user's language where the dictionary has it.
-fn translated(field: &Field, lang: Lang) -> String {
+fn translated(field: &ArgumentField, lang: Lang) -> String {
     let words: Vec<String> = text::name_words(&field.name)
         .iter()
         .map(|word| {

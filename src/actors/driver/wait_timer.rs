@@ -1,16 +1,16 @@
-//! The time in which something was awaited.
+//! Measures how long a run waits for models, tools and people.
 
 use std::time::{Duration, Instant};
 
-/// Adds up the time in which something was awaited.
+/// Accumulates the time spent waiting.
 #[derive(Default)]
-pub(super) struct Waited {
+pub(super) struct WaitTimer {
     since: Option<Instant>,
     total: Duration,
 }
 
-impl Waited {
-    pub(super) fn busy(&mut self, waiting: bool) {
+impl WaitTimer {
+    pub(super) fn set_waiting(&mut self, waiting: bool) {
         match (self.since, waiting) {
             (None, true) => self.since = Some(Instant::now()),
             (Some(since), false) => {

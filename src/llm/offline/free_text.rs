@@ -5,9 +5,9 @@ use serde_json::json;
 
 use super::lexicon;
 use super::pronouns;
-use super::schema::{Field, Kind};
+use super::schema::{ArgumentField, ArgumentKind};
 use super::slots::Filled;
-use super::source::Source;
+use super::source::SourceText;
 use super::text::{Features, features};
 
 /// Words that announce a text of any kind.
@@ -64,9 +64,15 @@ const LEADS: &[&str] = &[
 ];
 
 /// Fills arguments that are free text.
-pub(super) fn fill(fields: &[Field], source: &mut Source, out: &mut Filled, verbs: &[String], alone: bool) {
-    let texts: Vec<&Field> =
-        fields.iter().filter(|f| f.kind == Kind::Text && !out.values.contains_key(&f.name)).collect();
+pub(super) fn fill(
+    fields: &[ArgumentField],
+    source: &mut SourceText,
+    out: &mut Filled,
+    verbs: &[String],
+    alone: bool,
+) {
+    let texts: Vec<&ArgumentField> =
+        fields.iter().filter(|f| f.kind == ArgumentKind::Text && !out.values.contains_key(&f.name)).collect();
     let mut shared: Option<String> = None;
     for field in &texts {
         if let Some((a, b)) = announced(field, fields, source)
@@ -78,7 +84,7 @@ pub(super) fn fill(fields: &[Field], source: &mut Source, out: &mut Filled, verb
             out.values.insert(field.name.clone(), json!(text));
         }
     }
-    let open: Vec<&&Field> =
+    let open: Vec<&&ArgumentField> =
         texts.iter().filter(|f| f.required && !out.values.contains_key(&f.name)).collect();
     for field in open {
         // A reason that was not given is not what else was said.
@@ -104,7 +110,7 @@ pub(super) fn fill(fields: &[Field], source: &mut Source, out: &mut Filled, verb
 }
 
 /// Whether words are all that was said: a request is never its own text.
-fn is_whole(source: &Source, first: usize, last: usize) -> bool {
+fn is_whole(source: &SourceText, first: usize, last: usize) -> bool {
     let said = |i: &usize| {
         let token = &source.tokens[*i];
         token.word && !lexicon::is_stop(&token.norm) && !lexicon::is_chat(&token.norm)
@@ -114,7 +120,7 @@ fn is_whole(source: &Source, first: usize, last: usize) -> bool {
 }
 
 /// The text behind what announces this argument: first and last token.
-fn announced(field: &Field, all: &[Field], source: &Source) -> Option<(usize, usize)> {
+fn announced(field: &ArgumentField, all: &[ArgumentField], source: &SourceText) -> Option<(usize, usize)> {
     let tokens = &source.tokens;
     let end = tokens.len().checked_sub(1)?;
     let at = |phrases: &[&[&str]]| {
@@ -130,7 +136,8 @@ fn announced(field: &Field, all: &[Field], source: &Source) -> Option<(usize, us
         if !token.word || source.gone(i) || i == 0 && tokens.len() < 3 {
             continue;
         }
-        let named = |f: &Field| f.cues.iter().map(|c| c.similarity(&token.features())).fold(0.0, f64::max);
+        let named =
+            |f: &ArgumentField| f.cues.iter().map(|c| c.similarity(&token.features())).fold(0.0, f64::max);
         let mark = tokens.get(i + 1).is_some_and(|t| t.raw == ":" || t.lower == "è" || t.is(&["is"]));
         let led = i > 0
             && source.is(
@@ -138,7 +145,9 @@ fn announced(field: &Field, all: &[Field], source: &Source) -> Option<(usize, us
                 &["con", "with", "the", "come", "as", "di", "una", "la", "il", "l", "and", "e", "a"],
             );
         if named(field) < 0.8
-            || all.iter().any(|o| o.name != field.name && o.kind == Kind::Text && named(o) > named(field))
+            || all
+                .iter()
+                .any(|o| o.name != field.name && o.kind == ArgumentKind::Text && named(o) > named(field))
         {
             continue;
         }
@@ -196,7 +205,7 @@ fn announced(field: &Field, all: &[Field], source: &Source) -> Option<(usize, us
 
 /// "Ricordami di comprare il latte", "report that the tap drips": what stands behind the verb that opens
 /// the request, with days and times passed over.
-fn behind_verb(source: &Source, fields: &[Field]) -> Option<(usize, usize)> {
+fn behind_verb(source: &SourceText, fields: &[ArgumentField]) -> Option<(usize, usize)> {
     let tokens = &source.tokens;
     let verb = tokens.iter().take(5).position(|t| t.word && lexicon::is_action(&t.features().concepts))?;
     let mut at = verb + 1;
@@ -208,7 +217,7 @@ fn behind_verb(source: &Source, fields: &[Field]) -> Option<(usize, usize)> {
 }
 
 /// Where a text ends: before the announcement of another one.
-fn stop(source: &Source, from: usize, all: &[Field], own: &Field) -> usize {
+fn stop(source: &SourceText, from: usize, all: &[ArgumentField], own: &ArgumentField) -> usize {
     let end = source.tokens.len().saturating_sub(1);
     if source.tokens.get(from).is_some_and(|t| matches!(t.raw.as_str(), "\"" | "«" | "“"))
         && let Some((_, b)) = source.found.quotes.iter().find(|(a, _)| *a == from + 1)
@@ -231,14 +240,21 @@ fn stop(source: &Source, from: usize, all: &[Field], own: &Field) -> usize {
 
 /// Without marks and lead words at the ends, and without trailing parts that other arguments took
 /// (", priorità alta"); nothing where no content is left.
-fn tidy(source: &Source, mut first: usize, mut last: usize, fields: &[Field]) -> Option<(usize, usize)> {
+fn tidy(
+    source: &SourceText,
+    mut first: usize,
+    mut last: usize,
+    fields: &[ArgumentField],
+) -> Option<(usize, usize)> {
     let tokens = &source.tokens;
     last = last.min(tokens.len().checked_sub(1)?);
     while first <= last && !tokens[first].word {
         first += 1;
     }
     // Days and times at the end are the text's own only where the tool does not ask for them.
-    let dated = fields.iter().any(|f| matches!(f.kind, Kind::Date | Kind::DateTime | Kind::Time));
+    let dated = fields
+        .iter()
+        .any(|f| matches!(f.kind, ArgumentKind::Date | ArgumentKind::DateTime | ArgumentKind::Time));
     loop {
         while dated && last > first && (source.found.taken[last] || !tokens[last].word) {
             last -= 1;
@@ -254,7 +270,9 @@ fn tidy(source: &Source, mut first: usize, mut last: usize, fields: &[Field]) ->
         let taken = (comma + 1..=last).any(|i| source.gone(i));
         let told = taken
             && (comma + 1..=last).filter(|i| tokens[*i].word).all(|i| {
-                let about = |f: &Field| f.kind != Kind::Text && f.speaks_of(&tokens[i].features()) > 0.5;
+                let about = |f: &ArgumentField| {
+                    f.kind != ArgumentKind::Text && f.speaks_of(&tokens[i].features()) > 0.5
+                };
                 source.gone(i) || lexicon::is_stop(&tokens[i].norm) || fields.iter().any(about)
             });
         if !told {
@@ -270,7 +288,11 @@ fn tidy(source: &Source, mut first: usize, mut last: usize, fields: &[Field]) ->
 
 /// What remains of a request when its head ("apri un ticket per …") and what other arguments took at
 /// its ends are gone.
-pub(super) fn left_over(source: &Source, verbs: &[String], fields: &[Field]) -> Option<(usize, usize)> {
+pub(super) fn left_over(
+    source: &SourceText,
+    verbs: &[String],
+    fields: &[ArgumentField],
+) -> Option<(usize, usize)> {
     let tokens = &source.tokens;
     let names: Vec<std::rc::Rc<Features>> = verbs.iter().map(|v| features(v)).collect();
     let own = |i: usize| {

@@ -1,20 +1,20 @@
-//! Taking over a run that another process, or a driver that panicked, has left.
+//! Taking over a run from an earlier process or from a driver that panicked.
 
 use super::Driver;
-use crate::actors::gate::Turn;
+use crate::actors::recovery_gate::GateOutcome;
 use crate::run::{Event, Fault, recovery};
 
 impl Driver {
-    /// Says that the run is taken over, with what questions that were cut off have cost; puts it aside where
-    /// it has ended its server too often.
-    pub(super) async fn take_over(&mut self, turn: Turn) -> Result<(), Fault> {
+    /// Records the takeover and the cost of interrupted model calls. Quarantines a run that has crashed its
+    /// server too often.
+    pub(super) async fn take_over(&mut self, turn: GateOutcome) -> Result<(), Fault> {
         let gate = match turn {
-            Turn::Drive(place) => {
+            GateOutcome::Drive(place) => {
                 self.suspect = place.is_suspect();
-                self.place = Some(place);
+                self.permit = Some(place);
                 None
             }
-            Turn::Aside(gate) => Some(gate),
+            GateOutcome::Quarantine(gate) => Some(gate),
         };
         let mut events = Vec::new();
         let mut cost = 0;
@@ -27,7 +27,7 @@ impl Driver {
             for (call, reserved) in after.unsettled() {
                 let spent = reserved.spent();
                 cost += spent.usage.cost_nano_usd;
-                let error = Fault::new("llm.interrupted", "the process ended before it heard of the reply");
+                let error = Fault::new("llm.interrupted", "the process ended before the reply arrived");
                 let (usage, attempts) = (spent.usage, vec![spent]);
                 events.push(Event::ModelFailed { call, error, usage, millis: 0, attempts });
             }
@@ -41,25 +41,25 @@ impl Driver {
             self.append_together(events).await?;
         }
         if cost > 0 {
-            // What the journal has was added up before: from here on the budget knows of it, too.
+            // The budget was restored from the journal before this event, so the cost is added here.
             self.shared.gateway.guards().budget.charge(&self.caller(), cost);
         }
         if let Some(gate) = gate {
-            gate.was_put_aside(self.state.run).await;
+            gate.record_quarantine(self.state.run).await;
         }
         Ok(())
     }
 
-    /// Whether `events` show that something comes of a run of which that has yet to be seen.
-    pub(super) fn is_passed_with(&self, events: &[Event]) -> bool {
+    /// Whether `events` are the first progress of a suspect run.
+    pub(super) fn clears_suspicion(&self, events: &[Event]) -> bool {
         self.suspect && events.iter().any(|event| self.state.brings_something(event))
     }
 
-    /// They are on disk.
-    pub(super) fn passed(&mut self) {
+    /// Clears the suspicion, once that progress is on disk.
+    pub(super) fn clear_suspicion(&mut self) {
         self.suspect = false;
-        if let Some(place) = &self.place {
-            place.passed();
+        if let Some(place) = &self.permit {
+            place.mark_progressed();
         }
     }
 }

@@ -1,22 +1,22 @@
 //! Tells what a stream brings, without the key of the model.
 
 use super::super::Sink;
-use super::key::{Held, Key};
+use super::key::{HeldSuffix, ProviderKey};
 use crate::run::Reply;
 
 /// A sink that is told a reply in pieces from which the key is struck out, also where it comes in several.
-pub(super) struct Told<'a> {
+pub(super) struct RedactingSink<'a> {
     sink: &'a Sink,
-    key: &'a Key,
-    text: Held,
+    key: &'a ProviderKey,
+    text: HeldSuffix,
     /// Of each call's arguments.
-    calls: Vec<Held>,
+    calls: Vec<HeldSuffix>,
 }
 
-impl<'a> Told<'a> {
+impl<'a> RedactingSink<'a> {
     /// Nothing was told yet.
-    pub(super) fn new(sink: &'a Sink, key: &'a Key) -> Self {
-        Self { sink, key, text: Held::default(), calls: Vec::new() }
+    pub(super) fn new(sink: &'a Sink, key: &'a ProviderKey) -> Self {
+        Self { sink, key, text: HeldSuffix::default(), calls: Vec::new() }
     }
 
     /// A piece of the message's text.
@@ -32,7 +32,7 @@ impl<'a> Told<'a> {
             return;
         }
         if self.calls.len() <= call {
-            self.calls.resize_with(call + 1, Held::default);
+            self.calls.resize_with(call + 1, HeldSuffix::default);
         }
         if let Some(held) = self.calls.get_mut(call) {
             self.sink.arguments(call, name, &held.next(self.key, piece));
@@ -82,10 +82,10 @@ mod tests {
 
     #[test]
     fn a_key_in_the_pieces_of_a_text_or_of_calls_that_take_turns_is_told_to_nobody() {
-        let key = Key::new("sk-secret".to_owned().into());
+        let key = ProviderKey::new("sk-secret".to_owned().into());
         let heard = Arc::new(Heard::default());
         let sink = Sink::to(heard.clone());
-        let (mut told, mut so_far) = (Told::new(&sink, &key), Accumulator::default());
+        let (mut told, mut so_far) = (RedactingSink::new(&sink, &key), Accumulator::default());
         let mut add = |delta: Value| {
             so_far.add(&json!({"choices": [{"delta": delta}]}), &mut told).unwrap();
             assert!(!format!("{:?}", heard.0.lock().unwrap()).contains("sk-s"));

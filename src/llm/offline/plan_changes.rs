@@ -7,11 +7,11 @@ use jiff::Zoned;
 use serde_json::{Value, json};
 
 use super::index::Index;
+use super::intended_tool::{self, is_not};
 use super::lexicon;
-use super::meant::{self, is_not};
 use super::reword::{self, How, Reworded, Worded};
-use super::schema::Field;
-use super::talk;
+use super::schema::ArgumentField;
+use super::small_talk;
 use super::text::{self, Features, Token};
 
 /// Words that have something left out.
@@ -44,7 +44,7 @@ const STEP: [&str; 9] = ["step", "passo", "schritt", "étape", "etape", "paso", 
 
 /// A step's number and what is known of it.
 #[derive(Clone)]
-pub(super) struct Known {
+pub(super) struct NumberedStep {
     pub number: u64,
     scene: String,
     tools: Vec<String>,
@@ -53,7 +53,7 @@ pub(super) struct Known {
 }
 
 /// What a plan is changed by.
-pub(super) struct Change<'a> {
+pub(super) struct OfflinePlanChange<'a> {
     /// The scenes.
     pub index: &'a Index,
     /// Now.
@@ -62,26 +62,26 @@ pub(super) struct Change<'a> {
     pub plan: &'a dyn Fn(&str) -> (Value, bool),
 }
 
-impl Change<'_> {
+impl OfflinePlanChange<'_> {
     /// The steps of `plan` after `feedback`, numbered from `first`; `None` where the rules do not understand
     /// what is to change.
     pub fn of(&self, plan: &Value, feedback: &str, first: u32) -> Option<Value> {
         let steps = plan["steps"].as_array()?;
-        let known: Vec<Known> = steps.iter().map(Known::of).collect();
+        let known: Vec<NumberedStep> = steps.iter().map(NumberedStep::of).collect();
         let feedback = feedback.trim().trim_end_matches(['.', '!', ' ']);
         let feedback = answered(feedback);
         let changed = self.changed(steps, &known, feedback)?;
         (changed != *steps && !changed.is_empty()).then(|| numbered(&changed, first))
     }
 
-    fn changed(&self, steps: &[Value], known: &[Known], feedback: &str) -> Option<Vec<Value>> {
+    fn changed(&self, steps: &[Value], known: &[NumberedStep], feedback: &str) -> Option<Vec<Value>> {
         let tokens = text::tokens(feedback);
         if let Some((old, new)) = contrast(feedback, &tokens) {
             return self.instead(steps, known, &old, &new);
         }
         let only = tokens.iter().any(is_only);
         if leaves_out(&tokens) {
-            let soft = meant::says_not(&tokens);
+            let soft = intended_tool::says_not(&tokens);
             let hard = tokens.iter().any(|t| is_out(t) && !is_not(t) && !t.is(&EXCEPT));
             let except = tokens.iter().any(|t| t.is(&EXCEPT));
             // "Don't remove …", "not only …", "remove all except …" say the contrary of each word.
@@ -101,20 +101,20 @@ impl Change<'_> {
         self.other(steps, known, feedback, &tokens)
     }
 
-    fn meant(&self, known: &[Known], words: &str) -> Option<Vec<u64>> {
-        meant::meant(known, words, &(self.plan)(words).0, self.index, self.now)
+    fn meant(&self, known: &[NumberedStep], words: &str) -> Option<Vec<u64>> {
+        intended_tool::meant(known, words, &(self.plan)(words).0, self.index, self.now)
     }
 
     /// "Not this but that": a value for another, or a step left out for one that stays.
-    fn instead(&self, steps: &[Value], known: &[Known], old: &str, new: &str) -> Option<Vec<Value>> {
+    fn instead(&self, steps: &[Value], known: &[NumberedStep], old: &str, new: &str) -> Option<Vec<Value>> {
         if leaves_out(&text::tokens(new)) || leaves_out(&text::tokens(old)) {
             return None;
         }
         let (numbers, old) = addressed(old);
         let (more, new) = addressed(new);
         let named =
-            |step: &&Known| [&numbers, &more].iter().all(|n| n.is_empty() || n.contains(&step.number));
-        let swapped = |step: &Known| {
+            |step: &&NumberedStep| [&numbers, &more].iter().all(|n| n.is_empty() || n.contains(&step.number));
+        let swapped = |step: &NumberedStep| {
             let fields = self.fields(step);
             let worded = self.worded(step, &fields);
             let gone = worded.has(&old)?;
@@ -137,7 +137,13 @@ impl Change<'_> {
     }
 
     /// Everything else is left out, or a value is all that is wanted.
-    fn only(&self, steps: &[Value], known: &[Known], feedback: &str, tokens: &[Token]) -> Option<Vec<Value>> {
+    fn only(
+        &self,
+        steps: &[Value],
+        known: &[NumberedStep],
+        feedback: &str,
+        tokens: &[Token],
+    ) -> Option<Vec<Value>> {
         if let Some(kept) = self.meant(known, feedback) {
             let gone: Vec<u64> = known.iter().map(|s| s.number).filter(|n| !kept.contains(n)).collect();
             return without(steps, &gone);
@@ -145,7 +151,8 @@ impl Change<'_> {
         // "Only the vacation from … to …" may be either.
         let tells = |token: &Token| {
             let plain = lexicon::is_stop(&token.norm) || is_only(token) || lexicon::is_measure(&token.norm);
-            let like = |step: &&Known| step.words.iter().any(|w| w.similarity(&token.features()) > 0.8);
+            let like =
+                |step: &&NumberedStep| step.words.iter().any(|w| w.similarity(&token.features()) > 0.8);
             token.word
                 && !plain
                 && !token.digit()
@@ -162,7 +169,13 @@ impl Change<'_> {
     }
 
     /// Further steps.
-    fn more(&self, steps: &[Value], known: &[Known], feedback: &str, tokens: &[Token]) -> Option<Vec<Value>> {
+    fn more(
+        &self,
+        steps: &[Value],
+        known: &[NumberedStep],
+        feedback: &str,
+        tokens: &[Token],
+    ) -> Option<Vec<Value>> {
         if reword::changes(tokens) || !numbered_steps(tokens).is_empty() {
             return None;
         }
@@ -172,7 +185,7 @@ impl Change<'_> {
             // What is added is what its own words lead to, and no tool that adds.
             let (bare, _) = (self.plan)(feedback.get(verb.end..)?);
             let bare = led_to(&bare);
-            let same = |(a, b): (&Value, &Value)| Known::of(a).serves(b);
+            let same = |(a, b): (&Value, &Value)| NumberedStep::of(a).serves(b);
             if bare.len() != new.len() || !bare.iter().zip(&new).all(same) {
                 return None;
             }
@@ -189,11 +202,11 @@ impl Change<'_> {
     }
 
     /// A step behind the others, where there is none like it.
-    fn add(&self, kept: &mut Vec<Value>, known: &[Known], step: &Value, feedback: &str) -> Option<()> {
-        let new = Known::of(step);
+    fn add(&self, kept: &mut Vec<Value>, known: &[NumberedStep], step: &Value, feedback: &str) -> Option<()> {
+        let new = NumberedStep::of(step);
         let fields = self.fields(&new);
         let said = self.worded(&new, &fields).values();
-        let same = |other: &Known| other.serves(step) && self.worded(other, &fields).values() == said;
+        let same = |other: &NumberedStep| other.serves(step) && self.worded(other, &fields).values() == said;
         // "Cancel the vacation" may mean the step.
         let cancels = text::tokens(feedback)
             .iter()
@@ -214,7 +227,7 @@ impl Change<'_> {
     fn other(
         &self,
         steps: &[Value],
-        known: &[Known],
+        known: &[NumberedStep],
         feedback: &str,
         tokens: &[Token],
     ) -> Option<Vec<Value>> {
@@ -238,7 +251,7 @@ impl Change<'_> {
         }
         let mut kept = steps.to_vec();
         for step in &led {
-            let serving: Vec<&Known> = known.iter().filter(|k| k.serves(step)).collect();
+            let serving: Vec<&NumberedStep> = known.iter().filter(|k| k.serves(step)).collect();
             match serving[..] {
                 [] => self.add(&mut kept, known, step, feedback)?,
                 [one] => {
@@ -253,33 +266,39 @@ impl Change<'_> {
 
     /// A step's words after words that lead to its tool: with their values, or themselves where they say all
     /// that the step says.
-    fn restated(&self, step: &Known, words: &str) -> Option<String> {
+    fn restated(&self, step: &NumberedStep, words: &str) -> Option<String> {
         let fields = self.fields(step);
         let worded = self.worded(step, &fields);
         if let Some(made) = worded.reworded(words, How { sure: true, ..How::default() }) {
             return Some(made.purpose);
         }
-        let new = Known { purpose: words.to_owned(), ..step.clone() };
+        let new = NumberedStep { purpose: words.to_owned(), ..step.clone() };
         let (old, new) = (worded.values(), self.worded(&new, &fields).values());
         let all = old.values.keys().all(|name| new.values.contains_key(name));
         (all && !new.values.is_empty() && new.values != old.values).then(|| words.to_owned())
     }
 
     /// The one step that words can be about, with their values.
-    fn revalued(&self, steps: &[Value], known: &[Known], feedback: &str, how: How) -> Option<Vec<Value>> {
+    fn revalued(
+        &self,
+        steps: &[Value],
+        known: &[NumberedStep],
+        feedback: &str,
+        how: How,
+    ) -> Option<Vec<Value>> {
         let (numbers, words) = addressed(feedback);
         if numbers.len() > 1 || numbers.iter().any(|n| known.iter().all(|step| step.number != *n)) {
             return None;
         }
         let led = led_to(&(self.plan)(&words).0);
-        let made = |step: &Known| {
+        let made = |step: &NumberedStep| {
             let sure = led.iter().any(|l| step.serves(l));
             let fields = self.fields(step);
             self.worded(step, &fields)
                 .reworded(&words, How { sure, ..how })
                 .map(|made| (step.number, sure, made))
         };
-        let named = |step: &&Known| numbers.is_empty() || numbers.contains(&step.number);
+        let named = |step: &&NumberedStep| numbers.is_empty() || numbers.contains(&step.number);
         let mut found: Vec<_> = known.iter().filter(named).filter_map(made).collect();
         let sure = found.iter().any(|(_, sure, _)| *sure);
         found.retain(|(_, own, _)| *own || !sure);
@@ -293,12 +312,12 @@ impl Change<'_> {
         }
     }
 
-    fn fields(&self, step: &Known) -> Vec<Field> {
+    fn fields(&self, step: &NumberedStep) -> Vec<ArgumentField> {
         let tool = step.tools.first().and_then(|tool| self.index.named(&step.scene, tool));
         tool.map(|hit| self.index.fields(hit).to_vec()).unwrap_or_default()
     }
 
-    fn worded<'b>(&'b self, step: &'b Known, fields: &'b [Field]) -> Worded<'b> {
+    fn worded<'b>(&'b self, step: &'b NumberedStep, fields: &'b [ArgumentField]) -> Worded<'b> {
         let mut verbs = step.tools.first().map(|tool| text::name_words(tool)).unwrap_or_default();
         verbs.extend(text::name_words(&step.scene));
         Worded { fields, verbs, purpose: &step.purpose, now: self.now }
@@ -321,7 +340,7 @@ fn answered(feedback: &str) -> &str {
         words = words.get(next.start..).unwrap_or(words);
     }
     if let Some(comma) = words.rfind(',')
-        && talk::is_chat(&words[comma + 1..])
+        && small_talk::is_chat(&words[comma + 1..])
     {
         words = &words[..comma];
     }
@@ -338,7 +357,7 @@ fn contrast(words: &str, tokens: &[Token]) -> Option<(String, String)> {
     let told = |old: &str, new: &str| {
         let trimmed = |text: &str| text.trim_matches([',', ' ', ';']).to_owned();
         let (old, new) = (trimmed(old), trimmed(new));
-        let both = !text::tokens(&old).is_empty() && !talk::is_chat(&new);
+        let both = !text::tokens(&old).is_empty() && !small_talk::is_chat(&new);
         both.then_some((old, new))
     };
     let instead = (0..count).find_map(|i| {
@@ -427,7 +446,7 @@ fn addressed(words: &str) -> (Vec<u64>, String) {
     (numbers, rest.trim().to_owned())
 }
 
-impl Known {
+impl NumberedStep {
     fn of(step: &Value) -> Self {
         let text = |name: &str| step[name].as_str().unwrap_or_default().to_owned();
         let tools = step["expected_tools"].as_array().into_iter().flatten();
