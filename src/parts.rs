@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::llm;
 use crate::plan::Plan;
-use crate::run::{Fault, Feedback, Outcome, RunId, RunState, SessionId, TenantId, Verdict};
+use crate::run::{Fault, Outcome, PlanFeedback, RunId, RunState, SessionId, TenantId, Verdict};
 use crate::scene::Catalogue;
 
 /// A request to a planner or a generator.
@@ -26,7 +26,7 @@ pub struct PlannerRequest {
     /// The request that a model would get: instructions, data and the forced function.
     pub request: llm::Request,
     /// The changes that a person requested to the plan in force, if any.
-    pub feedback: Option<Feedback>,
+    pub feedback: Option<PlanFeedback>,
 }
 
 /// Decides which scenes take part and whether the request is answered: the two forced decisions.

@@ -3,7 +3,7 @@
 use proscenium::config::Config;
 use proscenium::llm::limits::Rates;
 use proscenium::llm::{ModelOptions, StreamMode};
-use proscenium::run::Effect;
+use proscenium::run::{ConfirmPolicy, Effect};
 use proscenium::scene::{Scene, SceneTool};
 use proscenium::{Builder, Engine};
 use schemars::JsonSchema;
@@ -79,6 +79,8 @@ pub fn config(address: &str, data: &std::path::Path, off: &[Part]) -> Config {
     }];
     data.clone_into(&mut config.store.data_dir);
     config.execution.time_zone = "Europe/Rome".to_owned();
+    // The dates of the write come from the scripted model; the request does not contain them.
+    config.execution.confirm = ConfirmPolicy::Never;
     config.telemetry.metrics = on(Part::Kpis);
     if !on(Part::Cache) {
         config.cache.max_bytes = 0;

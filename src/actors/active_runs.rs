@@ -9,8 +9,8 @@ use tokio_util::sync::CancellationToken;
 use super::driver::{CancelRequest, EVENT_BUFFER_CAPACITY, PublishedRunEvent};
 use super::feed::Feed;
 use crate::plan::TaskId;
-use crate::planner::{Command, Refused};
-use crate::run::{RunId, SessionId, TenantId, Word};
+use crate::planner::{Command, CommandRefusal};
+use crate::run::{RequestIdentity, RunId, SessionId, TenantId};
 
 /// How many commands to one run may wait; more are refused.
 const MAX_PENDING_COMMANDS: usize = 256;
@@ -20,8 +20,8 @@ const MAX_PENDING_COMMANDS: usize = 256;
 pub(crate) struct RunCommand {
     pub(crate) command: Command,
     /// The request that gave the command, if it was given in the session.
-    pub(crate) word: Option<Word>,
-    pub(crate) reply: oneshot::Sender<Result<(), Refused>>,
+    pub(crate) word: Option<RequestIdentity>,
+    pub(crate) reply: oneshot::Sender<Result<(), CommandRefusal>>,
 }
 
 /// Why a command was not accepted.

@@ -30,7 +30,7 @@ use crate::crash;
 use crate::llm::budget::Hold;
 use crate::llm::{self, Confirm, Gateway};
 use crate::parts::ReplacedParts;
-use crate::planner::Refused;
+use crate::planner::CommandRefusal;
 use crate::run::{
     Action, Context, Envelope, Event, Fault, RunId, RunQueued, RunState, RunStatus, SessionEvent, SessionId,
     Settings, TenantId,
@@ -137,7 +137,7 @@ pub(crate) struct Driver {
     decided_in_session: bool,
     /// Refused commands, answered when the run waits again: what the user says next in the session then
     /// refers to a waiting run.
-    refused_commands: Vec<(CommandReplySender, Refused)>,
+    refused_commands: Vec<(CommandReplySender, CommandRefusal)>,
     /// Keeps the run's budget account open until its end.
     _account: Hold,
 }
@@ -147,7 +147,7 @@ pub(crate) struct Driver {
 pub(crate) type SessionSeq = Arc<Mutex<u64>>;
 
 /// Receives the result of a command.
-type CommandReplySender = oneshot::Sender<Result<(), Refused>>;
+type CommandReplySender = oneshot::Sender<Result<(), CommandRefusal>>;
 
 /// The outcome of an action. For a model reply, also the channel that confirms whether it was usable.
 type FinishedAction = (Event, Option<Confirm>);
@@ -166,7 +166,7 @@ pub(crate) struct EndedRun {
     /// Whether a request in the session decided about it here: the run's result is then its answer.
     pub(crate) decided_in_session: bool,
     /// The commands refused last, answered once the session knows the state of the run.
-    refused_commands: Vec<(CommandReplySender, Refused)>,
+    refused_commands: Vec<(CommandReplySender, CommandRefusal)>,
 }
 
 impl EndedRun {
@@ -190,7 +190,7 @@ impl EndedRun {
 }
 
 /// Commands that were refused and not answered yet.
-pub(crate) struct RefusedCommands(Vec<(CommandReplySender, Refused)>);
+pub(crate) struct RefusedCommands(Vec<(CommandReplySender, CommandRefusal)>);
 
 impl RefusedCommands {
     /// Answers every command with its refusal.

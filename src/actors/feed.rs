@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
 use crate::llm::{Listener, Sink};
-use crate::planner::Shown;
+use crate::planner::AnswerPreview;
 use crate::run::{Event, Reply};
 
 /// How many bytes of an answer are shown before it is journalled. A provider's reply is never longer.
@@ -172,7 +172,7 @@ impl Feed {
     }
 
     /// The sink of a model's streamed reply. It is active until the next model call or the final answer.
-    pub(crate) fn sink(self: &Arc<Self>, shown: Shown) -> Sink {
+    pub(crate) fn sink(self: &Arc<Self>, shown: AnswerPreview) -> Sink {
         let mut inner = self.lock();
         inner.writer += 1;
         Sink::to(Arc::new(FeedWriter { feed: self.clone(), number: inner.writer, shown: Mutex::new(shown) }))
@@ -250,11 +250,11 @@ impl FeedState {
 struct FeedWriter {
     feed: Arc<Feed>,
     number: u64,
-    shown: Mutex<Shown>,
+    shown: Mutex<AnswerPreview>,
 }
 
 impl FeedWriter {
-    fn shown(&self) -> MutexGuard<'_, Shown> {
+    fn shown(&self) -> MutexGuard<'_, AnswerPreview> {
         self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -272,17 +272,17 @@ impl Listener for FeedWriter {
     }
 
     fn text(&self, piece: &str) {
-        let piece = self.shown().text(piece);
+        let piece = self.shown().push_text(piece);
         self.push(&piece);
     }
 
     fn arguments(&self, call: usize, name: &str, piece: &str) {
-        let piece = self.shown().arguments(call, name, piece);
+        let piece = self.shown().push_arguments(call, name, piece);
         self.push(&piece);
     }
 
     fn whole(&self, reply: &Reply) {
-        let text = self.shown().whole(reply);
+        let text = self.shown().whole_reply(reply);
         if text.len() <= MAX_SHOWN_BYTES {
             self.feed.update(self.number, |inner| inner.replace_text(&text));
         }

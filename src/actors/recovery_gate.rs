@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use crate::run::RunId;
-use crate::run::recovery::{Admission, Deaths, Ticket};
+use crate::run::recovery::{AdmissionTicket, CrashHistory, RecoveryAdmission};
 use crate::store::{Error, Store};
 
 /// The delay between attempts to store the admission state while the disk rejects writes.
@@ -31,8 +31,8 @@ struct GateShared {
 }
 
 struct GateState {
-    admission: Admission,
-    waiting: HashMap<Ticket, oneshot::Sender<RunPermit>>,
+    admission: RecoveryAdmission,
+    waiting: HashMap<AdmissionTicket, oneshot::Sender<RunPermit>>,
 }
 
 /// What a driver has to do with a run.
@@ -66,11 +66,11 @@ impl RecoveryGate {
     /// # Errors
     /// The store's, if the stored state cannot be read.
     pub(crate) async fn close(&self, unfinished: BTreeSet<RunId>) -> Result<(), Error> {
-        let deaths = self.0.store.deaths().await?.after(&unfinished);
+        let deaths = self.0.store.deaths().await?.at_start(&unfinished);
         if let Some(limit) = deaths.limit() {
             tracing::warn!(limit, "earlier processes crashed repeatedly: fewer runs are active at once");
         }
-        let admission = Admission::new(deaths, unfinished);
+        let admission = RecoveryAdmission::new(deaths, unfinished);
         *self.state() = Some(GateState { admission, waiting: HashMap::new() });
         Ok(())
     }
@@ -78,12 +78,12 @@ impl RecoveryGate {
     /// Opens the gate once the admission state is on disk. If the disk is full, waits until it has space.
     pub(crate) async fn open(&self) {
         self.store().await;
-        self.change(Admission::open);
+        self.change(RecoveryAdmission::open);
     }
 
     /// Records that every run left by an earlier process was resumed.
     pub(crate) async fn finish_recovery(&self) {
-        self.change(Admission::recovered);
+        self.change(RecoveryAdmission::finish_recovery);
         self.store().await;
     }
 
@@ -95,7 +95,7 @@ impl RecoveryGate {
         }
         let mut stored = self.0.stored_version.lock().await;
         let Some((mut deaths, _)) = self.snapshot() else { return };
-        deaths.stop();
+        deaths.record_shutdown();
         match self.0.store.set_deaths(&deaths).await {
             // Later changes are not stored.
             Ok(()) => *stored = u64::MAX,
@@ -122,10 +122,10 @@ impl RecoveryGate {
     fn enqueue(&self, run: RunId) -> Option<Option<GateWaiter>> {
         let mut state = self.state();
         let state = state.as_mut()?;
-        if state.admission.is_aside(run) {
+        if state.admission.is_quarantined(run) {
             return Some(None);
         }
-        let ticket = state.admission.wait(run);
+        let ticket = state.admission.enqueue(run);
         let (send, place) = oneshot::channel();
         state.waiting.insert(ticket, send);
         Some(Some(GateWaiter { gate: self.clone(), ticket, permit: Some(place) }))
@@ -133,7 +133,7 @@ impl RecoveryGate {
 
     /// Records that a run's quarantine is on disk.
     pub(crate) async fn record_quarantine(&self, run: RunId) {
-        self.change(|admission| admission.was_put_aside(run));
+        self.change(|admission| admission.clear_quarantine(run));
         self.store().await;
     }
 
@@ -141,7 +141,7 @@ impl RecoveryGate {
         RunPermit { gate: self.clone(), run }
     }
 
-    fn change(&self, change: impl FnOnce(&mut Admission)) {
+    fn change(&self, change: impl FnOnce(&mut RecoveryAdmission)) {
         if let Some(state) = self.state().as_mut() {
             change(&mut state.admission);
         }
@@ -167,8 +167,8 @@ impl RecoveryGate {
         }
     }
 
-    fn snapshot(&self) -> Option<(Deaths, u64)> {
-        self.state().as_ref().map(|state| state.admission.stored())
+    fn snapshot(&self) -> Option<(CrashHistory, u64)> {
+        self.state().as_ref().map(|state| state.admission.to_store())
     }
 
     /// Stores the current admission state unless it is on disk already. Retries while the disk rejects it.
@@ -207,20 +207,20 @@ impl RunPermit {
 
     /// Records that the run has made progress and that this is on disk.
     pub(crate) fn mark_progressed(&self) {
-        self.gate.change(|admission| admission.passed(self.run));
+        self.gate.change(|admission| admission.record_progress(self.run));
     }
 }
 
 impl Drop for RunPermit {
     fn drop(&mut self) {
-        self.gate.change(|admission| admission.left(self.run));
+        self.gate.change(|admission| admission.release(self.run));
     }
 }
 
 /// A run that waits for its permit.
 struct GateWaiter {
     gate: RecoveryGate,
-    ticket: Ticket,
+    ticket: AdmissionTicket,
     permit: Option<oneshot::Receiver<RunPermit>>,
 }
 
@@ -228,7 +228,7 @@ impl Drop for GateWaiter {
     fn drop(&mut self) {
         if let Some(state) = self.gate.state().as_mut() {
             state.waiting.remove(&self.ticket);
-            state.admission.give_up(self.ticket);
+            state.admission.dequeue(self.ticket);
         }
     }
 }

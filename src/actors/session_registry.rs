@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 
 use super::launch;
 use super::scene_manager::{self, CarryOn, Do, Erase, SceneManager, Submit};
-use crate::planner::Refused;
+use crate::planner::CommandRefusal;
 use crate::run::{Fault, SessionId, TenantId};
 use crate::telemetry::{Outside, Part, Queued};
 
@@ -264,7 +264,7 @@ impl Handler<ToDo> for SessionRegistry {
     fn handle(&mut self, message: ToDo, ctx: &mut Context<Self>) {
         let ToDo { tenant, session, wish } = message;
         let refuse = |wish: Do, fault: Fault| {
-            let refused = Refused { fault, difference: Vec::new(), record: None };
+            let refused = CommandRefusal { fault, difference: Vec::new(), record: None };
             // Whoever asked may have gone.
             let _ = wish.reply.send(Err(refused));
         };

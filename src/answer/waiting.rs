@@ -1,5 +1,5 @@
-//! The words of a run that waits for a person: what waits, and how it is decided, in the user's language.
-//! And those of one that was stopped, for who is told nothing but words.
+//! Texts in the user's language: what a waiting run waits for and how to decide it, and what a cancelled run
+//! had done, for clients that get only text.
 
 use std::fmt::Write;
 
@@ -7,40 +7,40 @@ use serde_json::Value;
 
 use super::open;
 use crate::llm::language;
-use crate::run::{ApprovalId, CallState, CallStatus, Effect, Matter, Outcome, RunState, exact_json};
+use crate::run::{ApprovalId, ApprovalSubject, CallState, CallStatus, Effect, Outcome, RunState, exact_json};
 use crate::unseen::{self, one_line};
 
-/// Longest arguments of a call in these words, in characters; the document has them whole.
+/// Maximum length of a call's arguments in these texts, in characters. The document has them in full.
 const MAX_ARGUMENTS: usize = 4_000;
 
 /// The sentences of one language.
 struct Words {
     language: &'static str,
-    /// Before the steps of a plan.
+    /// Introduces the steps of a plan.
     plan: &'static str,
-    /// Before the writes.
+    /// Introduces the writes.
     calls: &'static str,
-    /// Of a plan that was approved and has yet to begin.
+    /// Introduces a plan that was approved and has not started.
     held: &'static str,
-    /// Before why a plan could not be changed.
+    /// Introduces the reason why a plan could not be changed.
     unmodified: &'static str,
-    /// How one thing is decided; the id comes behind it.
+    /// How to decide one approval; its id follows.
     decide: &'static str,
-    /// The same where not all of it can be shown.
+    /// The same if it is too long to be shown in full.
     decide_elsewhere: &'static str,
-    /// How several things are decided; the ids come behind it.
+    /// How to decide several approvals; their ids follow.
     decide_each: &'static str,
-    /// How a plan begins that was approved; the plan's id comes behind it.
+    /// How to start an approved plan; its id follows.
     begin: &'static str,
-    /// Of a run that was put aside, and how it goes on; the plan's id comes behind it.
+    /// How to resume a quarantined run; the plan's id follows.
     aside: &'static str,
-    /// Of a run that was stopped before it did anything.
+    /// For a run that was cancelled before it did anything.
     nothing: &'static str,
-    /// Of one that was stopped on its way.
+    /// Introduces what a cancelled run had done.
     stopped: &'static str,
 }
 
-/// The languages of the shipped scenes; the first one serves for all others.
+/// The languages of the shipped scenes; the first one is the fallback.
 const TABLE: [Words; 5] = [
     Words {
         language: "en",
@@ -114,7 +114,7 @@ const TABLE: [Words; 5] = [
     },
 ];
 
-/// What the run waits for, and how that is decided.
+/// What the run waits for, and how to decide it.
 pub(super) fn words(state: &RunState) -> String {
     let words = of(state);
     let task = state.queued.as_ref().map(|queued| queued.task.to_string()).unwrap_or_default();
@@ -126,18 +126,18 @@ pub(super) fn words(state: &RunState) -> String {
     if let Some(fault) = &state.unmodified {
         let _ = writeln!(out, "{} {}", words.unmodified, one_line(&fault.message));
     }
-    let waits: Vec<(ApprovalId, Matter)> = open(state)
+    let waits: Vec<(ApprovalId, ApprovalSubject)> = open(state)
         .map(|(id, approval)| (id, approval.matter))
-        .filter(|(_, matter)| !matches!(matter, Matter::Outcome { .. }))
+        .filter(|(_, matter)| !matches!(matter, ApprovalSubject::Outcome { .. }))
         .collect();
     let held = state.is_held();
-    if held || waits.iter().any(|(_, matter)| matches!(matter, Matter::Plan { .. })) {
+    if held || waits.iter().any(|(_, matter)| matches!(matter, ApprovalSubject::Plan { .. })) {
         let _ = writeln!(out, "{}", if held { words.held } else { words.plan });
         steps(&mut out, state);
     }
     let calls = || {
         waits.iter().filter_map(|(_, matter)| match matter {
-            Matter::Call { call } => state.calls.get(call),
+            ApprovalSubject::Call { call } => state.calls.get(call),
             _ => None,
         })
     };
@@ -163,19 +163,21 @@ pub(super) fn words(state: &RunState) -> String {
     out
 }
 
-/// Whether everything that waits is in the words whole.
+/// Whether the text shows everything that waits in full.
 pub(super) fn is_shown_whole(state: &RunState) -> bool {
     let fits = |arguments: &Value| unseen::json(&exact_json(arguments)).chars().count() <= MAX_ARGUMENTS;
     let steps = state.plan().map(|made| made.plan.steps.as_slice()).unwrap_or_default();
     let prepared = || steps.iter().flat_map(|step| &step.prepared_calls);
     open(state).all(|(_, approval)| match approval.matter {
-        Matter::Plan { .. } => prepared().all(|call| fits(&Value::Object(call.arguments.clone()))),
-        Matter::Call { call } => state.calls.get(&call).is_none_or(|call| fits(&call.requested.arguments)),
-        Matter::Outcome { .. } => true,
+        ApprovalSubject::Plan { .. } => prepared().all(|call| fits(&Value::Object(call.arguments.clone()))),
+        ApprovalSubject::Call { call } => {
+            state.calls.get(&call).is_none_or(|call| fits(&call.requested.arguments))
+        }
+        ApprovalSubject::Outcome { .. } => true,
     })
 }
 
-/// What is said of a run that was stopped: what it had done by then.
+/// What a cancelled run had done.
 pub(super) fn stopped(state: &RunState) -> String {
     let words = of(state);
     let done = |call: &&CallState| {
@@ -204,7 +206,7 @@ pub(super) fn stopped(state: &RunState) -> String {
     out
 }
 
-/// The steps of the plan in force, a line each.
+/// Writes the steps of the current plan, one per line.
 fn steps(out: &mut String, state: &RunState) {
     let Some(made) = state.plan() else { return };
     for step in &made.plan.steps {
@@ -229,7 +231,7 @@ fn of(state: &RunState) -> &'static Words {
     own.unwrap_or(default)
 }
 
-/// Arguments as people read them, cut where they are too long, with nothing in them that is not seen.
+/// Arguments for people: truncated if too long, with invisible characters escaped.
 fn cut(text: &str) -> String {
     let text = unseen::json(text);
     match text.char_indices().nth(MAX_ARGUMENTS) {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::tz::TimeZone;
 use proscenium::ApprovalDocument;
 use proscenium::config::Loaded;
-use proscenium::planner::Wish;
+use proscenium::planner::CommandAction;
 use proscenium::run::ApprovalId;
 use proscenium::store::{About, ApprovalState};
 
@@ -48,7 +48,7 @@ pub async fn run<W: Write, E: Write>(
             let hash = decides(out, &past, id, hash, json).await?;
             let change = RunRequest {
                 of: OrderTarget { run: id.run, task: row.task },
-                order: RunOrder { wish: Wish::Decide { approval: id.approval, choice, hash }, note },
+                order: RunOrder { wish: CommandAction::Decide { approval: id.approval, choice, hash }, note },
                 as_user: approvals.user.is_some(),
                 json,
             };

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use proscenium::Answer;
 use proscenium::plan::{Plan, TaskId};
-use proscenium::planner::Wish;
+use proscenium::planner::CommandAction;
 use proscenium::run::{Envelope, Event, RunId, RunState, SessionId, Usage};
 use serde::{Deserialize, Serialize};
 
@@ -63,13 +63,13 @@ pub struct OrderTarget {
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunOrder {
     /// What.
-    pub wish: Wish,
+    pub wish: CommandAction,
     /// Why, in their own words.
     pub note: Option<String>,
 }
 
-impl From<Wish> for RunOrder {
-    fn from(wish: Wish) -> Self {
+impl From<CommandAction> for RunOrder {
+    fn from(wish: CommandAction) -> Self {
         Self { wish, note: None }
     }
 }

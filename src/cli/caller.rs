@@ -132,7 +132,7 @@ impl Assistant for ServerClient {
             return Err(Failure::new("server.reply", "the server did not say which run it began"));
         };
         let mut before = Vec::new();
-        if consent::said(message).is_some()
+        if consent::parse_consent(message).is_some()
             && let Ok(journal) = self.server.past().journal(run).await
         {
             // It may have decided what waited: the run is then an earlier one, taken up again.

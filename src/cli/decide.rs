@@ -3,8 +3,8 @@
 use std::io::Write;
 
 use proscenium::Answer;
-use proscenium::planner::{Choice, Wish};
-use proscenium::run::{Approval, ApprovalId, Matter, RunState, RunStatus};
+use proscenium::planner::{ApproverChoice, CommandAction};
+use proscenium::run::{Approval, ApprovalId, ApprovalSubject, RunState, RunStatus};
 use serde_json::Value;
 
 use super::assistant::OrderTarget;
@@ -22,7 +22,7 @@ const CHANGE: &str = "what is to change> ";
 /// What is said to one question.
 enum DecisionInput {
     /// To be done.
-    Wish(Wish),
+    Wish(CommandAction),
     /// Not now.
     Later,
 }
@@ -45,7 +45,7 @@ impl<W: Write, E: Write> Desk<'_, W, E> {
             let state = self.assistant.state(of.run).await?;
             let Some((id, put)) = waits::asked(&state) else { break };
             let said = match (refused.take(), put.matter) {
-                (Some(text), Matter::Call { .. }) => self.arguments(turns, id, put, text).await?,
+                (Some(text), ApprovalSubject::Call { .. }) => self.arguments(turns, id, put, text).await?,
                 _ => {
                     writeln!(self.out)?;
                     waits::describe(self.out, &state, put)?;
@@ -55,10 +55,12 @@ impl<W: Write, E: Write> Desk<'_, W, E> {
             };
             let DecisionInput::Wish(wish) = said else { break };
             let given = match &wish {
-                Wish::Decide { choice: Choice::Edited(arguments), .. } => Some(arguments.to_string()),
+                CommandAction::Decide { choice: ApproverChoice::Edited(arguments), .. } => {
+                    Some(arguments.to_string())
+                }
                 _ => None,
             };
-            let changes = matches!(wish, Wish::Modify { .. });
+            let changes = matches!(wish, CommandAction::Modify { .. });
             let mut stop = None;
             let ordered = self.assistant.order(of, wish.into());
             let ticket = match heard(ordered, self.signals, &mut stop, &mut *self.errors).await {
@@ -98,22 +100,25 @@ impl<W: Write, E: Write> Desk<'_, W, E> {
         loop {
             let Some(line) = self.line(turns, QUESTION, "").await? else { return Ok(DecisionInput::Later) };
             match line.trim().to_lowercase().as_str() {
-                "y" | "yes" => return Ok(decided(id, put, Choice::Yes)),
-                "n" | "no" => return Ok(decided(id, put, Choice::No)),
+                "y" | "yes" => return Ok(decided(id, put, ApproverChoice::Yes)),
+                "n" | "no" => return Ok(decided(id, put, ApproverChoice::No)),
                 "l" | "later" => return Ok(DecisionInput::Later),
                 "e" | "edit" => match put.matter {
-                    Matter::Call { call } => {
+                    ApprovalSubject::Call { call } => {
                         let call = state.calls.get(&call);
                         let now = call.map(|call| whole_json(&call.requested.arguments)).unwrap_or_default();
                         return self.arguments(turns, id, put, now).await;
                     }
-                    Matter::Plan { version } => {
+                    ApprovalSubject::Plan { version } => {
                         let words = self.line(turns, CHANGE, "").await?;
                         if let Some(words) = words.filter(|words| !words.trim().is_empty()) {
-                            return Ok(DecisionInput::Wish(Wish::Modify { words, version: Some(version) }));
+                            return Ok(DecisionInput::Wish(CommandAction::Modify {
+                                words,
+                                version: Some(version),
+                            }));
                         }
                     }
-                    Matter::Outcome { .. } => return Ok(DecisionInput::Later),
+                    ApprovalSubject::Outcome { .. } => return Ok(DecisionInput::Later),
                 },
                 "" => {}
                 other => writeln!(self.out, "{} is none of y, n, e and l.", one_line(other))?,
@@ -132,7 +137,7 @@ impl<W: Write, E: Write> Desk<'_, W, E> {
         while let Some(line) = self.line(turns, ARGUMENTS, &text).await? {
             match serde_json::from_str::<Value>(&line) {
                 Ok(arguments @ Value::Object(_)) => {
-                    return Ok(decided(id, put, Choice::Edited(arguments)));
+                    return Ok(decided(id, put, ApproverChoice::Edited(arguments)));
                 }
                 Ok(_) => writeln!(self.out, "Arguments are a JSON object: {{\"name\": value}}.")?,
                 Err(error) => writeln!(self.out, "That is no JSON: {error}.")?,
@@ -157,8 +162,12 @@ impl<W: Write, E: Write> Desk<'_, W, E> {
 }
 
 /// A decision about what was shown, and nothing else.
-fn decided(id: ApprovalId, put: &Approval, choice: Choice) -> DecisionInput {
-    DecisionInput::Wish(Wish::Decide { approval: id.approval, choice, hash: Some(put.needed.hash.clone()) })
+fn decided(id: ApprovalId, put: &Approval, choice: ApproverChoice) -> DecisionInput {
+    DecisionInput::Wish(CommandAction::Decide {
+        approval: id.approval,
+        choice,
+        hash: Some(put.needed.hash.clone()),
+    })
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use proscenium::config::Loaded;
 use proscenium::llm::{Gateway, Probe, Worked, offline::Offline};
-use proscenium::planner::{Command, Refused, consent};
+use proscenium::planner::{Command, CommandRefusal, consent};
 use proscenium::run::{Envelope, Event, Fault, RunId, RunState, SessionId, TenantId};
 use proscenium::{Answer, Builder, ChatRequest, Engine, RunWatch, StartError, scene};
 
@@ -124,7 +124,7 @@ fn failure(fault: Fault) -> Failure {
 }
 
 /// What was wanted was not done; the message has what its sender had not seen.
-fn refused(refused: Refused) -> Failure {
+fn refused(refused: CommandRefusal) -> Failure {
     let failure = failure(refused.fault);
     match failure.code.as_str() {
         "approval.changed" => failure.help("look at it again, and say which version you approve"),
@@ -175,7 +175,7 @@ impl Assistant for Ready {
         let Asking { require_approval, dry_run } = self.asking;
         let request = ChatRequest { require_approval, dry_run, ..self.engine.request(message, session) };
         let ticket = self.engine.submit(request).await.map_err(failure)?;
-        if consent::said(message).is_some() {
+        if consent::parse_consent(message).is_some() {
             // It may have decided what waited: the run is then an earlier one, taken up again.
             let watch = Some(ticket.watch());
             return Ok(Box::new(self.taken_up(ticket.run, watch, None).await?));
@@ -215,8 +215,13 @@ impl Office for Ready {
     ) -> Result<Box<dyn assistant::FollowedTicket>, Failure> {
         let (tenant, by) = self.engine.default_principal();
         let told = self.state(of.run).await?.seq;
-        let command =
-            Command { by, note: order.note, wish: order.wish, no_own_approval: false, keyed: false };
+        let command = Command {
+            by,
+            note: order.note,
+            action: order.wish,
+            no_own_approval: false,
+            is_authenticated: false,
+        };
         self.engine.command(&tenant, of.run, command).await.map_err(refused)?;
         // Followed before the journal is read, so that nothing falls in between.
         let watch = self.engine.watch(&tenant, of.run);

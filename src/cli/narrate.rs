@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use proscenium::plan::{Plan, StepStatus, diff};
 use proscenium::run::{
-    Cause, Decision, Event, Maker, Matter, Outcome, PlanMade, Question, RequestedCall, UNCONFIRMED, Verdict,
+    ApprovalSubject, Decision, Event, Outcome, PlanCause, PlanMade, PlanMaker, Question, RequestedCall,
+    UNCONFIRMED, Verdict,
 };
 use serde_json::Value;
 
@@ -96,16 +97,21 @@ impl Narrator {
             }
             Event::ApprovalRequired { matter, needed, .. } => {
                 let what = match matter {
-                    Matter::Plan { version } => format!("plan {version}: waits for a person's approval"),
-                    Matter::Call { call } => format!("{}: waits for a person's approval", self.called(*call)),
-                    Matter::Outcome { call } => {
+                    ApprovalSubject::Plan { version } => {
+                        format!("plan {version}: waits for a person's approval")
+                    }
+                    ApprovalSubject::Call { call } => {
+                        format!("{}: waits for a person's approval", self.called(*call))
+                    }
+                    ApprovalSubject::Outcome { call } => {
                         format!("{}: a person has to say what became of it", self.called(*call))
                     }
                 };
                 line(Mark::Asks, format!("{what}{}", behind(&needed.why.join("; "))))
             }
             Event::Decided { matter, decision, by, note, .. } => {
-                if let (Matter::Call { call }, Decision::Edited { arguments, .. }) = (matter, decision)
+                if let (ApprovalSubject::Call { call }, Decision::Edited { arguments, .. }) =
+                    (matter, decision)
                     && let Some(asked) = self.calls.get_mut(call)
                 {
                     asked.arguments = arguments.clone();
@@ -237,10 +243,10 @@ impl Narrator {
     }
 
     /// `plan 1`, or a call.
-    fn matter(&self, matter: Matter) -> String {
+    fn matter(&self, matter: ApprovalSubject) -> String {
         match matter {
-            Matter::Plan { version } => format!("plan {version}"),
-            Matter::Call { call } | Matter::Outcome { call } => self.called(call),
+            ApprovalSubject::Plan { version } => format!("plan {version}"),
+            ApprovalSubject::Call { call } | ApprovalSubject::Outcome { call } => self.called(call),
         }
     }
 
@@ -261,15 +267,17 @@ impl Narrator {
         let PlanMade { version, cause, maker, plan, by: person, why, .. } = made;
         let which = match (version, cause) {
             (1, _) => "plan".to_owned(),
-            (n, Cause::Continuation) => format!("plan {n}, for what is missing"),
-            (n, Cause::Feedback) => format!("plan {n}, changed as was wanted"),
-            (n, Cause::Edit) => format!("plan {n}, changed by hand"),
-            (n, Cause::Request) => format!("plan {n}"),
+            (n, PlanCause::Continuation) => format!("plan {n}, for what is missing"),
+            (n, PlanCause::Feedback) => format!("plan {n}, changed as was wanted"),
+            (n, PlanCause::Edit) => format!("plan {n}, changed by hand"),
+            (n, PlanCause::Request) => format!("plan {n}"),
         };
         let by = match (maker, person) {
-            (Maker::Person, Some(person)) => format!(" (by {})", one_line(person)),
-            (Maker::Deterministic | Maker::Person, _) => String::new(),
-            (Maker::Fallback, _) => " (degraded: by the embedded rules, since no model gave one)".to_owned(),
+            (PlanMaker::Person, Some(person)) => format!(" (by {})", one_line(person)),
+            (PlanMaker::Deterministic | PlanMaker::Person, _) => String::new(),
+            (PlanMaker::Fallback, _) => {
+                " (degraded: by the embedded rules, since no model gave one)".to_owned()
+            }
         };
         let steps = if plan.steps.is_empty() {
             "no scene is needed".to_owned()
@@ -283,7 +291,7 @@ impl Narrator {
             self.steps.insert(step.step_number, (step.scene_name.clone(), one_line(&step.purpose)));
         }
         lines.extend(steps_of(plan).into_iter().map(|text| NarrationLine { mark: Mark::Plan, text }));
-        if let (Some(before), Cause::Feedback | Cause::Edit) = (&self.plan, cause) {
+        if let (Some(before), PlanCause::Feedback | PlanCause::Edit) = (&self.plan, cause) {
             let mut changes = diff(before, plan);
             if changes.is_empty() {
                 changes.push("nothing is different in its steps".to_owned());

@@ -7,7 +7,7 @@ use std::path::Path;
 use jiff::tz::TimeZone;
 use proscenium::config::Loaded;
 use proscenium::plan::{self, Plan, TaskId};
-use proscenium::planner::{Choice, Wish};
+use proscenium::planner::{ApproverChoice, CommandAction};
 use proscenium::run::{Envelope, Event, RunState, RunStatus};
 use proscenium::store::{Code, DataDir, PlanRow, Store};
 use proscenium::{PlanDocument, PlanSummary};
@@ -72,21 +72,21 @@ pub async fn run<W: Write, E: Write>(
             return Ok(Exit::Completed);
         }
         PlansCommand::Approve { task, version, hash, only, note, json } => {
-            (task, Wish::Approve { version, hash, hold: only }, note, json)
+            (task, CommandAction::Approve { version, hash, hold: only }, note, json)
         }
         PlansCommand::Modify { task, words, file, version, note, json } => {
             let wish = match (words, file) {
-                (Some(words), _) => Wish::Modify { words, version },
+                (Some(words), _) => CommandAction::Modify { words, version },
                 (None, Some(file)) => {
                     let (plan, seen) = read(&file)?;
-                    Wish::Edit { plan, version: version.or(seen) }
+                    CommandAction::Edit { plan, version: version.or(seen) }
                 }
                 (None, None) => return Err(Failure::usage("plan.no_feedback", "say what is to change")),
             };
             (task, wish, note, json)
         }
-        PlansCommand::Cancel { task, note, json } => (task, Wish::Cancel, note, json),
-        PlansCommand::Resume { task, json } => (task, Wish::Reopen, None, json),
+        PlansCommand::Cancel { task, note, json } => (task, CommandAction::Cancel, note, json),
+        PlansCommand::Resume { task, json } => (task, CommandAction::Reopen, None, json),
     };
     let row = past.plan(task).await?;
     let change = RunRequest {
@@ -175,14 +175,14 @@ impl RunRequest {
         let ticket = heard(office.order(of, order), signals, &mut stop, errors).await?;
         let answer = follow(ticket, signals, stop, show, out, errors).await?;
         let state = office.state(of.run).await?;
-        let changes = matches!(wish, Wish::Modify { .. } | Wish::Edit { .. });
+        let changes = matches!(wish, CommandAction::Modify { .. } | CommandAction::Edit { .. });
         if let Some(fault) = state.unmodified.as_ref().filter(|_| changes) {
             let what = format!("the plan is as it was [{}]: {}", fault.code, fault.message);
             return Err(Failure::new("plan.not_modified", what)
                 .help("say it in other words, or give a plan with --file"));
         }
         if !json {
-            if matches!(wish, Wish::Cancel) {
+            if matches!(wish, CommandAction::Cancel) {
                 writeln!(out, "\nPlan {} is {}.", of.task, state.plan_status.name())?;
             }
             if !changes {
@@ -196,13 +196,15 @@ impl RunRequest {
 }
 
 /// The status of a command that wanted this done, where the run came to stand so.
-fn exit(wish: &Wish, status: RunStatus) -> Exit {
-    let stops = matches!(wish, Wish::Cancel | Wish::Decide { choice: Choice::No, .. });
-    let tells = matches!(wish, Wish::Decide { choice: Choice::Done | Choice::NotDone, .. });
+fn exit(wish: &CommandAction, status: RunStatus) -> Exit {
+    let stops =
+        matches!(wish, CommandAction::Cancel | CommandAction::Decide { choice: ApproverChoice::No, .. });
+    let tells =
+        matches!(wish, CommandAction::Decide { choice: ApproverChoice::Done | ApproverChoice::NotDone, .. });
     match status {
         RunStatus::Cancelled if stops => Exit::Completed,
         status if status.is_terminal() && tells => Exit::Completed,
-        RunStatus::Waiting if matches!(wish, Wish::Approve { hold: true, .. }) => Exit::Completed,
+        RunStatus::Waiting if matches!(wish, CommandAction::Approve { hold: true, .. }) => Exit::Completed,
         status => Exit::of(status),
     }
 }
@@ -344,18 +346,18 @@ mod tests {
 
     #[test]
     fn a_command_that_stopped_what_it_should_has_done_its_work() {
-        let decide = |choice| Wish::Decide { approval: 1, choice, hash: None };
-        let approve = |hold| Wish::Approve { version: None, hash: None, hold };
+        let decide = |choice| CommandAction::Decide { approval: 1, choice, hash: None };
+        let approve = |hold| CommandAction::Approve { version: None, hash: None, hold };
         for (wish, status, expected) in [
             (approve(false), RunStatus::Completed, Exit::Completed),
             (approve(false), RunStatus::Waiting, Exit::NeedsInput),
             (approve(true), RunStatus::Waiting, Exit::Completed),
-            (Wish::Cancel, RunStatus::Cancelled, Exit::Completed),
-            (decide(Choice::No), RunStatus::Cancelled, Exit::Completed),
-            (decide(Choice::Yes), RunStatus::Cancelled, Exit::Failed),
-            (decide(Choice::Done), RunStatus::Partial, Exit::Completed),
-            (decide(Choice::Again), RunStatus::Partial, Exit::Failed),
-            (Wish::Reopen, RunStatus::Partial, Exit::Failed),
+            (CommandAction::Cancel, RunStatus::Cancelled, Exit::Completed),
+            (decide(ApproverChoice::No), RunStatus::Cancelled, Exit::Completed),
+            (decide(ApproverChoice::Yes), RunStatus::Cancelled, Exit::Failed),
+            (decide(ApproverChoice::Done), RunStatus::Partial, Exit::Completed),
+            (decide(ApproverChoice::Again), RunStatus::Partial, Exit::Failed),
+            (CommandAction::Reopen, RunStatus::Partial, Exit::Failed),
         ] {
             assert_eq!(exit(&wish, status), expected, "{wish:?}, {status:?}");
         }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use proscenium::plan::{PlanStatus, TaskId};
-use proscenium::planner::Choice;
+use proscenium::planner::ApproverChoice;
 use serde_json::Value;
 
 use super::args::user;
@@ -197,15 +197,15 @@ pub enum DecisionWord {
 
 impl DecisionWord {
     /// The choice that it makes; `None` where arguments go with something that is no yes.
-    pub fn choice(self, arguments: Option<Value>) -> Option<Choice> {
+    pub fn choice(self, arguments: Option<Value>) -> Option<ApproverChoice> {
         match (self, arguments) {
-            (DecisionWord::Yes, Some(arguments)) => Some(Choice::Edited(arguments)),
+            (DecisionWord::Yes, Some(arguments)) => Some(ApproverChoice::Edited(arguments)),
             (_, Some(_)) => None,
-            (DecisionWord::Yes, None) => Some(Choice::Yes),
-            (DecisionWord::No, None) => Some(Choice::No),
-            (DecisionWord::Done, None) => Some(Choice::Done),
-            (DecisionWord::NotDone, None) => Some(Choice::NotDone),
-            (DecisionWord::Again, None) => Some(Choice::Again),
+            (DecisionWord::Yes, None) => Some(ApproverChoice::Yes),
+            (DecisionWord::No, None) => Some(ApproverChoice::No),
+            (DecisionWord::Done, None) => Some(ApproverChoice::Done),
+            (DecisionWord::NotDone, None) => Some(ApproverChoice::NotDone),
+            (DecisionWord::Again, None) => Some(ApproverChoice::Again),
         }
     }
 }
@@ -215,7 +215,7 @@ fn task(given: &str) -> Result<TaskId, uuid::Error> {
 }
 
 fn status(given: &str) -> Result<PlanStatus, String> {
-    PlanStatus::named(given).ok_or_else(|| {
+    PlanStatus::from_name(given).ok_or_else(|| {
         let names: Vec<&str> = PlanStatus::ALL.into_iter().map(PlanStatus::name).collect();
         format!("a plan is {}", names.join(", "))
     })

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use proscenium::planner::{Choice, Wish};
+use proscenium::planner::{ApproverChoice, CommandAction};
 use proscenium::run::{ApprovalId, RunId, RunState};
 use proscenium::store::Code;
 use reqwest::{Client, Method, RequestBuilder, Response};
@@ -235,28 +235,28 @@ fn said(of: OrderTarget, order: &RunOrder) -> Result<(String, Value), Failure> {
     let note = |name: &str| vec![(name.to_owned(), json!(order.note))];
     let seen = |version: Option<u32>| ("version".to_owned(), json!(version));
     let (path, mut fields) = match &order.wish {
-        Wish::Approve { version, hash, hold } => {
+        CommandAction::Approve { version, hash, hold } => {
             let fields =
                 vec![seen(*version), ("hash".to_owned(), json!(hash)), ("execute".to_owned(), json!(!hold))];
             (format!("/api/plans/{task}/approve"), [fields, note("note")].concat())
         }
-        Wish::Modify { words, version } => {
+        CommandAction::Modify { words, version } => {
             (format!("/api/plans/{task}/modify"), vec![("feedback".to_owned(), json!(words)), seen(*version)])
         }
-        Wish::Edit { plan, version } => {
+        CommandAction::Edit { plan, version } => {
             let fields = vec![("plan".to_owned(), json!(plan)), seen(*version)];
             (format!("/api/plans/{task}/modify"), [fields, note("why")].concat())
         }
-        Wish::Cancel => (format!("/api/plans/{task}/cancel"), note("why")),
-        Wish::Reopen => (format!("/api/plans/{task}/resume"), Vec::new()),
-        Wish::Decide { approval, choice, hash } => {
+        CommandAction::Cancel => (format!("/api/plans/{task}/cancel"), note("why")),
+        CommandAction::Reopen => (format!("/api/plans/{task}/resume"), Vec::new()),
+        CommandAction::Decide { approval, choice, hash } => {
             let (decision, arguments) = match choice {
-                Choice::Yes => ("yes", None),
-                Choice::No => ("no", None),
-                Choice::Edited(arguments) => ("yes", Some(arguments)),
-                Choice::Done => ("done", None),
-                Choice::NotDone => ("not_done", None),
-                Choice::Again => ("again", None),
+                ApproverChoice::Yes => ("yes", None),
+                ApproverChoice::No => ("no", None),
+                ApproverChoice::Edited(arguments) => ("yes", Some(arguments)),
+                ApproverChoice::Done => ("done", None),
+                ApproverChoice::NotDone => ("not_done", None),
+                ApproverChoice::Again => ("again", None),
             };
             let fields = vec![
                 ("decision".to_owned(), json!(decision)),
@@ -266,7 +266,7 @@ fn said(of: OrderTarget, order: &RunOrder) -> Result<(String, Value), Failure> {
             let id = ApprovalId { run, approval: *approval };
             (format!("/api/approvals/{id}"), [fields, note("note")].concat())
         }
-        Wish::Expire { .. } => {
+        CommandAction::Expire { .. } => {
             return Err(Failure::usage("approval.choice", "an approval expires by itself"));
         }
     };
@@ -307,27 +307,27 @@ mod tests {
         let of = OrderTarget { run: recorded::run_id(), task: recorded::task_id() };
         let plan =
             Plan { needs_execution: false, reasoning: String::new(), steps: Vec::new(), ..Plan::default() };
-        let told = |wish: Wish, note: Option<&str>| {
+        let told = |wish: CommandAction, note: Option<&str>| {
             said(of, &RunOrder { wish, note: note.map(str::to_owned) }).unwrap()
         };
         let plans = |what: &str| format!("/api/plans/{}/{what}", of.task);
         assert_eq!(
-            told(Wish::Approve { version: Some(2), hash: None, hold: true }, Some("fine")),
+            told(CommandAction::Approve { version: Some(2), hash: None, hold: true }, Some("fine")),
             (plans("approve"), json!({"version": 2, "execute": false, "note": "fine"}))
         );
         assert_eq!(
-            told(Wish::Modify { words: "two days".to_owned(), version: None }, None),
+            told(CommandAction::Modify { words: "two days".to_owned(), version: None }, None),
             (plans("modify"), json!({"feedback": "two days"}))
         );
         assert_eq!(
-            told(Wish::Edit { plan: plan.clone(), version: Some(1) }, Some("less")),
+            told(CommandAction::Edit { plan: plan.clone(), version: Some(1) }, Some("less")),
             (plans("modify"), json!({"plan": plan, "version": 1, "why": "less"}))
         );
-        assert_eq!(told(Wish::Cancel, None), (plans("cancel"), json!({})));
-        assert_eq!(told(Wish::Reopen, None), (plans("resume"), json!({})));
-        let choice = Choice::Edited(json!({"to": "2026-06-16"}));
+        assert_eq!(told(CommandAction::Cancel, None), (plans("cancel"), json!({})));
+        assert_eq!(told(CommandAction::Reopen, None), (plans("resume"), json!({})));
+        let choice = ApproverChoice::Edited(json!({"to": "2026-06-16"}));
         assert_eq!(
-            told(Wish::Decide { approval: 3, choice, hash: Some("h".to_owned()) }, None),
+            told(CommandAction::Decide { approval: 3, choice, hash: Some("h".to_owned()) }, None),
             (
                 format!("/api/approvals/{}.3", of.run),
                 json!({"decision": "yes", "arguments": {"to": "2026-06-16"}, "hash": "h"})

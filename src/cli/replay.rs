@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use proscenium::config::Loaded;
 use proscenium::llm::{Message, Request};
-use proscenium::replay::{self, Difference, Replayed, Wording};
+use proscenium::replay::{self, PromptDifference, ReplayDifference, ReplayReport};
 use proscenium::run::{Envelope, Event, RunId};
 use serde_json::Value;
 
@@ -78,7 +78,7 @@ async fn recorded(what: &Recorded, loaded: &Loaded) -> Result<Vec<Envelope<Event
 }
 
 /// The verdict in words, then every place that differs.
-fn told(out: &mut impl Write, replayed: &Replayed, diff: bool) -> io::Result<()> {
+fn told(out: &mut impl Write, replayed: &ReplayReport, diff: bool) -> io::Result<()> {
     let held = replayed.held;
     writeln!(
         out,
@@ -151,7 +151,7 @@ fn what(value: &Value) -> &str {
     value["type"].as_str().or(value["action"].as_str()).unwrap_or_default()
 }
 
-fn differs(out: &mut impl Write, difference: &Difference, diff: bool) -> io::Result<()> {
+fn differs(out: &mut impl Write, difference: &ReplayDifference, diff: bool) -> io::Result<()> {
     let (seq, event) = (difference.seq, &difference.event);
     let kind = name(&difference.kind);
     writeln!(out, "\nevent {seq} {event} [{kind}]: {}", short(&difference.why, WHY))?;
@@ -167,7 +167,7 @@ fn pretty(value: &Value) -> String {
     format!("{value:#}\n")
 }
 
-fn worded_otherwise(out: &mut impl Write, wording: &Wording) -> io::Result<()> {
+fn worded_otherwise(out: &mut impl Write, wording: &PromptDifference) -> io::Result<()> {
     let (seq, call) = (wording.seq, wording.call);
     writeln!(out, "\nevent {seq} model_asked [wording]: question {call} is worded otherwise")?;
     writeln!(out, "--- recorded: only its hash is known, {}", one_line(&wording.recorded))?;

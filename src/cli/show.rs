@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use jiff::tz::TimeZone;
 use proscenium::plan::{self, PlanStatus, StepStatus};
 use proscenium::run::{
-    Approval, ApprovalId, CallState, CallStatus, Cause, Decision, Envelope, Event, Fault, Outcome, PlanMade,
-    RunState,
+    Approval, ApprovalId, CallState, CallStatus, Decision, Envelope, Event, Fault, Outcome, PlanCause,
+    PlanMade, RunState,
 };
 
 use super::narrate::steps_of;
@@ -127,15 +127,15 @@ fn plans(out: &mut impl Write, state: &RunState) -> io::Result<()> {
     Ok(())
 }
 
-fn is_change(cause: Cause) -> bool {
-    matches!(cause, Cause::Feedback | Cause::Edit)
+fn is_change(cause: PlanCause) -> bool {
+    matches!(cause, PlanCause::Feedback | PlanCause::Edit)
 }
 
 /// What a person changed in a plan, and why; false where nobody did.
 fn changed(out: &mut impl Write, before: Option<&PlanMade>, made: &PlanMade) -> io::Result<bool> {
     let (Some(before), true) = (before, is_change(made.cause)) else { return Ok(false) };
     let by = made.by.as_deref().map(|by| format!(" by {}", one_line(by))).unwrap_or_default();
-    let how = if made.cause == Cause::Feedback { "changed as was wanted" } else { "changed by hand" };
+    let how = if made.cause == PlanCause::Feedback { "changed as was wanted" } else { "changed by hand" };
     let why = made.why.as_deref().map(|why| format!(": {}", short(why, 300))).unwrap_or_default();
     writeln!(out, "\nVersion {}, {how}{by}{why}", made.version)?;
     let changes = plan::diff(&before.plan, &made.plan);

@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use secrecy::SecretSlice;
 use serde::{Deserialize, Serialize};
 
-use crate::run::{ApprovalPolicy, AskFor, TenantId};
+use crate::run::{ApprovalPolicy, ApprovalScope, TenantId};
 use crate::setting::{Review, Wrong, url_without_passwords};
 
 /// Longest time that an approval waits: ten years.
@@ -22,9 +22,9 @@ const SECRET_PREFIX: &str = "whsec_";
 #[serde(default, deny_unknown_fields)]
 pub struct Approval {
     /// Which plans a person has to approve before their first step.
-    pub plans: AskFor,
+    pub plans: ApprovalScope,
     /// Which writes a person has to approve, with their arguments.
-    pub calls: AskFor,
+    pub calls: ApprovalScope,
     /// Whether who asked for something may approve it.
     pub by_oneself: bool,
     /// Seconds after which what nobody decided counts as refused; 0 for never.
@@ -40,9 +40,9 @@ pub struct Approval {
 #[serde(default, deny_unknown_fields)]
 pub struct TenantApproval {
     /// As `approval.plans`.
-    pub plans: Option<AskFor>,
+    pub plans: Option<ApprovalScope>,
     /// As `approval.calls`.
-    pub calls: Option<AskFor>,
+    pub calls: Option<ApprovalScope>,
     /// As `approval.by_oneself`.
     pub by_oneself: Option<bool>,
 }

@@ -26,7 +26,7 @@ pub use layers::Flags;
 pub use sections::{Auth, Execution, LogFormat, Planning, Telemetry, Tenant};
 pub use server::{Progress, Server};
 
-use crate::run::{RULES, Settings, TenantId};
+use crate::run::{RULES_REVISION, Settings, TenantId};
 use crate::setting::{Review, Wrong};
 
 /// The defaults as a commented file, every key named.
@@ -172,7 +172,7 @@ impl Config {
             run_timeout_ms: self.execution.run_timeout_ms,
             compensate: self.execution.compensate,
             approval: self.approval.policy(),
-            rules: RULES,
+            rules: RULES_REVISION,
             confirm: self.execution.confirm,
             confirm_at_least: None,
             max_writes: self.execution.max_writes,

@@ -6,7 +6,7 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::ParseError;
 
 use crate::nearest::nearest;
-use crate::run::{ConfirmPolicy, Duplicates, MAX_WRITES, OutOfScope, Reader, Settings, TenantId};
+use crate::run::{ConfirmPolicy, Duplicates, MAX_WRITES, OutOfScope, ReaderMode, Settings, TenantId};
 use crate::setting::{DAY_MS, Review, Wrong};
 
 /// `[auth]`: who asks where nobody has to say it, on a terminal and on loopback, and whether a server
@@ -66,7 +66,7 @@ pub struct Planning {
     /// What to do with a request outside every scene.
     pub out_of_scope: OutOfScope,
     /// How a forced reply is read.
-    pub reader: Reader,
+    pub reader: ReaderMode,
 }
 
 impl Default for Planning {

@@ -2,7 +2,7 @@ use super::*;
 use crate::plan::{DependsOn, Step};
 use crate::run::{SCHEMA, TenantId};
 
-/// A version whose plan has about so many bytes.
+/// A version whose plan has about this many bytes.
 fn edited(version: u32, bytes: usize) -> Envelope<Event> {
     let step = Step {
         step_number: 1,
@@ -23,7 +23,7 @@ fn edited(version: u32, bytes: usize) -> Envelope<Event> {
         at: Timestamp::UNIX_EPOCH,
         epoch: 0,
         schema: SCHEMA,
-        body: Event::PlanEdited(PlanMade::new(version, Cause::Edit, Maker::Person, plan)),
+        body: Event::PlanEdited(PlanMade::new(version, PlanCause::Edit, PlanMaker::Person, plan)),
     }
 }
 
@@ -43,7 +43,7 @@ fn a_history_that_is_larger_than_is_taken_today_is_read_page_by_page() {
         }
     }
     assert_eq!(seen, (1..=39).collect::<Vec<_>>());
-    // One that is larger than a page by itself is a page.
+    // A version larger than a page is a page of one.
     let (alone, before) = versions(&[edited(1, 1_200_000), edited(2, 1_200_000)], VersionPage::default());
     assert_eq!((alone.len(), before), (1, Some(2)));
 }

@@ -1,4 +1,4 @@
-//! What earlier processes accepted of late, for clients that send again without a name.
+//! Requests that earlier processes accepted recently, for clients that retry without an idempotency key.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
@@ -9,41 +9,42 @@ use jiff::Timestamp;
 use super::Engine;
 use crate::actors::driver::store_fault;
 use crate::public::EventId;
-use crate::run::{Event, Fault, RunId, SessionId, TenantId, Word};
+use crate::run::{Event, Fault, RequestIdentity, RunId, SessionId, TenantId};
 use crate::store::{Asked, Error, Store};
 
-/// How long after its acceptance a run is kept for a further try; the clients' own timeout is ten minutes.
+/// How long after its acceptance a run is kept for retries. The clients' own timeout is ten minutes.
 pub(crate) const KEPT: Duration = Duration::from_secs(900);
-/// How long after its answer was sent. The clients wait eight seconds at most between two tries.
+/// How long after its answer a run is kept for retries. Clients wait at most eight seconds between attempts.
 pub(crate) const ANSWERED: Duration = Duration::from_secs(30);
-/// Most runs that are kept; those that ended are left out first, and then the oldest.
+/// Maximum number of runs kept; ended runs are dropped first, then the oldest.
 pub(crate) const MOST: u32 = 10_000;
 
 /// Runs that earlier processes accepted, until the server takes them.
 pub(super) struct Earlier(Mutex<Vec<Asked>>);
 
 impl Earlier {
-    /// Reads what had not ended, and what was accepted within [`KEPT`] and waits or ended within
-    /// [`ANSWERED`], both before the last event: while no server was there the clock may have been set.
+    /// Reads the runs that had not ended, and those accepted within [`RETRY_WINDOW`] that wait or ended
+    /// within [`ANSWERED_RETRY_WINDOW`]. Both are measured back from the last event, because the clock may
+    /// have been changed while no server was running.
     ///
     /// # Errors
-    /// The store's.
+    /// Errors of the store.
     pub(super) async fn read(store: &Store) -> Result<Self, Error> {
         let now = Timestamp::now();
         let now = store.last_event_at().await?.map_or(now, |last| last.min(now));
-        // A time that cannot be told lies before every run.
+        // An unrepresentable time lies before every run.
         let before = |span: Duration| now.checked_sub(span).unwrap_or(Timestamp::UNIX_EPOCH);
         store.asked(before(KEPT), before(ANSWERED), MOST).await.map(|runs| Self(Mutex::new(runs)))
     }
 }
 
-/// The last event of a run before the words that decided about it, of which `said` tells; the beginning
-/// where the run began with them.
+/// The last event of a run before the decision whose message satisfies `said`; the beginning if the run
+/// has no such decision.
 pub(super) async fn before_word(
     store: &Store,
     tenant: &TenantId,
     run: RunId,
-    said: impl Fn(&Word) -> bool,
+    said: impl Fn(&RequestIdentity) -> bool,
 ) -> Result<EventId, Fault> {
     let events = store.run_events(tenant, run).await.map_err(|error| store_fault(&error))?;
     let decided = events
@@ -54,11 +55,11 @@ pub(super) async fn before_word(
 }
 
 impl Engine {
-    /// The last event of a run before the words that decided about it and bear this mark; the beginning
-    /// where it began with them.
+    /// The last event of a run before the decision by the request with this fingerprint; the beginning if the
+    /// request started the run.
     ///
     /// # Errors
-    /// The store's.
+    /// Errors of the store.
     pub(crate) async fn before_asked(
         &self,
         tenant: &TenantId,
@@ -68,15 +69,15 @@ impl Engine {
         before_word(&self.parts.store, tenant, run, |word| word.asked.as_deref() == Some(asked)).await
     }
 
-    /// The runs that earlier processes had accepted of late when this engine started, the oldest first;
-    /// they are told once.
+    /// Takes the runs that earlier processes had accepted recently when this engine started, oldest first.
+    /// Later calls return nothing.
     pub(crate) fn take_earlier(&self) -> Vec<Asked> {
         std::mem::take(&mut self.earlier.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Waits until a run that an earlier process left unfinished is under way here, or until nothing of its
-    /// conversation is left to be carried on; its turn is brought forward. Where nothing is carried on here
-    /// there is nothing to wait for.
+    /// Waits until a run that an earlier process left unfinished is in progress here, or its conversation has
+    /// no unfinished runs left. Gives the conversation priority. Returns at once if this process does not
+    /// resume runs.
     pub(crate) async fn until_carried_on(&self, tenant: &TenantId, session: &SessionId, run: RunId) {
         if self.parts.carries_on.load(Ordering::Acquire) {
             tokio::select! {

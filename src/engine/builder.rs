@@ -1,4 +1,4 @@
-//! From a configuration to an engine: what it is made of, and why it did not start.
+//! Builds and starts an engine from a configuration.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -23,17 +23,17 @@ use crate::store::{self, DataDir, Store};
 use crate::telemetry::{Figures, Kpis, Names, Outside};
 use crate::tools::NativeTools;
 
-/// How long a conversation stays awake with nothing to do.
+/// Default time that an idle conversation stays in memory.
 pub(super) const IDLE: Duration = Duration::from_secs(60);
 
-/// What an engine is made of.
+/// Builds an engine.
 pub struct Builder {
     pub(super) config: Config,
     pub(super) sources: Sources,
     pub(super) idle: Duration,
 }
 
-/// Where scenes come from, beside the configuration.
+/// Sources of scenes besides the configuration, and replaced parts.
 #[derive(Clone, Default)]
 pub(super) struct Sources {
     pub(super) native: NativeTools,
@@ -52,57 +52,57 @@ impl Sources {
 }
 
 impl Builder {
-    /// Tools written in Rust, by the names that `scene.toml` files use.
+    /// Adds tools written in Rust, by the names that `scene.toml` files use.
     #[must_use]
     pub fn native_tools(mut self, tools: NativeTools) -> Self {
         self.sources.native = tools;
         self
     }
 
-    /// Scene folders that are part of the program; used unless `scenes.builtin` is false.
+    /// Adds scene folders embedded in the program; used unless `scenes.builtin` is false.
     #[must_use]
     pub fn builtin_scenes(mut self, folders: &'static include_dir::Dir<'static>) -> Self {
         self.sources.builtin = Some(folders);
         self
     }
 
-    /// A scene made in Rust.
+    /// Adds a scene built in Rust.
     #[must_use]
     pub fn scene(mut self, scene: Scene) -> Self {
         self.sources.scenes.push(scene);
         self
     }
 
-    /// Who plans and checks, in place of the forced questions to a model.
+    /// Replaces the planner: it plans and checks instead of the forced questions to a model.
     #[must_use]
     pub fn planner(mut self, planner: impl Planner + 'static) -> Self {
         self.sources.replaced.planner = Some(Arc::new(planner));
         self
     }
 
-    /// Who makes the plans that people decide, in place of the planner.
+    /// Replaces the generator of plans that people decide about; otherwise the planner makes them.
     #[must_use]
     pub fn generator(mut self, generator: impl Generator + 'static) -> Self {
         self.sources.replaced.generator = Some(Arc::new(generator));
         self
     }
 
-    /// Who carries calls out, in place of the scenes' own tools or around them.
+    /// Replaces or wraps the scenes' tools: it carries out the tool calls.
     #[must_use]
     pub fn executor(mut self, executor: impl Executor + 'static) -> Self {
         self.sources.replaced.executor = Some(Arc::new(executor));
         self
     }
 
-    /// How long a conversation stays awake with nothing to do; a minute unless told. A sleeping one
-    /// is in the store only, and wakes with its next request.
+    /// Sets how long an idle conversation stays in memory; default: one minute. After that it is only in the
+    /// store, and is loaded again with its next request.
     #[must_use]
     pub fn idle(mut self, time: Duration) -> Self {
         self.idle = time;
         self
     }
 
-    /// Reads the scenes without starting anything: what `check` reports.
+    /// Loads the scenes without starting anything, as `check` does.
     pub fn load_scenes(&self) -> scene::LoadedScenes {
         self.sources.load(&self.config)
     }
@@ -110,8 +110,7 @@ impl Builder {
     /// Opens the data directory, reads the scenes and starts the actors.
     ///
     /// # Errors
-    /// Every fault of the scenes, or why the data directory, the models or the threads could not be
-    /// had.
+    /// All faults of the scenes, or why the data directory, the models or the threads are not available.
     pub async fn start(self) -> Result<Engine, StartError> {
         let loaded = self.load_scenes();
         if loaded.has_errors() {
@@ -135,7 +134,7 @@ impl Builder {
             .guarded(guards);
         let dir = DataDir::open(&config.store.data_dir)?;
         let store = Store::open(dir).await?;
-        // Before anything is accepted or carried on here.
+        // Before anything is accepted or resumed here.
         let earlier = again::Earlier::read(&store).await?;
         seed(&gateway.guards().budget, &store, &clock).await?;
         make_tables(&store, &loaded.scenes).await?;
@@ -179,7 +178,7 @@ impl Builder {
 /// Why an engine did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The scenes have faults; all of them are here.
+    /// The scenes have faults; contains all of them.
     #[error("the scenes have faults")]
     Scenes(Vec<scene::SceneFault>),
     /// The data directory cannot be used.
@@ -209,18 +208,18 @@ pub(super) struct Parts {
     pub(super) gate: RecoveryGate,
 }
 
-/// What a configuration makes, and a changed one makes anew.
+/// What is made from the configuration, and replaced by a reload.
 pub(super) struct Current {
     pub(super) config: Config,
     pub(super) gateway: Gateway,
     pub(super) catalogue: Arc<Catalogue>,
-    /// For tools.
+    /// The HTTP client of the tools.
     pub(super) http: reqwest::Client,
-    /// Who is told of what waits for people.
+    /// The webhook that is notified of pending approvals.
     pub(super) webhook: Option<Target>,
 }
 
-/// Who is told of what waits for people, with the secret from this process's environment.
+/// The webhook that is notified of pending approvals, with the secret from this process's environment.
 pub(super) fn webhook(config: &Config) -> Result<Option<Target>, StartError> {
     let get = |name: &str| std::env::var(name).ok();
     Target::of(&config.approval.webhook, get).map_err(StartError::Other)
@@ -240,15 +239,14 @@ pub(super) async fn make_tables(store: &Store, scenes: &[Scene]) -> Result<(), S
     Ok(())
 }
 
-/// Tells the budget what was spent before, as the journal has it. What is not limited is not added up.
+/// Initializes the budget with past spending from the journal. Skipped if neither budget is limited.
 pub(super) async fn seed(budget: &Budget, store: &Store, clock: &EngineClock) -> Result<(), StartError> {
     if budget.limit(BudgetScope::Tenant).is_none() && budget.limit(BudgetScope::Day).is_none() {
         return Ok(());
     }
-    let midnight = Zoned::now()
-        .with_time_zone(clock.zone())
-        .start_of_day()
-        .map_err(|error| start_fault("engine.clock", format!("today has no beginning: {error}")))?;
+    let midnight = Zoned::now().with_time_zone(clock.zone()).start_of_day().map_err(|error| {
+        start_fault("engine.clock", format!("cannot compute the start of today: {error}"))
+    })?;
     let today = store.usage(Some(midnight.timestamp()), None).await?;
     for (tenant, total) in store.usage(None, None).await? {
         let spent_today = today.get(&tenant).map_or(0, |usage| usage.cost_nano_usd);

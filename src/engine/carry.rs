@@ -1,4 +1,4 @@
-//! Carrying on what an earlier process left unfinished.
+//! Resumes runs that an earlier process left unfinished.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
@@ -10,22 +10,24 @@ use crate::actors::active_runs::RunWatch;
 use crate::actors::driver::store_fault;
 use crate::run::{Fault, RunId, RunStatus, TenantId};
 
-/// Most conversations whose unfinished runs are carried on at once, beside those that requests wake.
+/// Maximum number of conversations whose unfinished runs are resumed concurrently, besides those that
+/// requests load.
 const AT_ONCE: usize = 64;
 
 impl Engine {
-    /// Has every run that an earlier process accepted and did not finish carried on from its journal, the
-    /// oldest first; gives how many there are. They go on whoever waits for this, a bounded number of
-    /// conversations at once; a request to one of the others wakes it, and comes after what was left
-    /// unfinished in it. To be called before requests are taken, by the process that serves, and once it
-    /// can: from here on its death counts (see [`crate::run::recovery`]), until it is told to stop. Where
-    /// the disk has no room, they wait for it.
+    /// Resumes every run that an earlier process accepted and did not finish, oldest first. Returns their
+    /// number at once; the work continues in the background, a limited number of conversations at a time. A
+    /// request to one of the other conversations loads it and waits behind its unfinished runs.
+    ///
+    /// The serving process calls this before it accepts requests, as soon as it is able to serve. From then
+    /// until shutdown its crashes are counted (see [`crate::run::recovery`]). If the disk is full, the runs
+    /// wait for space.
     ///
     /// # Errors
-    /// The store's, where the unfinished runs cannot be listed.
+    /// Errors of the store, if the unfinished runs cannot be listed.
     pub async fn carry_on(&self) -> Result<usize, Fault> {
         let runs = self.parts.store.unfinished_runs().await.map_err(|error| store_fault(&error))?;
-        // What waits for a person waits on, until somebody decides.
+        // Runs that wait for a person keep waiting.
         let runs: Vec<_> = runs.into_iter().filter(|run| run.status != RunStatus::Waiting).collect();
         let count = runs.len();
         let gate = self.parts.gate.clone();
@@ -33,7 +35,7 @@ impl Engine {
         gate.close(unfinished).await.map_err(|error| store_fault(&error))?;
         self.parts.carries_on.store(true, Ordering::Release);
         if count > 0 {
-            tracing::info!(runs = count, "runs of an earlier process are carried on");
+            tracing::info!(runs = count, "resuming runs of an earlier process");
         }
         let mut seen = BTreeSet::new();
         let sessions = runs.into_iter().map(|run| (run.tenant, run.session));
@@ -51,14 +53,14 @@ impl Engine {
         Ok(count)
     }
 
-    /// The process was told to stop: however it ends from here on, it has not died. To be called when that
-    /// is told; [`Engine::stop`] does it, too.
+    /// Records that the process is shutting down: from now on its end does not count as a crash. Call this on
+    /// the shutdown signal; [`Engine::stop`] does it, too.
     pub async fn stops(&self) {
         self.parts.gate.stop().await;
     }
 
-    /// Follows a tenant's run from now on, also one that an earlier process left unfinished and that is
-    /// still to be carried on here; `None` where it is neither.
+    /// Subscribes to a tenant's run from now on. Resumes the run first if an earlier process left it
+    /// unfinished. `None` if the run is neither in progress nor unfinished.
     pub(super) async fn follow(&self, tenant: &TenantId, run: RunId) -> Result<Option<RunWatch>, Fault> {
         let watch = self.watch(tenant, run);
         if watch.is_some() || !self.parts.carries_on.load(Ordering::Acquire) {

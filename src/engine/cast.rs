@@ -1,4 +1,4 @@
-//! The actix system on its thread, with every actor that an engine has.
+//! The actix system on its thread, with all actors of an engine.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ use crate::notify::Messenger;
 use crate::telemetry::{self, Subscriber};
 use crate::tools::SceneStore;
 
-/// Most conversations awake at once.
+/// Maximum number of conversations in memory.
 pub(super) const MAX_AWAKE: usize = 100_000;
 
-/// Most requests on their way to conversations.
+/// Capacity of the session registry's mailbox.
 pub(super) const REGISTRY_MAILBOX: usize = 4096;
 
 /// The actix system on its thread.
@@ -45,32 +45,32 @@ impl System {
                     return;
                 }
                 if let Err(error) = runner.run() {
-                    tracing::error!(%error, "the actors' system ended with an error");
+                    tracing::error!(%error, "the actor system ended with an error");
                 }
             })
             .map_err(|error| start_fault("engine.threads", format!("no thread for the actors: {error}")))?;
-        let (cast, actix) = told
-            .await
-            .map_err(|_| start_fault("engine.start", "the actors' thread ended before they had started"))??;
+        let (cast, actix) = told.await.map_err(|_| {
+            start_fault("engine.start", "the actor thread ended before the actors had started")
+        })??;
         let Cast { registry, journal, arbiters, shared } = cast;
         Ok(Self { registry, journal, actix, arbiters, shared })
     }
 
-    /// Begins work that goes on whoever waits for it, as a task of the actors' thread. Where that has
-    /// ended, the work is dropped.
+    /// Spawns work as a task on the actor thread, so that it outlives its caller. If the thread has ended,
+    /// the work is dropped.
     pub(super) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         self.actix.arbiter().spawn_fn(|| drop(tokio::spawn(work)));
     }
 
     pub(super) fn end(&self) {
-        // Drivers are not on the actors' threads.
+        // Drivers do not run on the actor threads.
         self.shared.load().live.shut_down();
-        // The thread ends by itself; joining it here could block an async caller.
+        // The thread ends by itself. Joining it could block an async caller.
         self.actix.stop();
     }
 }
 
-/// The actors that others speak to, and what a changed configuration needs of them.
+/// The started actors, with what a reload of the configuration needs.
 pub(super) struct Cast {
     pub(super) registry: session_registry::Address,
     pub(super) journal: journal::Handle,
@@ -78,7 +78,7 @@ pub(super) struct Cast {
     pub(super) shared: Arc<ArcSwap<RunServices>>,
 }
 
-/// Starts the whole cast.
+/// Starts all actors.
 pub(super) async fn cast(parts: &Parts) -> Result<Cast, StartError> {
     let subscriber = Subscriber::of(parts.figures.clone());
     let watch = telemetry::Watch { subscriber: Some(subscriber), outside: parts.outside.clone() };
@@ -126,7 +126,7 @@ pub(super) async fn cast(parts: &Parts) -> Result<Cast, StartError> {
     Ok(Cast { registry, journal, arbiters, shared })
 }
 
-/// What runs that start now work with.
+/// The services for runs that start from now on.
 pub(super) fn shared(
     parts: &Parts,
     current: &Current,

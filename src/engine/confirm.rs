@@ -1,5 +1,5 @@
-//! The question that a client's own conversation ended with: where a conversation is not kept here, a plain yes
-//! is known by the question's own words.
+//! Finds the question that a plain "yes" answers if the client keeps the conversation itself: the question is
+//! recognized by its text.
 
 use jiff::{Timestamp, ToSpan};
 
@@ -10,30 +10,30 @@ use crate::actors::driver::store_fault;
 use crate::llm::offline;
 use crate::memory;
 use crate::planner::consent;
-use crate::run::{Fault, Pending, RunQueued, RunState, Turn};
+use crate::run::{Fault, PendingQuestion, RunQueued, RunState, Turn};
 
-/// How many minutes a question can be answered by a client that keeps its conversation itself.
+/// How long such a question can be answered, in minutes.
 const MINUTES: i64 = 15;
 
-/// A question that a request answers. Nobody else can answer it while this is held.
+/// A question that a request answers. While this is held, no other request can answer it.
 pub(super) struct Found {
-    pub(super) pending: Pending,
+    pub(super) pending: PendingQuestion,
     _guard: Guard,
 }
 
-/// The question that a plain yes answers: that of a run of late of the same user, whose answer is the last
-/// thing that was said, after the same conversation. Each is answered once.
+/// Finds the question that a plain "yes" answers: a recent run of the same user asked it, its text is the
+/// last answer in the request's history, and the earlier history matches. Each question is answered once.
 ///
 /// # Errors
-/// The store's; `engine.busy` where too many wait.
+/// Errors of the store; `engine.busy` if too many requests wait.
 pub(super) async fn question(intake: &Intake, request: &ChatRequest) -> Result<Option<Found>, Fault> {
     let history = request.history.as_deref().unwrap_or_default();
     let speaks = request.session.is_none() && request.plan.is_none() && !request.plan_only;
     let Some((last, before)) = history.split_last().filter(|_| speaks) else { return Ok(None) };
-    // A task that the chatbot sets about the conversation, such as to name it, answers nothing.
+    // A chatbot's background task, such as naming the conversation, answers nothing.
     let instructions = request.instructions.as_deref().unwrap_or_default();
     let is_task = offline::is_background_task(&request.message, instructions);
-    if is_task || consent::said(&request.message) != Some(true) {
+    if is_task || consent::parse_consent(&request.message) != Some(true) {
         return Ok(None);
     }
     let failed = |error| store_fault(&error);
@@ -42,14 +42,14 @@ pub(super) async fn question(intake: &Intake, request: &ChatRequest) -> Result<O
     let mut found: Option<Found> = None;
     for run in intake.store.questions(tenant, &last.request, since).await.map_err(failed)? {
         let events = intake.store.run_events(tenant, run).await.map_err(failed)?;
-        let state = RunState::of(run, events.iter().map(|event| &event.body));
+        let state = RunState::from_events(run, events.iter().map(|event| &event.body));
         if !is_the_one(&state, request, last, before) {
             continue;
         }
         let Some(pending) = memory::pending(&state).filter(|pending| !pending.unconfirmed.is_empty()) else {
             continue;
         };
-        // An answer that was made anew has the same question: it is answered once, whichever it came from.
+        // A regenerated answer asks the same question, which is answered once for all of them.
         let guard = match found.take() {
             Some(Found { _guard: guard, .. }) => guard,
             None => intake.locks.lock(tenant, &format!("\u{0}question {}", last.answer.trim())).await?,
@@ -62,7 +62,7 @@ pub(super) async fn question(intake: &Intake, request: &ChatRequest) -> Result<O
     Ok(found)
 }
 
-/// Whether a run is the one whose answer the client has as the last one of its conversation.
+/// Whether the run's answer is the last one in the client's conversation.
 fn is_the_one(state: &RunState, request: &ChatRequest, last: &Turn, before: &[Turn]) -> bool {
     let Some(queued) = &state.queued else { return false };
     let RunQueued { request: words, user, history, .. } = queued;
@@ -72,7 +72,7 @@ fn is_the_one(state: &RunState, request: &ChatRequest, last: &Turn, before: &[Tu
     *user == request.user
         && words.trim() == last.request.trim()
         && answer.trim() == last.answer.trim()
-        // A client may send only the newest of a long conversation.
+        // A client may send only the newest part of a long conversation.
         && earlier.len() >= before.len()
         && earlier.iter().rev().zip(before.iter().rev()).all(|(one, other)| said(one) == said(other))
 }

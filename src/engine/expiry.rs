@@ -1,5 +1,5 @@
-//! What the server does by itself for what waits for people: it tells somebody, and what nobody decides in
-//! time counts as refused.
+//! Background work for pending approvals: notifies the webhook, and refuses approvals that nobody decided in
+//! time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,37 +16,37 @@ use crate::actors::driver::store_fault;
 use crate::actors::scene_manager::Do;
 use crate::actors::session_registry;
 use crate::notify::Messenger;
-use crate::planner::{Command, Wish};
+use crate::planner::{Command, CommandAction};
 use crate::run::{ApprovalId, Fault};
 use crate::store::{ApprovalRow, Code, Store};
 
-/// How often it is looked for them.
+/// Time between two passes.
 const BETWEEN_PASSES: Duration = Duration::from_secs(1);
-/// Most approvals that expire in one pass.
+/// Maximum number of approvals that expire in one pass.
 const MAX_A_PASS: usize = 256;
-/// Most of them at once.
+/// Maximum number of concurrent refusals.
 const AT_ONCE: usize = 8;
-/// How long a run's answer is waited for.
+/// How long to wait for a run's reply.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How long one is left alone that could not be refused, and most that are.
+/// Backoff after a failed refusal, and the maximum number of approvals in backoff.
 const LEFT_ALONE: Duration = Duration::from_secs(60);
 const MAX_LEFT_ALONE: usize = 4096;
 
-/// Refuses what nobody has decided in time.
+/// Refuses approvals that nobody decided in time.
 pub(super) struct Expiry {
     pub(super) store: Store,
     pub(super) registry: session_registry::Address,
     pub(super) current: Arc<ArcSwap<Current>>,
-    /// Whether this process serves: only then it decides for others.
+    /// Whether this process serves requests. Only then may approvals expire.
     pub(super) serves: Arc<AtomicBool>,
 }
 
 impl Expiry {
-    /// A pass every second, until the task is dropped with its runtime.
+    /// Runs a pass every second, until the task is dropped with its runtime.
     pub(super) async fn work(self) {
         let mut ticks = tokio::time::interval(BETWEEN_PASSES);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        // Those that could not be refused, and until when they are left alone.
+        // Approvals in backoff, and until when.
         let mut stubborn: BTreeMap<ApprovalId, Instant> = BTreeMap::new();
         loop {
             ticks.tick().await;
@@ -58,7 +58,7 @@ impl Expiry {
                 if fault.code == Code::Stopped.as_str() {
                     return;
                 }
-                tracing::warn!(code = %fault.code, "what waits for people could not be read: {}", fault.message);
+                tracing::warn!(code = %fault.code, "cannot read overdue approvals: {}", fault.message);
             }
         }
     }
@@ -87,11 +87,11 @@ impl Expiry {
         let refused: Vec<_> = refused.buffer_unordered(AT_ONCE).collect().await;
         for (id, result) in refused {
             match result {
-                Ok(()) => tracing::info!(approval = %id, "nobody decided in time: it counts as refused"),
-                // Somebody was just in time.
+                Ok(()) => tracing::info!(approval = %id, "approval expired: it counts as refused"),
+                // Somebody decided just in time.
                 Err(fault) if fault.code == "approval.decided" => {}
                 Err(fault) => {
-                    tracing::warn!(approval = %id, code = %fault.code, "it could not be refused: {}", fault.message);
+                    tracing::warn!(approval = %id, code = %fault.code, "cannot refuse an expired approval: {}", fault.message);
                     if stubborn.len() < MAX_LEFT_ALONE {
                         stubborn.insert(id, Instant::now() + LEFT_ALONE);
                     }
@@ -103,30 +103,35 @@ impl Expiry {
 
     async fn refuse(&self, row: ApprovalRow) -> Result<(), Fault> {
         let ApprovalId { run, approval } = row.id;
-        let wish = Wish::Expire { approval };
-        let command =
-            Command { by: "expiry".to_owned(), note: None, wish, no_own_approval: false, keyed: false };
+        let wish = CommandAction::Expire { approval };
+        let command = Command {
+            by: "expiry".to_owned(),
+            note: None,
+            action: wish,
+            no_own_approval: false,
+            is_authenticated: false,
+        };
         let (reply, done) = oneshot::channel();
         self.registry.command(row.tenant, row.session, Do { run, command, reply, answer: None })?;
         match tokio::time::timeout(PATIENCE, done).await {
             Ok(Ok(result)) => result.map_err(|refused| refused.fault),
             Ok(Err(_)) | Err(_) => {
-                Err(Fault::new("run.not_reached", "the run did not take it in time; it is tried again"))
+                Err(Fault::new("run.not_reached", "the run did not reply in time; this is retried"))
             }
         }
     }
 }
 
-/// Tells somebody of what waits.
+/// Notifies the webhook of pending approvals.
 pub(super) struct Teller {
     pub(super) messenger: Messenger,
     pub(super) current: Arc<ArcSwap<Current>>,
-    /// Whether this process serves: only then it tells.
+    /// Whether this process serves requests. Only then does it send notifications.
     pub(super) serves: Arc<AtomicBool>,
 }
 
 impl Teller {
-    /// A pass every second, until the task is dropped with its runtime.
+    /// Runs a pass every second, until the task is dropped with its runtime.
     pub(super) async fn work(self) {
         let mut ticks = tokio::time::interval(Messenger::BETWEEN);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -141,7 +146,7 @@ impl Teller {
                 if error.code() == Code::Stopped.as_str() {
                     return;
                 }
-                tracing::warn!(code = error.code(), %error, "what nobody was told of could not be read");
+                tracing::warn!(code = error.code(), %error, "cannot read pending notifications");
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Requests that may be sent again: under one idempotency key a user starts one run.
+//! Idempotent requests: under one idempotency key a user starts one run.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,42 +10,42 @@ use tokio::sync::oneshot;
 use super::{ChatRequest, Engine, Ticket, again};
 use crate::actors::driver::store_fault;
 use crate::public::EventId;
-use crate::run::{Fault, Idempotency, RunId, SessionId, TenantId, Word, canonical_json};
+use crate::run::{Fault, Idempotency, RequestIdentity, RunId, SessionId, TenantId, canonical_json};
 
-/// Longest idempotency key, in characters.
+/// Maximum length of an idempotency key, in characters.
 const MAX_KEY: usize = 255;
-/// Most requests with a key that are on their way to be accepted.
+/// Maximum number of requests with a key that wait to be accepted.
 const MAX_UNDER_WAY: usize = 10_000;
 
-/// What became of a request that names itself.
+/// The result of submitting a request.
 pub enum Submitted {
-    /// It was accepted now.
+    /// The request was accepted.
     New(Ticket),
-    /// An equal request was accepted before under the same key; nothing was started.
+    /// An equal request was accepted earlier under the same key; nothing was started.
     Before {
-        /// Its run, under way or ended; [`Engine::answer_of`] has its document.
+        /// Its run, in progress or ended; [`Engine::answer_of`] returns its document.
         run: RunId,
         /// The run's conversation.
         session: SessionId,
-        /// The last event before the request: see [`Ticket::after`].
+        /// The last event before the request: see [`RunTicket::after`].
         after: EventId,
     },
 }
 
 impl Engine {
-    /// Submits a request; under its idempotency key, where it has one, it is carried out once however
-    /// often it is sent, also after a restart, until its conversation is erased. A word that decides about a
-    /// run which waits decides once, and its run is the one that it decided about. Of equal requests at
-    /// the same time one is accepted, and the others hear of its run. Two requests are equal where
-    /// message, user, conversation (as the client named it, if it did), history, instructions, `plan_only`,
-    /// `require_approval`, `dry_run` and the plan that came with them are.
+    /// Submits a request. With an idempotency key it is carried out once however often it is sent, even after
+    /// a restart, until its conversation is erased. A message that decides about a waiting run decides once,
+    /// and its run is the one that it decided about. Of concurrent equal requests one is accepted, and the
+    /// others get its run. Requests are equal if message, user, conversation (as named by the client, if it
+    /// was), history, instructions, `plan_only`, `require_approval`, `dry_run` and the supplied plan are
+    /// equal.
     ///
-    /// What was begun here goes on when the caller goes away.
+    /// The submission continues even if the caller drops this future.
     ///
     /// # Errors
     /// `request.idempotency_key` for a key that is not 1 to 255 printable ASCII characters,
-    /// `request.idempotency_conflict` where another request was accepted under the key, `engine.busy`
-    /// where too many are on their way, and those of [`Engine::submit`].
+    /// `request.idempotency_conflict` if a different request was accepted under the key, `engine.busy` if too
+    /// many requests wait, and those of [`Engine::submit`].
     pub async fn submit_once(&self, mut request: ChatRequest) -> Result<Submitted, Fault> {
         let intake = self.intake();
         let Some(key) = request.idempotency.take() else {
@@ -56,21 +56,20 @@ impl Engine {
             return Err(Fault::new("request.idempotency_key", message));
         }
         let (tenant, user) = (request.tenant.clone(), request.user.clone());
-        // Each user's keys are their own.
+        // Keys are scoped to the user.
         let place = self.once.place(&tenant, &format!("{key}\u{0}{user}"))?;
         let guard = place.lock.clone().lock_owned().await;
         let asked = Idempotency { hash: hash(&request), key };
         let store = self.parts.store.clone();
         let (tell, told) = oneshot::channel();
-        // Until the request is in the journal nobody else may look: a caller that goes away in between
-        // must not give the key back.
+        // The key stays locked until the request is in the journal, even if the caller goes away before.
         let work = async move {
             let before = store.idempotent(&tenant, &user, &asked.key).await;
             let submitted = match before {
                 Err(error) => Err(store_fault(&error)),
                 Ok(None) => Self::accept(&intake, request, Some(asked)).await.map(Submitted::New),
                 Ok(Some(before)) if before.hash == asked.hash => {
-                    let said = |word: &Word| word.idempotency.as_ref() == Some(&asked);
+                    let said = |word: &RequestIdentity| word.idempotency.as_ref() == Some(&asked);
                     again::before_word(&store, &tenant, before.run, said)
                         .await
                         .map(|after| Submitted::Before { run: before.run, session: before.session, after })
@@ -78,14 +77,14 @@ impl Engine {
                 Ok(Some(before)) => Err(Fault::new(
                     "request.idempotency_conflict",
                     format!(
-                        "another request was accepted under this idempotency key, as run {}; give each request a key of its own",
+                        "another request was accepted under this idempotency key, as run {}; use a different key for each request",
                         before.run
                     ),
                 )),
             };
             drop(guard);
             drop(place);
-            // Whoever asked may have gone.
+            // The requester may have disconnected.
             let _ = tell.send(submitted);
         };
         self.system.spawn(work);
@@ -94,9 +93,8 @@ impl Engine {
     }
 }
 
-/// Of what the client gave (a wish for approval, a dry run and a plan of its own included), not of what was
-/// made of it: without a conversation of its own each request gets a new one. A part that is absent does
-/// not count, so that later parts change no hash.
+/// Hashes what the client sent, not what was made of it: a request without a conversation gets a new one each
+/// time. Absent parts are not hashed, so that new optional parts do not change existing hashes.
 fn hash(request: &ChatRequest) -> String {
     let ChatRequest {
         message,
@@ -126,7 +124,7 @@ fn hash(request: &ChatRequest) -> String {
 
 type Key = (TenantId, String);
 
-/// A lock for each key in use. Clones share them.
+/// A lock for each key in use. Clones share the locks.
 #[derive(Clone, Default)]
 pub(super) struct Locks(Arc<Mutex<Held>>);
 
@@ -141,7 +139,7 @@ struct Shared {
     places: usize,
 }
 
-/// A place in the line at a key's lock; the lock is forgotten with its last place.
+/// A slot in the queue of a key's lock. The lock is removed with its last slot.
 struct Place {
     locks: Locks,
     key: Key,
@@ -158,7 +156,7 @@ impl Locks {
     /// Waits for the lock of a key.
     ///
     /// # Errors
-    /// `engine.busy` where too many wait.
+    /// `engine.busy` if too many requests wait.
     pub(super) async fn lock(&self, tenant: &TenantId, key: &str) -> Result<Guard, Fault> {
         let place = self.place(tenant, key)?;
         let guard = place.lock.clone().lock_owned().await;
@@ -168,7 +166,7 @@ impl Locks {
     fn place(&self, tenant: &TenantId, key: &str) -> Result<Place, Fault> {
         let mut held = self.held();
         if held.under_way >= MAX_UNDER_WAY {
-            let message = "too many requests are waiting to be accepted; try again later";
+            let message = "too many requests are waiting to be accepted; retry later";
             return Err(Fault::new("engine.busy", message));
         }
         held.under_way += 1;
@@ -180,7 +178,7 @@ impl Locks {
     }
 
     fn held(&self) -> MutexGuard<'_, Held> {
-        // Nothing in here panics half-way, so a poisoned map is still whole.
+        // No critical section panics half-way, so a poisoned map is consistent.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

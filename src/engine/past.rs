@@ -1,4 +1,4 @@
-//! The answer document of a run that was submitted before, made from what is stored of it.
+//! The answer document of any run, made from its stored events.
 
 use std::time::Duration;
 
@@ -10,53 +10,52 @@ use crate::answer::Answer;
 use crate::run::{Envelope, Event, Fault, RunId, TenantId};
 
 impl Engine {
-    /// The answer document of any run of the tenant, ended or not, from its stored events; `None` where
-    /// the tenant has no such run. Times are those of the events; the conversation's cost is what it has
-    /// cost by now.
+    /// The answer document of any run of the tenant, ended or not, from its stored events; `None` if the
+    /// tenant has no such run. Timings come from the events; the conversation's cost is the current one.
     ///
     /// # Errors
-    /// The store's.
+    /// Errors of the store.
     pub async fn answer_of(&self, tenant: &TenantId, run: RunId) -> Result<Option<Answer>, Fault> {
         let store = &self.parts.store;
         let events = self.events_of(tenant, run).await?;
         let Some(first) = events.first() else { return Ok(None) };
         let cost = store.session_usage(tenant, &first.session).await.map_err(|error| store_fault(&error))?;
         let answer = move || Answer::of(run, &events, cost.cost_nano_usd);
-        // Where the run is large, whoever asks has others to serve.
+        // A large run would block the caller's thread.
         tokio::task::spawn_blocking(answer)
             .await
-            .map_err(|_| Fault::new("run.unshown", "the run's document could not be made"))
+            .map_err(|_| Fault::new("run.unshown", "the run's document could not be created"))
     }
 
-    /// The events of a tenant's run with all that was told to the journal so far; none where the tenant
-    /// has no such run.
+    /// The events of a tenant's run, including those that are not on disk yet; empty if the tenant has no
+    /// such run.
     ///
     /// # Errors
-    /// The store's, also where something that was to be stored could not be.
+    /// Errors of the store, also if pending events could not be written.
     pub async fn events_of(&self, tenant: &TenantId, run: RunId) -> Result<Vec<Envelope<Event>>, Fault> {
         self.system.journal.flush_for_read().await.map_err(|error| store_fault(&error))?;
         self.parts.store.run_events(tenant, run).await.map_err(|error| store_fault(&error))
     }
 
-    /// Erases a tenant's run that has ended, with its plan, its events and what was put to people in it; what
-    /// its conversation remembers of it stays. False where the tenant has no such run.
+    /// Erases a tenant's ended run with its plan, events and approvals. The memory of its conversation is
+    /// kept. False if the tenant has no such run.
     ///
     /// # Errors
-    /// `store.run_busy` where it has not ended; the store's.
+    /// `store.run_busy` if it has not ended; errors of the store.
     pub async fn erase_run(&self, tenant: &TenantId, run: RunId) -> Result<bool, Fault> {
         self.system.journal.flush().await.map_err(|error| store_fault(&error))?;
         self.parts.store.erase_run(tenant, run).await.map_err(|error| store_fault(&error))
     }
 
-    /// How long what is put to people waits for them, before it counts as refused; `None` for ever.
+    /// How long an approval waits before it counts as refused; `None` for ever.
     pub fn approvals_expire(&self) -> Option<Duration> {
         self.parts.current.load().config.approval.expires()
     }
 }
 
 impl Answer {
-    /// The answer document of a run, ended or not, as its journal has it; `None` where that is empty.
-    /// `session_cost_nano_usd` is what its conversation has cost by now.
+    /// The answer document of a run, ended or not, from its events; `None` if there are none.
+    /// `session_cost_nano_usd` is the current cost of its conversation.
     pub fn of(run: RunId, journal: &[Envelope<Event>], session_cost_nano_usd: u64) -> Option<Self> {
         let first = journal.first()?;
         let (total, overhead) = times(journal);
@@ -64,19 +63,19 @@ impl Answer {
     }
 }
 
-/// How long a run took from its acceptance to its last event; and of that, the time from its turn on in
-/// which neither a question to a model nor a tool call was under way, nor a person was awaited: to say what
-/// is to be done, or, after an end, to have it carried on.
+/// The time from a run's acceptance to its last event, and its overhead: of the time since the run's start,
+/// the part without pending model or tool calls in which the run did not wait for a person (a decision, or
+/// after its end a resume).
 fn times(events: &[Envelope<Event>]) -> (Duration, Duration) {
     let (Some(first), Some(last)) = (events.first(), events.last()) else { return Default::default() };
     let mut overhead = Duration::ZERO;
     let mut under_way = 0_u32;
-    // Where the stretch began in which nothing is under way.
+    // Since when no call has been pending.
     let mut idle: Option<Timestamp> = None;
     let mut waits = false;
     for event in events {
         let before = under_way;
-        // Whatever a person says has a run that waits go on.
+        // Any event after a wait ends the wait.
         if std::mem::take(&mut waits) || matches!(event.body, Event::RunReopened { .. }) {
             idle = Some(event.at);
         }
@@ -87,7 +86,7 @@ fn times(events: &[Envelope<Event>]) -> (Duration, Duration) {
             Event::ModelReplied { .. } | Event::ModelFailed { .. } | Event::ToolCompleted { .. } => {
                 under_way = under_way.saturating_sub(1);
             }
-            // What was under way ended with the process that did it.
+            // Pending calls ended with their process.
             Event::RunResumed { .. } => under_way = 0,
             _ => {}
         }
@@ -105,7 +104,7 @@ fn times(events: &[Envelope<Event>]) -> (Duration, Duration) {
     (between(first.at, last.at), overhead)
 }
 
-/// Zero where the clock was set back in between.
+/// Zero if the clock was set back in between.
 fn between(from: Timestamp, to: Timestamp) -> Duration {
     Duration::try_from(to.duration_since(from)).unwrap_or(Duration::ZERO)
 }
@@ -113,7 +112,7 @@ fn between(from: Timestamp, to: Timestamp) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::{Decision, Matter, Outcome, SessionId, Subject, Usage};
+    use crate::run::{ApprovalSubject, Decision, Outcome, SessionId, Subject, Usage};
 
     fn asked(call: u32) -> Event {
         let subject = Subject::Plan { version: 1 };
@@ -166,12 +165,12 @@ mod tests {
             millis: 0,
         };
         let events = at([
-            (0, Event::Planning { version: 1, cause: crate::run::Cause::Request }),
-            // It waited for its turn: no overhead of its own.
+            (0, Event::Planning { version: 1, cause: crate::run::PlanCause::Request }),
+            // Waiting for its turn is not overhead.
             (1000, started()),
             (1002, asked(1)),
             (1500, replied(1)),
-            // Two at once count once.
+            // Concurrent calls count once.
             (1503, asked(2)),
             (1600, Event::ToolStarted { call: 1, attempt: 1 }),
             (1700, replied(2)),
@@ -180,7 +179,7 @@ mod tests {
         ]);
         let millis = Duration::from_millis;
         assert_eq!(times(&events), (millis(1905), millis(2 + 3 + 5)));
-        // Not yet ended, with a question under way.
+        // Not ended yet, with a pending model call.
         assert_eq!(times(&events[..3]), (millis(1002), millis(2)));
         assert_eq!(times(&events[..1]), (Duration::ZERO, Duration::ZERO));
     }
@@ -188,7 +187,7 @@ mod tests {
     #[test]
     fn the_time_in_which_a_person_was_awaited_is_no_overhead() {
         let decided = || {
-            let matter = Matter::Plan { version: 1 };
+            let matter = ApprovalSubject::Plan { version: 1 };
             let decision = Decision::Yes { hold: false };
             Event::Decided { approval: 1, matter, decision, by: "b".to_owned(), note: None, word: None }
         };
@@ -203,7 +202,7 @@ mod tests {
             (days + 4, asked(2)),
             (days + 50, replied(2)),
             (days + 55, failed()),
-            // Somebody says what became of a write, and then has it carried on.
+            // Somebody reports the outcome of a write, and then resumes the run.
             (days + 1000, decided()),
             (2 * days, Event::RunReopened { by: "b".to_owned() }),
             (2 * days + 6, asked(3)),
@@ -212,7 +211,7 @@ mod tests {
         ]);
         let millis = |millis| Duration::from_millis(u64::try_from(millis).unwrap());
         assert_eq!(times(&events), (millis(2 * days + 77), millis(2 + 3 + 4 + 5 + 6 + 7)));
-        // While it waits, and while it has ended.
+        // While it waits, and after it has ended.
         assert_eq!(times(&events[..4]).1, millis(5));
         assert_eq!(times(&events[..9]).1, millis(14));
     }

@@ -1,4 +1,4 @@
-//! A changed configuration, while requests are served.
+//! Reloads the configuration while requests are served.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use crate::config::Config;
 use crate::llm::{Cache, Gateway, Guards, RateLimits};
 use crate::scene::Catalogue;
 
-/// A key of the configuration, and whether two configurations differ in it.
+/// A key, and a function that compares it in two configurations.
 type Fixed = (&'static str, fn(&Config, &Config) -> bool);
 
-/// What only a restart changes.
+/// Keys that only a restart can change.
 const FIXED: [Fixed; 7] = [
     ("server", |a, b| a.server != b.server),
     ("auth.allow_anonymous", |a, b| a.auth.allow_anonymous != b.auth.allow_anonymous),
@@ -28,15 +28,15 @@ const FIXED: [Fixed; 7] = [
 ];
 
 impl Engine {
-    /// Takes another configuration, and reads the scenes again. Runs that start from here on work with
-    /// it; those under way end with what they began with. What was spent and what is kept in the cache
-    /// stays; a changed limit of rates begins with nothing taken. Figures of new scenes, tools and models
-    /// have their names from here on, and those that went away keep theirs ([`Figures`](crate::telemetry::Figures)).
+    /// Applies another configuration, and loads the scenes again. Runs that start from now on use it; runs in
+    /// progress keep the one they started with. Spending and cache entries are kept; changed rate limits
+    /// start unused. Metrics of new scenes, tools and models get their labels from now on, and removed ones
+    /// keep theirs.
     ///
-    /// Gives the keys that have changed and that only a restart changes.
+    /// Returns the changed keys that need a restart.
     ///
     /// # Errors
-    /// Those of [`Builder::start`](super::Builder::start). Nothing has changed then.
+    /// Those of [`Builder::start`](super::Builder::start). In this case nothing changes.
     pub async fn reload(&self, config: Config) -> Result<Vec<&'static str>, StartError> {
         let parts = &self.parts;
         let loaded = parts.sources.load(&config);
@@ -58,7 +58,7 @@ impl Engine {
             .guarded(guards);
         make_tables(&parts.store, &loaded.scenes).await?;
         if before.config.budget != config.budget {
-            // What was not limited so far was not added up.
+            // Unlimited spending was not added up so far.
             self.system.journal.flush().await.map_err(|error| StartError::Other(store_fault(&error)))?;
             budget.relimit(&config.budget);
             if let Err(error) = seed(&budget, &parts.store, &parts.clock).await {

@@ -1,8 +1,8 @@
-//! What keeps a page that a browser shows from using a server that wants no key: under which names the
-//! server is reached, and from where a request that changes something may come.
+//! Protects a server without keys from web pages of other sites: checks the host name of each request, and
+//! the origin of requests that change something.
 //!
-//! A page of another site can send requests here, and by a name of its own that leads here (DNS rebinding)
-//! even read the replies. Programs that are no browsers send no `Origin` and go through.
+//! A page of another site can send requests here, and with DNS rebinding it can even read the replies.
+//! Clients that are not browsers send no `Origin` header and pass.
 
 use actix_web::http::header::{self, HeaderMap};
 use actix_web::http::uri::Authority;
@@ -11,15 +11,15 @@ use actix_web::http::{Method, StatusCode};
 use super::app::Anonymous;
 use super::problem::Problem;
 
-/// The entry of `server.allowed_hosts` that stands for every name.
+/// The entry of `server.allowed_hosts` that matches every name.
 const EVERY: &str = "*";
-/// Most characters of a name that an error repeats.
+/// Maximum length of a client's value that an error message repeats, in characters.
 const SHOWN: usize = 80;
 
-/// A host as a header names it.
+/// A host from a header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Host {
-    /// In small letters, an IPv6 address without its brackets.
+    /// In lower case; an IPv6 address without its brackets.
     name: String,
     port: Option<u16>,
 }
@@ -54,20 +54,20 @@ impl Host {
     }
 }
 
-/// Whether an entry of `server.allowed_hosts` is a name: a host, with a port or without, or `*`.
+/// Whether an entry of `server.allowed_hosts` is valid: a host with an optional port, or `*`.
 pub(crate) fn is_host(entry: &str) -> bool {
     entry == EVERY || Host::read(entry).is_some_and(|host| !host.name.contains(EVERY))
 }
 
-/// The name by which a server that wants no key is reached must be one of its own: on loopback such a name,
-/// elsewhere any address, and the names that are configured.
+/// Checks the `Host` of a request without a key. Allowed are loopback names, the configured names, and with
+/// `auth.allow_anonymous` any IP address.
 ///
 /// # Errors
 /// `auth.host` (403).
 pub(super) fn reached_by(host: &str, anonymous: Anonymous, allowed: &[String]) -> Result<(), Problem> {
     let named = Host::read(host);
     let own = named.as_ref().is_some_and(|named| {
-        // An address cannot be made to lead elsewhere.
+        // DNS rebinding needs a name: an IP address is safe.
         let address = anonymous == Anonymous::Always && named.address().is_some();
         let every = allowed.iter().any(|entry| entry == EVERY);
         named.is_loopback() || address || every || named.is_allowed(allowed)
@@ -77,12 +77,12 @@ pub(super) fn reached_by(host: &str, anonymous: Anonymous, allowed: &[String]) -
     }
     let host: String = host.chars().take(SHOWN).collect();
     let detail = format!(
-        "without keys this server is not reached as `{host}`; name the host in server.allowed_hosts, or make a key"
+        "without a key this server does not accept the host `{host}`; add it to server.allowed_hosts, or create a key"
     );
     Err(Problem::new(StatusCode::FORBIDDEN, "auth.host", detail))
 }
 
-/// A request without a key that changes something must not come from a page of another origin.
+/// Rejects a request without a key that changes something and comes from a page of another origin.
 ///
 /// # Errors
 /// `auth.origin` (403).
@@ -105,14 +105,14 @@ pub(super) fn comes_from(
     let Some(from) = cross.or_else(foreign) else { return Ok(()) };
     let from: String = from.chars().take(SHOWN).collect();
     let detail = format!(
-        "without a key nothing is changed for a page of `{from}`; send a key, or name the host under which browsers \
+        "a page of `{from}` cannot change anything without a key; send a key, or add the host under which browsers \
          reach this server in server.allowed_hosts"
     );
     Err(Problem::new(StatusCode::FORBIDDEN, "auth.origin", detail))
 }
 
-/// Whether a page of `origin` was given out by this server, as it is reached or as it is configured. What
-/// is before a proxy may speak another scheme, so only host and port count.
+/// Whether `origin` is this server: the host of the request or a configured one. Only host and port are
+/// compared, because a proxy in front may use another scheme.
 fn is_own(origin: &str, host: &str, allowed: &[String]) -> bool {
     let Some((scheme, rest)) = origin.split_once("://") else { return false };
     let usual = match scheme {

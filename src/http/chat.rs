@@ -1,4 +1,4 @@
-//! `POST /api/chat`: a message in, the answer document out, or the run's events as they come.
+//! `POST /api/chat`: takes a message, and replies with the answer document or a stream of the run's events.
 
 use actix_web::http::StatusCode;
 use actix_web::http::header;
@@ -26,34 +26,34 @@ use crate::{Answer, ChatRequest};
 #[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ChatBody {
-    /// The conversation; the last message is the request. Those before it are the memory, unless the
-    /// conversation is kept here (`session_id`).
+    /// The conversation; the last message is the request. The earlier ones are its memory, unless the server
+    /// keeps the conversation (`session_id`).
     #[schema(min_items = 1)]
     pub(crate) messages: Vec<ChatMessage>,
-    /// Whether a plan is made. This server answers by plans only: anything but `true` is refused.
+    /// Whether to make a plan. This server always plans: `false` is rejected.
     #[serde(default)]
     pub(crate) use_planning: Option<bool>,
-    /// The conversation that is kept here: 1 to 128 characters from `A-Z a-z 0-9 . _ : -`.
+    /// The conversation that the server keeps: 1 to 128 characters from `A-Z a-z 0-9 . _ : -`.
     #[serde(default)]
     #[schema(min_length = 1, max_length = 128, pattern = "^[A-Za-z0-9._:-]+$")]
     pub(crate) session_id: Option<String>,
-    /// Whether the reply is a stream of server-sent events.
+    /// Whether to reply with a stream of server-sent events.
     #[serde(default)]
     pub(crate) stream: Option<bool>,
-    /// Whether a person approves the plan first, whatever the configuration says.
+    /// Whether a person has to approve the plan first, regardless of the configuration.
     #[serde(default)]
     pub(crate) require_approval: Option<bool>,
-    /// Carry the plan out without writing: what would have been written is told.
+    /// Dry run: carries the plan out without writing, and reports what would have been written.
     #[serde(default)]
     pub(crate) dry_run: Option<bool>,
-    /// How the cache of models' replies is used, where not as configured.
+    /// How to use the cache of model replies, if not as configured.
     #[serde(default)]
     pub(crate) cache: Option<Mode>,
-    /// How freely a run may depart from its plan: `strict`.
+    /// How far a run may deviate from its plan: `strict`.
     #[serde(default)]
     #[schema(pattern = "^strict$")]
     pub(crate) mode: Option<String>,
-    /// How much a run may think for itself: `basic`.
+    /// How much a run may reason on its own: `basic`.
     #[serde(default)]
     #[schema(pattern = "^basic$")]
     pub(crate) level: Option<String>,
@@ -63,21 +63,21 @@ pub(crate) struct ChatBody {
 #[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ChatMessage {
-    /// Who said it.
+    /// The author's role.
     pub(crate) role: ChatRole,
-    /// The words.
+    /// The text.
     pub(crate) content: String,
 }
 
-/// Who said a message.
+/// The author of a message.
 #[derive(Debug, Clone, Copy, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ChatRole {
-    /// The chatbot's own instructions.
+    /// The chatbot's instructions.
     System,
     /// The user.
     User,
-    /// The answer that was given.
+    /// An earlier answer.
     Assistant,
 }
 
@@ -88,13 +88,13 @@ impl ChatBody {
             Err(Problem::unprocessable("request.unsupported", detail))
         };
         if self.use_planning == Some(false) {
-            return refuse("use_planning", "this server answers by plans only; leave it out, or send true");
+            return refuse("use_planning", "this server always plans; remove it, or send true");
         }
         if self.mode.as_deref().is_some_and(|mode| mode != "strict") {
-            return refuse("mode", "only `strict` is served yet; leave it out");
+            return refuse("mode", "only `strict` is supported; remove it");
         }
         if self.level.as_deref().is_some_and(|level| level != "basic") {
-            return refuse("level", "only `basic` is served yet; leave it out");
+            return refuse("level", "only `basic` is supported; remove it");
         }
         Ok(())
     }
@@ -122,7 +122,7 @@ impl ChatBody {
 }
 
 impl messages::Chat {
-    /// The request to the engine: with a conversation that is kept here, its memory is the store's.
+    /// Makes the request to the engine. If the server keeps the conversation, its memory comes from the store.
     pub(crate) fn into_request(
         self,
         who: Who,
@@ -135,24 +135,23 @@ impl messages::Chat {
     }
 }
 
-/// A conversation's name as a client gave it.
+/// Parses a conversation's name.
 pub(crate) fn session(name: &str) -> Result<SessionId, Problem> {
     SessionId::new(name).map_err(|error| Problem::unprocessable("request.session", error.to_string()))
 }
 
-/// How the header `X-Cache-Mode` wants the cache of models' replies to be used: `off`, `on`, `read_only`
-/// or `write_only`.
+/// Reads the header `X-Cache-Mode`: `off`, `on`, `read_only` or `write_only`.
 pub(crate) fn cache(request: &HttpRequest) -> Result<Option<Mode>, Problem> {
     let Some(value) = request.headers().get("x-cache-mode") else { return Ok(None) };
     let mode = value.to_str().ok().and_then(|text| serde_json::from_value(Value::from(text)).ok());
     let unknown = || {
-        let detail = "the header `X-Cache-Mode` must say `off`, `on`, `read_only` or `write_only`";
+        let detail = "the header `X-Cache-Mode` must be `off`, `on`, `read_only` or `write_only`";
         Problem::unprocessable("request.cache_mode", detail)
     };
     mode.map(Some).ok_or_else(unknown)
 }
 
-/// The key under which sending it twice is sending it once.
+/// Reads the header `Idempotency-Key`.
 pub(crate) fn idempotency(request: &HttpRequest) -> Result<Option<String>, Problem> {
     let Some(value) = request.headers().get("idempotency-key") else { return Ok(None) };
     match value.to_str() {
@@ -164,22 +163,22 @@ pub(crate) fn idempotency(request: &HttpRequest) -> Result<Option<String>, Probl
     }
 }
 
-/// A run that was accepted, for this request or for an equal one before it.
+/// An accepted run, for this request or for an earlier equal one.
 pub(crate) struct Accepted {
     pub(crate) run: RunId,
     pub(crate) session: SessionId,
-    /// The last event of the run before the request: what comes behind it is the request's.
+    /// The run's last event before the request. Later events belong to the request.
     pub(crate) after: EventId,
-    /// Whether an equal request had been accepted before.
+    /// Whether an earlier equal request had started the run.
     pub(crate) again: bool,
-    /// The answer, when there is one.
+    /// Receives the answer.
     pub(crate) answer: oneshot::Receiver<Result<Answer, Fault>>,
-    /// What becomes of the answer, where further tries are looked after.
+    /// Tracks whether the answer reaches its client, if retries are recognized.
     delivery: Option<Delivery>,
 }
 
 impl Accepted {
-    /// The answer is handed to the connection.
+    /// Records that the answer was handed to the connection.
     pub(crate) fn sent(self) {
         if let Some(delivery) = self.delivery {
             delivery.sent();
@@ -187,19 +186,18 @@ impl Accepted {
     }
 }
 
-/// Has a request accepted. What was accepted goes on whether or not anybody waits for its answer; with a
-/// `delivery`, a further try finds it.
+/// Has the engine accept a request. An accepted run continues even if its client disconnects; with a
+/// `delivery`, a retry finds it.
 pub(crate) async fn accept(
     app: &web::Data<App>,
     request: ChatRequest,
     delivery: Option<Delivery>,
 ) -> Result<Accepted, Problem> {
     let permit = app.admit()?;
-    // A task of its own: a client that goes away while its request is being accepted has this function
-    // dropped, and nobody would know of the run.
+    // In a separate task: a client that disconnects drops this future, and the run would be lost track of.
     let task = actix_web::rt::spawn(submit(app.clone(), request, delivery, permit));
     task.await.unwrap_or_else(|_| {
-        let detail = "the request could not be taken: the server failed; its log tells why";
+        let detail = "the request could not be accepted because of an internal error; see the server's log";
         Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "server.failed", detail))
     })
 }
@@ -216,7 +214,7 @@ async fn submit(
             let (tell, answer) = oneshot::channel();
             let (run, session, after) = (ticket.run, ticket.session.clone(), ticket.after());
             actix_web::rt::spawn(async move {
-                // Whoever asked may have gone.
+                // The client may have disconnected.
                 let _ = tell.send(ticket.answer().await);
                 drop(permit);
             });
@@ -231,7 +229,7 @@ async fn submit(
     Ok(accepted)
 }
 
-/// Waits for a run that was accepted before.
+/// Joins a run that an earlier request started.
 pub(crate) async fn join(
     app: &web::Data<App>,
     tenant: &TenantId,
@@ -246,7 +244,7 @@ pub(crate) async fn join(
             Ok(Accepted { after, delivery: Some(delivery), ..accepted })
         }
         Err(problem) => {
-            // That there is nothing to come is an answer, too; that nobody can tell is none.
+            // "No answer will come" is a final reply, too. Errors of the store are not.
             if matches!(&*problem.code, INTERRUPTED | "run.unknown") {
                 delivery.sent();
             }
@@ -255,7 +253,7 @@ pub(crate) async fn join(
     }
 }
 
-/// A run that was accepted before, with the wait for its answer begun.
+/// Starts waiting for the answer of an existing run.
 async fn again(
     app: &web::Data<App>,
     tenant: TenantId,
@@ -277,16 +275,16 @@ async fn again(
             Ok(answer) if is_cut_off(answer.status) => Err(interrupted(run)),
             answer => answer,
         };
-        // Whoever asked may have gone.
+        // The client may have disconnected.
         let _ = tell.send(answer);
         drop(permit);
     });
     Ok(Accepted { run, session: row.session, after: EventId::default(), again: true, answer, delivery: None })
 }
 
-/// A run as it is stored, and whether it is under way or has ended.
+/// Reads a run's row, and whether it is in progress or has ended.
 async fn stand(app: &web::Data<App>, tenant: &TenantId, run: RunId) -> Result<(RunRow, bool), Problem> {
-    // In this order: what ends in between has ended in the store, too.
+    // In this order: a run that ends in between has ended in the store, too.
     let live = app.engine.watch(tenant, run).is_some();
     let row = app.engine.store().run(tenant, run).await;
     let row = row.map_err(|error| Problem { run_id: Some(run), ..error.into() })?;
@@ -295,30 +293,30 @@ async fn stand(app: &web::Data<App>, tenant: &TenantId, run: RunId) -> Result<(R
     Ok((row, goes_on))
 }
 
-/// The code of a run that has neither ended nor is under way.
+/// The code of a run that has not ended and is not in progress.
 const INTERRUPTED: &str = "run.interrupted";
 
-/// Whether a run that stands so should be under way.
+/// Whether a run of this status has to be in progress somewhere.
 fn is_cut_off(status: RunStatus) -> bool {
     matches!(status, RunStatus::Queued | RunStatus::Running)
 }
 
 fn interrupted(run: RunId) -> Fault {
     let message = format!(
-        "run {run} was accepted, was cut off when the server stopped and has not been carried on; \
-         look at what it did before you ask anew: GET /api/runs/{run}"
+        "run {run} was accepted, was interrupted when the server stopped and has not been resumed; \
+         check what it did before you ask again: GET /api/runs/{run}"
     );
     Fault::new(INTERRUPTED, message)
 }
 
-/// The problem that a run was, if it was one. What it did is told with it, so that nobody does it again.
+/// The problem to reply with if the run failed. It contains what the run did, so that nothing is done twice.
 pub(crate) fn failure(answer: &Answer) -> Option<Problem> {
     if answer.status != RunStatus::Failed {
         return None;
     }
     let fault = answer.error.clone().unwrap_or_else(|| Fault::new("run.failed", "the run failed"));
     let mut problem = Problem::from(fault);
-    // A run's own failure is never the client's: its request was accepted.
+    // The request was accepted, so the run's failure is not a client error.
     if problem.status().is_client_error() && problem.status() != StatusCode::TOO_MANY_REQUESTS {
         problem = Problem::new(StatusCode::BAD_GATEWAY, &problem.code, problem.detail);
     }
@@ -327,7 +325,7 @@ pub(crate) fn failure(answer: &Answer) -> Option<Problem> {
     Some(problem)
 }
 
-/// The words of an answer for a client that is told nothing else: also of a run that was stopped.
+/// The answer's text, for clients that get nothing else. A cancelled run has a text, too.
 pub(crate) async fn words(app: &App, tenant: &TenantId, answer: &Answer) -> Result<String, Fault> {
     if answer.status != RunStatus::Cancelled || !answer.answer.is_empty() {
         return Ok(answer.answer.clone());
@@ -336,9 +334,9 @@ pub(crate) async fn words(app: &App, tenant: &TenantId, answer: &Answer) -> Resu
     Ok(state.map(|state| crate::answer::words_of_stopped(&state)).unwrap_or_default())
 }
 
-/// Asks the assistant.
+/// Sends a message to the assistant.
 #[utoipa::path(post, path = "/api/chat", tag = "chat", request_body = ChatBody,
-    params(("Idempotency-Key" = Option<String>, Header, description = "sending it twice is sending it once")),
+    params(("Idempotency-Key" = Option<String>, Header, description = "requests with the same key are carried out once")),
     responses(
         (status = 200, description = "the answer document; with `stream`, server-sent events", content(
             (Answer = "application/json"), (sse::ServerEvent = "text/event-stream"))),
@@ -378,7 +376,7 @@ pub(crate) async fn chat(
     Ok(response.json(answer))
 }
 
-/// What went wrong after a request had been accepted.
+/// A problem after acceptance of the request: it names the run, and is never a client error.
 pub(crate) fn told(fault: Fault, run: RunId) -> Problem {
     let mut problem = Problem::from(fault);
     if status_of(&problem.code).is_client_error() {
@@ -389,5 +387,5 @@ pub(crate) fn told(fault: Fault, run: RunId) -> Problem {
 }
 
 pub(crate) fn lost(run: RunId) -> Fault {
-    Fault::new("run.lost", format!("run {run} stopped without an answer; its events tell how far it got"))
+    Fault::new("run.lost", format!("run {run} stopped without an answer; its events show how far it got"))
 }

@@ -1,6 +1,5 @@
-//! What is looked at before any handler: the size of the headers, the credentials, and pages of browsers.
-//! And what every reply carries: how long a connection is answered, that nobody keeps a copy, and the end
-//! of a stream whose key is revoked.
+//! Middleware around all handlers. Before: the size of the headers, the credentials, the origin. After:
+//! security headers, tracking of the connection, and the end of streams whose key is revoked.
 
 use actix_web::body::{BoxBody, MessageBody};
 use actix_web::dev::{ServiceRequest, ServiceResponse};
@@ -16,7 +15,7 @@ use super::revoked::UntilRevoked;
 use super::who::{self, Presented};
 use super::{browser, sse};
 
-/// Refuses what no handler is to see, and finishes every reply.
+/// Rejects requests that no handler should see, and completes every reply.
 ///
 /// # Errors
 /// `request.headers_too_large` (431), `auth.two_credentials` (400), `auth.origin` (403), as replies.
@@ -45,7 +44,7 @@ fn pass(request: &HttpRequest) -> Result<(), Problem> {
     let headers = request.headers();
     fits(request, app.options.max_header_bytes)?;
     who::one_credential(headers)?;
-    // A page of another origin cannot send a key without being asked first, and nobody answers that.
+    // A page of another origin cannot send a key without a CORS preflight, which this server does not answer.
     if let Ok(Some(_)) = who::presented(request) {
         return Ok(());
     }
@@ -58,17 +57,17 @@ fn fits(request: &HttpRequest, most: usize) -> Result<(), Problem> {
     if size <= most {
         return Ok(());
     }
-    let detail = format!("the headers have {size} bytes; at most {most} are taken (server.max_header_bytes)");
+    let detail = format!("the headers have {size} bytes; the limit is {most} (server.max_header_bytes)");
     Err(Problem::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "request.headers_too_large", detail))
 }
 
-/// What is told here is one user's: no cache keeps it, and no browser takes it for something else.
+/// Replies belong to one user: caches must not store them, and browsers must not guess their type.
 fn guard(headers: &mut HeaderMap) {
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
 }
 
-/// The same reply; if it is a stream that was let in with a key, it ends when the key is revoked.
+/// Makes an event stream that was opened with a key end when the key is revoked.
 fn until_revoked(response: ServiceResponse<BoxBody>) -> ServiceResponse<BoxBody> {
     let media = response.headers().get(header::CONTENT_TYPE).and_then(|media| media.to_str().ok());
     let request = response.request().clone();

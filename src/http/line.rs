@@ -1,8 +1,8 @@
-//! Connections that say nothing that could be answered.
+//! Closes connections that have been idle for too long.
 //!
-//! The framework bounds the time for the head of a connection's first request only: whoever sends one
-//! request and then drips the next would stay for ever. So each connection is looked at now and then, and
-//! is cut when it has had no request for too long.
+//! The framework limits the time for the head of a connection's first request only: a client that sends one
+//! request and then drips the next would stay connected for ever. So every connection is checked
+//! periodically, and closed when it has had no request for too long.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -14,30 +14,30 @@ use actix_web::body::{BodySize, BoxBody, MessageBody};
 use actix_web::web::Bytes;
 use socket2::{SockRef, Socket};
 
-/// How often connections are looked at, at least.
+/// Maximum time between two checks.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// A connection.
 pub(crate) struct Line {
-    /// The same connection once more: the framework keeps its own to itself.
+    /// A duplicate of the socket, because the framework does not expose its own.
     socket: Socket,
     state: Mutex<State>,
 }
 
 struct State {
-    /// Requests that are being answered.
+    /// Requests in progress.
     busy: usize,
-    /// When the last one had been answered, or the connection began.
+    /// When the last request was answered, or the connection was opened.
     since: Instant,
 }
 
-/// The connections there are.
+/// All open connections.
 #[derive(Clone, Default)]
 pub(crate) struct Lines(Arc<Mutex<Vec<Weak<Line>>>>);
 
 impl Lines {
-    /// Takes a connection up; whoever holds what is returned keeps it watched. `None` where the system
-    /// has no descriptor left for it: then it is only less well guarded.
+    /// Adds a connection. It is checked as long as the returned handle lives. `None` if the system has no
+    /// file descriptor left: then the connection works, without this check.
     pub(crate) fn add(&self, stream: &actix_web::rt::net::TcpStream) -> Option<Arc<Line>> {
         let socket = SockRef::from(stream).try_clone().ok()?;
         let state = Mutex::new(State { busy: 0, since: Instant::now() });
@@ -46,7 +46,7 @@ impl Lines {
         Some(line)
     }
 
-    /// Cuts every connection that has had no request for `patience`, as long as the server runs.
+    /// Closes every connection that has had no request for `patience`. Runs as long as the server.
     pub(crate) async fn watch(self, patience: Duration) {
         loop {
             tokio::time::sleep(LOOK.min(patience / 2)).await;
@@ -62,7 +62,7 @@ impl Line {
         let state = self.state();
         let stays = state.busy > 0 || now.duration_since(state.since) < patience;
         if !stays {
-            // It may be gone by itself.
+            // The client may have closed it.
             let _ = self.socket.shutdown(std::net::Shutdown::Both);
         }
         stays
@@ -73,18 +73,18 @@ impl Line {
     }
 }
 
-/// A request that is being answered on a watched connection.
+/// Marks a request in progress on a tracked connection.
 pub(crate) struct Busy(Arc<Line>);
 
 impl Busy {
-    /// `None` where its connection is not watched.
+    /// `None` if the connection is not tracked.
     pub(crate) fn begin(request: &HttpRequest) -> Option<Self> {
         let line = request.conn_data::<Arc<Line>>()?.clone();
         line.state().busy += 1;
         Some(Self(line))
     }
 
-    /// The same body; the request is answered when it has been sent.
+    /// Wraps the body: the request counts as answered when the body has been sent.
     pub(crate) fn until<B: MessageBody + 'static>(self, body: B) -> Answering {
         Answering { body: body.boxed(), _busy: self }
     }
@@ -98,7 +98,7 @@ impl Drop for Busy {
     }
 }
 
-/// The body of a reply on its way.
+/// The body of a reply in progress.
 pub(crate) struct Answering {
     body: BoxBody,
     _busy: Busy,

@@ -1,48 +1,48 @@
-//! The messages of a chat, as both protocols send them: the last one is the request; those before it
-//! are the memory where the conversation is not kept here.
+//! The messages of a chat, for both protocols: the last one is the request. The earlier ones are the memory
+//! if the server does not keep the conversation.
 
 use super::problem::Problem;
 use crate::run::{RunStatus, Turn};
 
-/// Who said a message.
+/// The author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// The chatbot's own instructions.
+    /// The chatbot's instructions.
     System,
     /// The user.
     User,
-    /// The answer that was given.
+    /// An earlier answer.
     Assistant,
 }
 
-/// One message in words.
+/// One text message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Said {
     pub(crate) role: Role,
     pub(crate) text: String,
 }
 
-/// A chat, taken apart.
+/// A parsed chat.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Chat {
-    /// What is asked now.
+    /// The request.
     pub(crate) request: String,
-    /// What was said before, oldest first: a turn for each message of the user with what was answered.
+    /// Earlier turns, oldest first: each is a message of the user with its answer.
     pub(crate) turns: Vec<Turn>,
-    /// The chatbot's own instructions, put together.
+    /// The chatbot's instructions, joined.
     pub(crate) instructions: Option<String>,
 }
 
-/// Takes the messages apart.
+/// Parses the messages.
 ///
 /// # Errors
-/// `request.messages` where there is none, too many, or the last is not the user's.
+/// `request.messages` if there are none or too many, or the last is not from the user.
 pub(crate) fn read(messages: Vec<Said>, max: usize) -> Result<Chat, Problem> {
     let bad = |detail: String| Problem::unprocessable("request.messages", detail);
     let count = messages.len();
     if count > max {
         return Err(bad(format!(
-            "`messages` has {count} messages; at most {max} are taken (server.max_messages)"
+            "`messages` has {count} messages; at most {max} are allowed (server.max_messages)"
         )));
     }
     let mut turns: Vec<Turn> = Vec::new();
@@ -59,7 +59,7 @@ pub(crate) fn read(messages: Vec<Said>, max: usize) -> Result<Chat, Problem> {
             Role::Assistant => {
                 let request = std::mem::take(&mut open).join("\n");
                 match turns.last_mut() {
-                    // Two answers in a row are one.
+                    // Consecutive answers are joined.
                     Some(turn) if request.is_empty() => {
                         turn.answer.push('\n');
                         turn.answer.push_str(&text);
@@ -78,10 +78,10 @@ pub(crate) fn read(messages: Vec<Said>, max: usize) -> Result<Chat, Problem> {
     }
     if last != Some(Role::User) {
         let what =
-            if count == 0 { "`messages` is empty" } else { "the last of `messages` is not the user's" };
+            if count == 0 { "`messages` is empty" } else { "the last of `messages` is not from the user" };
         return Err(bad(format!("{what}: end it with a message of role `user`, which is the request")));
     }
-    // Several messages of the user without an answer between are one request.
+    // Consecutive messages of the user are one request.
     let request = open.join("\n");
     let instructions = (!instructions.is_empty()).then(|| instructions.join("\n"));
     Ok(Chat { request, turns, instructions })

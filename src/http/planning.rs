@@ -1,4 +1,4 @@
-//! `POST /api/planning/plan`: a plan, not carried out; and the flows there are.
+//! `POST /api/planning/plan`: makes a plan without carrying it out.
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::{Deserialize, Serialize};
@@ -12,19 +12,19 @@ use crate::plan::{Plan, TaskId};
 use crate::run::RunId;
 use crate::{AnswerUsage, ChatRequest};
 
-/// What to plan.
+/// A request for a plan.
 #[derive(Debug, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PlanBody {
-    /// The user's words.
+    /// The user's message.
     #[schema(min_length = 1)]
     pub(crate) message: String,
-    /// The flow to plan in. There are none yet.
+    /// The flow to plan in. There are no flows yet.
     #[serde(default)]
     pub(crate) flow: Option<String>,
 }
 
-/// A plan that nobody has asked to carry out.
+/// A plan that is not carried out.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub(crate) struct PlanView {
     /// The plan's id.
@@ -35,9 +35,9 @@ pub(crate) struct PlanView {
     pub(crate) run_id: RunId,
     /// The plan.
     pub(crate) plan: Plan,
-    /// The same for people, in words.
+    /// The plan as text for people.
     pub(crate) text: String,
-    /// The same as a Mermaid flowchart.
+    /// The plan as a Mermaid flowchart.
     pub(crate) mermaid: String,
     /// What making it cost.
     pub(crate) usage: AnswerUsage,

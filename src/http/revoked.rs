@@ -1,4 +1,4 @@
-//! The end of a stream whose key was revoked.
+//! Ends an event stream when its key is revoked.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -13,11 +13,11 @@ use super::problem::Problem;
 use super::v1;
 use crate::store::Held;
 
-/// The body of a stream that ends when its key opens nothing any more.
+/// The body of an event stream that ends when its key is revoked.
 pub(super) struct UntilRevoked {
     body: BoxBody,
     revoked: Pin<Box<WaitForCancellationFutureOwned>>,
-    /// What it ends with then; `None` when it has ended so.
+    /// The event to end with; `None` after it was sent.
     last: Option<Bytes>,
     _held: Held,
 }
@@ -29,11 +29,11 @@ impl UntilRevoked {
     }
 }
 
-/// The event that says why, in the words of the protocol that the address speaks.
+/// The final event with the reason, in the format of the route's protocol.
 fn last(request: &HttpRequest) -> Bytes {
-    let detail = "the API key was revoked while its stream was open; the run itself goes on";
+    let detail = "the API key was revoked while its stream was open; the run itself continues";
     let problem = Problem::new(StatusCode::UNAUTHORIZED, "auth.key", detail);
-    // Plain data, which can always be written.
+    // Plain data always serializes.
     Bytes::from(if super::is_openai(request) {
         let body = serde_json::to_string(&v1::Error::from(problem).body()).unwrap_or_default();
         format!("data: {body}\n\ndata: [DONE]\n\n")

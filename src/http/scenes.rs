@@ -14,24 +14,24 @@ use crate::scene::Scene;
 /// All scenes.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub(crate) struct SceneList {
-    /// By name.
+    /// Sorted by name.
     pub(crate) scenes: Vec<SceneView>,
 }
 
-/// A scene as clients see it.
+/// A scene.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub(crate) struct SceneView {
     /// Unique.
     pub(crate) name: String,
     /// What it is for.
     pub(crate) description: String,
-    /// Requests that it serves.
+    /// Example requests for this scene.
     pub(crate) examples: Vec<String>,
     /// Its tools.
     pub(crate) tools: Vec<ToolView>,
 }
 
-/// A tool as clients see it.
+/// A tool.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub(crate) struct ToolView {
     /// Unique in the scene.
@@ -44,7 +44,7 @@ pub(crate) struct ToolView {
     /// JSON Schema of its arguments.
     #[schema(value_type = Object)]
     pub(crate) parameters: Value,
-    /// How long one call may take, in milliseconds.
+    /// Timeout of one call, in milliseconds.
     pub(crate) timeout_ms: u64,
 }
 
@@ -69,7 +69,7 @@ impl SceneView {
     }
 }
 
-/// The scenes and their tools.
+/// Lists the scenes and their tools.
 #[utoipa::path(get, path = "/api/scenes", operation_id = "list_scenes", tag = "scenes",
     responses((status = 200, body = SceneList), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn list(app: web::Data<App>, _: Who) -> HttpResponse {
@@ -77,7 +77,7 @@ pub(crate) async fn list(app: web::Data<App>, _: Who) -> HttpResponse {
     HttpResponse::Ok().json(SceneList { scenes })
 }
 
-/// One scene.
+/// Returns one scene.
 #[utoipa::path(get, path = "/api/scenes/{name}", operation_id = "get_scene", tag = "scenes", params(("name" = String, Path)),
     responses((status = 200, body = SceneView), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn one(

@@ -1,4 +1,5 @@
-//! Who asks: from the key that a request carries, or the configured user where none is needed.
+//! Authentication and authorization: the principal comes from the request's key, or is the configured user if
+//! the server requires none.
 
 use std::sync::Arc;
 
@@ -13,41 +14,41 @@ use super::browser;
 use super::problem::Problem;
 use crate::ChatRequest;
 use crate::access::{Action, Role, Verdict, Whose, may};
-use crate::planner::{Command, Wish};
+use crate::planner::{Command, CommandAction};
 use crate::run::{RunId, SessionId, TenantId};
 use crate::store::{ApiKey, Scope};
 
-/// The other header that may carry a key.
+/// The alternative header for a key.
 const API_KEY: &str = "x-api-key";
 
 /// The principal of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Who {
-    /// Who pays.
+    /// The tenant, which pays.
     pub(crate) tenant: TenantId,
-    /// Who asks.
+    /// The user.
     pub(crate) user: String,
-    /// Whether the key may not approve what its own user has asked for.
+    /// Whether the key must not approve its own user's requests.
     pub(crate) no_own_approval: bool,
-    /// What they may do.
+    /// The role.
     pub(crate) role: Role,
-    /// Whether keys tell who asks. Where there are none, whoever reaches the server is its operator.
+    /// Whether the server has keys. Without keys, every client is treated as the operator.
     pub(crate) keyed: bool,
 }
 
-/// The header in which the key of a chatbot names its end user.
+/// The header in which a chatbot names its end user.
 const USER_HEADER: &str = "x-user-id";
-/// Most characters of a user's name, as of a key's.
+/// Maximum length of a user's name in characters, as in keys.
 const MAX_USER: usize = 128;
 
 impl Who {
-    /// A request with these words, and nothing else said of it.
+    /// A request with this message and default options.
     pub(crate) fn asks(self, message: String) -> ChatRequest {
         let (no_own_approval, own_session) = (self.no_own_approval, self.keyed);
         ChatRequest { no_own_approval, own_session, ..ChatRequest::new(message, self.tenant, self.user) }
     }
 
-    /// Whether they may start a run, in this conversation where one is named.
+    /// Checks whether the principal may start a run, in this conversation if one is named.
     ///
     /// # Errors
     /// `auth.role` (403); `session.unknown` (404) for another user's conversation.
@@ -57,15 +58,15 @@ impl Who {
         }
         let refused = || Problem::unknown("session", session.unwrap_or_default());
         let Some(session) = session else { return self.judged(Action::Ask, Whose::Own, refused) };
-        // What is no name is told when the request is read.
+        // An invalid name is reported when the request is parsed.
         let Ok(id) = SessionId::new(session) else { return self.judged(Action::Ask, Whose::Own, refused) };
         let owner = app.engine.store().session_owner(&self.tenant, &id).await?;
-        // One that is not there yet is whoever's begins it.
+        // A new conversation will belong to the user that starts it.
         let whose = if owner.is_none_or(|owner| owner == self.user) { Whose::Own } else { Whose::Others };
         self.judged(Action::Ask, whose, refused)
     }
 
-    /// Whether they may read what their tenant has used.
+    /// Checks whether the principal may read the tenant's usage.
     ///
     /// # Errors
     /// `auth.role` (403).
@@ -73,10 +74,10 @@ impl Who {
         self.judged(Action::ReadUsage, Whose::Others, || self.refused(Action::ReadUsage))
     }
 
-    /// Whether they may do something with a run, its plan, or what was put to people in it.
+    /// Checks whether the principal may do `action` with a run, its plan or its approvals.
     ///
     /// # Errors
-    /// `unknown` for what is not there, or not for them to see; `auth.role` (403).
+    /// `unknown` if the run does not exist or is hidden from the principal; `auth.role` (403).
     pub(crate) async fn may_with_run(
         &self,
         app: &App,
@@ -95,10 +96,10 @@ impl Who {
         self.judged(action, whose, unknown)
     }
 
-    /// Whether they may do something with a conversation.
+    /// Checks whether the principal may do `action` with a conversation.
     ///
     /// # Errors
-    /// As [`Who::may_with_run`].
+    /// As [`RequestPrincipal::authorize_run`].
     pub(crate) async fn may_with_session(
         &self,
         app: &App,
@@ -113,7 +114,7 @@ impl Who {
         }
     }
 
-    /// Which runs, plans and approvals lists show them.
+    /// Which runs, plans and approvals the principal sees in lists.
     pub(crate) fn scope(&self) -> Scope {
         let sees = |whose| may(self.role, Action::Read, whose) == Verdict::Allowed;
         if sees(Whose::Others) {
@@ -125,7 +126,7 @@ impl Who {
         }
     }
 
-    /// Whose conversations lists show them; all of the tenant's where nobody's are named.
+    /// The user whose conversations the principal sees in lists; `None` for all of the tenant's.
     pub(crate) fn sessions_of(&self) -> Option<&str> {
         let all = may(self.role, Action::Read, Whose::Others) == Verdict::Allowed;
         (!all).then_some(self.user.as_str())
@@ -141,28 +142,26 @@ impl Who {
 
     fn refused(&self, action: Action) -> Problem {
         let what = match action {
-            Action::Ask => {
-                "may not ask here: runs are started by their own user, in that user's conversations"
-            }
+            Action::Ask => "may not start a run here: only a conversation's own user may",
             Action::Read => "may not read this",
             Action::Decide => "may not decide this",
             Action::Change => "may not change this",
-            Action::Stop => "may not stop another user's run; an approver says no to what waits in it",
-            Action::Resume => "may not carry another user's run on",
+            Action::Stop => "may not stop another user's run; an approver can refuse its pending approvals",
+            Action::Resume => "may not resume another user's run",
             Action::Erase => "may not erase this",
-            Action::ReadUsage => "may not read what the tenant has used",
+            Action::ReadUsage => "may not read the tenant's usage",
         };
         let detail = format!(
-            "a key of the role `{}` {what}; `proscenium keys set-role` gives it another role",
+            "a key of the role `{}` {what}; change the role with `proscenium keys set-role`",
             self.role.name()
         );
         Problem::new(StatusCode::FORBIDDEN, "auth.role", detail)
     }
 
-    /// What they want done with a run, and why in their own words.
-    pub(crate) fn wants(&self, wish: Wish, note: Option<String>) -> Command {
+    /// A command of this principal about a run, with an optional reason.
+    pub(crate) fn wants(&self, wish: CommandAction, note: Option<String>) -> Command {
         let (by, no_own_approval) = (self.user.clone(), self.no_own_approval);
-        Command { by, note, wish, no_own_approval, keyed: self.keyed }
+        Command { by, note, action: wish, no_own_approval, is_authenticated: self.keyed }
     }
 }
 
@@ -176,17 +175,17 @@ impl FromRequest for Who {
     }
 }
 
-/// The key that a request was let in with, beside the request.
+/// The key that authenticated a request, stored in the request's extensions.
 pub(super) struct Presented(pub(super) Arc<ApiKey>);
 
-/// Who sends this request.
+/// Authenticates a request.
 pub(crate) async fn who(request: &HttpRequest) -> Result<Who, Problem> {
     let app = app(request)?;
     match presented(request)? {
         Some(key) => match app.keys.find(&key).await? {
             Some(key) if key.is_expired(jiff::Timestamp::now()) => Err(unauthorized(
                 "auth.expired",
-                "the API key has expired; `proscenium keys create` makes another one",
+                "the API key has expired; create a new one with `proscenium keys create`",
             )),
             Some(key) => {
                 let who = Who { user: acts_as(request, key.role, &key.user)?, ..of_key(&key) };
@@ -198,7 +197,7 @@ pub(crate) async fn who(request: &HttpRequest) -> Result<Who, Problem> {
         None if is_open(app).await? => {
             browser::reached_by(&host(request), app.anonymous, &app.options.allowed_hosts)?;
             let (tenant, user) = app.engine.default_principal();
-            // Where there are keys, who sends none is no more than a user.
+            // If the server has keys, a request without one has only the rights of a user.
             let keyed = app.keys.any().await?;
             let role = if keyed { Role::User } else { Role::Admin };
             let user = if keyed { acts_as(request, role, &user)? } else { user };
@@ -206,7 +205,7 @@ pub(crate) async fn who(request: &HttpRequest) -> Result<Who, Problem> {
         }
         None => Err(unauthorized(
             "auth.missing",
-            "an API key is needed: send `Authorization: Bearer psk_…`; `proscenium keys create` makes one",
+            "an API key is required: send `Authorization: Bearer psk_…`; create one with `proscenium keys create`",
         )),
     }
 }
@@ -221,16 +220,16 @@ fn of_key(key: &ApiKey) -> Who {
     }
 }
 
-/// Whom a request acts for: the key's own user, or the end user that a chatbot's key names.
+/// The user on whose behalf a request is made: the key's own user, or the end user that a chatbot names.
 ///
 /// # Errors
-/// `auth.user_header` (403) where another key names somebody else; `request.user` (422) for what is no name.
+/// `auth.user_header` (403) if the key may not name other users; `request.user` (422) for an invalid name.
 fn acts_as(request: &HttpRequest, role: Role, own: &str) -> Result<String, Problem> {
     let mut named = request.headers().get_all(USER_HEADER);
     let Some(value) = named.next() else { return Ok(own.to_owned()) };
     let bad = |what: &str| Problem::unprocessable("request.user", format!("the header `X-User-Id` {what}"));
     if named.next().is_some() {
-        return Err(bad("is there more than once: send it once"));
+        return Err(bad("occurs more than once: send it once"));
     }
     let name = std::str::from_utf8(value.as_bytes()).unwrap_or_default().trim();
     if name.is_empty() || name.chars().count() > MAX_USER || name.chars().any(char::is_control) {
@@ -240,33 +239,32 @@ fn acts_as(request: &HttpRequest, role: Role, own: &str) -> Result<String, Probl
         return Ok(name.to_owned());
     }
     let detail = format!(
-        "the header `X-User-Id` names another user than the key's, which only a key of the role `service` may; \
-         this one has the role `{}`: leave the header out",
+        "the header `X-User-Id` names a user other than the key's, which requires a key of the role `service`; \
+         this key has the role `{}`: remove the header",
         role.name()
     );
     Err(Problem::new(StatusCode::FORBIDDEN, "auth.user_header", detail))
 }
 
-/// What every handler works with.
+/// The state that handlers share.
 pub(crate) fn app(request: &HttpRequest) -> Result<&web::Data<App>, Problem> {
     let none = || Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "server.state", "the server has no state");
     request.app_data::<web::Data<App>>().ok_or_else(none)
 }
 
-/// A request has one credential: of two, nobody knows in whose name it is, and a proxy may have looked at
-/// the other one.
+/// Rejects a request with two credentials: it would be ambiguous, and a proxy may have checked the other one.
 ///
 /// # Errors
 /// `auth.two_credentials` (400).
 pub(super) fn one_credential(headers: &HeaderMap) -> Result<(), Problem> {
     if headers.get_all(header::AUTHORIZATION).count() + headers.get_all(API_KEY).count() > 1 {
-        let detail = "send one credential: one header `Authorization`, or one `X-API-Key`, and not both";
+        let detail = "send one credential: either one header `Authorization` or one `X-API-Key`";
         return Err(Problem::new(StatusCode::BAD_REQUEST, "auth.two_credentials", detail));
     }
     Ok(())
 }
 
-/// The key that a request carries: `Authorization: Bearer …`, or `X-API-Key`.
+/// The key of a request: `Authorization: Bearer …`, or `X-API-Key`.
 pub(super) fn presented(request: &HttpRequest) -> Result<Option<String>, Problem> {
     let headers = request.headers();
     let text =
@@ -274,14 +272,14 @@ pub(super) fn presented(request: &HttpRequest) -> Result<Option<String>, Problem
     if let Some(value) = text(header::AUTHORIZATION.as_str()) {
         return match value.split_once(' ') {
             Some((scheme, key)) if scheme.eq_ignore_ascii_case("bearer") => Ok(ours(key.trim())),
-            _ => Err(unauthorized("auth.scheme", "the header `Authorization` must say `Bearer` and a key")),
+            _ => Err(unauthorized("auth.scheme", "the header `Authorization` must be `Bearer` and a key")),
         };
     }
     Ok(text(API_KEY).as_deref().and_then(ours))
 }
 
-/// Clients of the OpenAI protocol always send a key, often a made-up one where a server wants none. Only
-/// what looks like one of ours is held to be one.
+/// Returns the key if it has this server's prefix. OpenAI clients always send a key, often a dummy one, so
+/// other keys are ignored.
 fn ours(key: &str) -> Option<String> {
     key.starts_with("psk_").then(|| key.to_owned())
 }
@@ -294,8 +292,7 @@ async fn is_open(app: &App) -> Result<bool, Problem> {
     })
 }
 
-/// The host that a request names: of the request itself, since a header such as `X-Forwarded-Host` is
-/// anybody's to write.
+/// The host of a request. Forwarding headers such as `X-Forwarded-Host` are ignored: clients can forge them.
 pub(super) fn host(request: &HttpRequest) -> String {
     let named = request.uri().authority().map(|authority| authority.as_str().to_owned());
     let header =

@@ -31,7 +31,7 @@ use super::prices::Price;
 use super::probe::{self, Probe};
 use super::provider::{CallControl, Provider};
 use super::{Caller, Completion, Confirm, Guards, Purpose, Replied, Request, Sink, retry, tokens};
-use crate::run::{Attempt, Reserved};
+use crate::run::{AskReservation, Attempt};
 
 /// Fewest threads of the runtime on which providers are called; it has one for each core.
 const THREADS: usize = 2;
@@ -246,14 +246,14 @@ impl Gateway {
     }
 
     /// What is set aside for the first attempt at a question; `None` where that costs nothing.
-    pub fn reserved(&self, request: &Request) -> Option<Reserved> {
+    pub fn reserved(&self, request: &Request) -> Option<AskReservation> {
         let model = self.core.models_for(request.purpose).next().filter(|model| model.identity.is_some())?;
         // What is free need not be counted.
         if model.price.most(1, 1) == 0 {
             return None;
         }
         let output = u64::from(request.max_output_tokens.unwrap_or(model.max_output_tokens));
-        Some(Reserved {
+        Some(AskReservation {
             model: model.provider.name().to_owned(),
             purpose: request.purpose.name().to_owned(),
             nano_usd: model.price.most(tokens::request(request), output),

@@ -10,7 +10,7 @@ use super::openai::OpenAi;
 use super::options::Forcing;
 use super::provider::{CallControl, Provider};
 use super::{Message, Purpose, Request, ToolChoice, ToolSpec, reader};
-use crate::run::{Fault, Reader, Reply};
+use crate::run::{Fault, ReaderMode, Reply};
 
 const TOOL: &str = "PickColour";
 const COLOURS: [&str; 3] = ["red", "green", "blue"];
@@ -125,12 +125,12 @@ fn judge(reply: &Reply, forcing: Forcing) -> Worked {
     };
     let exact = match forcing {
         Forcing::JsonSchema => serde_json::from_str(&reply.text).ok(),
-        _ => reader::read(reply, TOOL, Reader::Strict).ok().filter(|_| reply.calls.len() == 1),
+        _ => reader::read(reply, TOOL, ReaderMode::Strict).ok().filter(|_| reply.calls.len() == 1),
     };
     if exact.is_some_and(|value| is_colour(&value)) {
         return Worked::Exactly;
     }
-    match reader::read(reply, TOOL, Reader::Tolerant) {
+    match reader::read(reply, TOOL, ReaderMode::Tolerant) {
         Ok(value) if is_colour(&value) => Worked::Understood,
         Ok(value) => Worked::No(Fault::new(
             "reply.schema",

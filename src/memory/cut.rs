@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::estimate::{in_json, json};
-use crate::run::{Pending, Turn};
+use crate::run::{PendingQuestion, Turn};
 
 /// Most of one call's arguments or result, in any prompt.
 const VALUE: usize = 800;
@@ -114,14 +114,14 @@ fn values(turn: &mut Turn, max: usize) {
 /// would be taken for the real one. `None` where not even the names fit.
 ///
 /// Calls to be confirmed are in no prompt, take no room and stay whole.
-pub(super) fn pending(pending: &Pending, max: usize) -> Option<Pending> {
+pub(super) fn pending(pending: &PendingQuestion, max: usize) -> Option<PendingQuestion> {
     let mut out = pending.clone();
     let unconfirmed = std::mem::take(&mut out.unconfirmed);
     let out = if json(&out) <= max { Some(out) } else { shortened(out, pending, max) };
-    out.map(|out| Pending { unconfirmed, ..out })
+    out.map(|out| PendingQuestion { unconfirmed, ..out })
 }
 
-fn shortened(mut out: Pending, pending: &Pending, max: usize) -> Option<Pending> {
+fn shortened(mut out: PendingQuestion, pending: &PendingQuestion, max: usize) -> Option<PendingQuestion> {
     out.request.clear();
     out.purpose.clear();
     out.question.text.clear();

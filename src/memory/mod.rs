@@ -14,7 +14,7 @@ mod turn;
 
 use std::collections::VecDeque;
 
-use crate::run::{Context, Pending, RunId, SessionEvent, Turn, Usage};
+use crate::run::{Context, PendingQuestion, RunId, SessionEvent, Turn, Usage};
 
 pub use estimate::tokens;
 pub use options::Options;
@@ -39,7 +39,7 @@ pub struct Memory {
     covered: usize,
     /// The turns after them, oldest first, each cut to [`MAX_TURN_TOKENS`].
     turns: VecDeque<Turn>,
-    pending: Option<Pending>,
+    pending: Option<PendingQuestion>,
     /// The run that asked what is pending.
     asker: Option<RunId>,
     usage: Usage,
@@ -239,7 +239,7 @@ impl Memory {
 
     /// The question that the last turn ended with, if it did; that of the newest request, where an older one
     /// ended later.
-    pub fn pending(&self) -> Option<&Pending> {
+    pub fn pending(&self) -> Option<&PendingQuestion> {
         self.pending.as_ref()
     }
 

@@ -24,8 +24,8 @@ fn ended(turn: Turn) -> SessionEvent {
     SessionEvent::TurnEnded { turn, pending: None, usage: Usage { calls: 1, ..Usage::default() } }
 }
 
-fn question() -> Pending {
-    Pending {
+fn question() -> PendingQuestion {
+    PendingQuestion {
         request: "ask for three days off".to_owned(),
         scene: "VacationManagement".to_owned(),
         purpose: "Submit a vacation request".to_owned(),
@@ -271,9 +271,9 @@ fn any_turn() -> impl Strategy<Value = Turn> {
     )
 }
 
-fn any_pending() -> impl Strategy<Value = Pending> {
+fn any_pending() -> impl Strategy<Value = PendingQuestion> {
     (any_text(), "[A-Za-z]{1,64}", any_text(), any_text(), "[A-Za-z_]{1,64}", any_value()).prop_map(
-        |(request, scene, purpose, text, tool, known)| Pending {
+        |(request, scene, purpose, text, tool, known)| PendingQuestion {
             request,
             scene,
             purpose,

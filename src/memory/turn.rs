@@ -2,7 +2,8 @@
 
 use crate::plan::StepStatus;
 use crate::run::{
-    CallStatus, ConfirmedCall, Outcome, Pending, Question, RunState, RunStatus, SessionEvent, Turn, TurnCall,
+    CallStatus, ConfirmedCall, Outcome, PendingQuestion, Question, RunState, RunStatus, SessionEvent, Turn,
+    TurnCall,
 };
 
 /// The session event that tells of the run's end; `None` where there is nothing to remember: it has
@@ -69,7 +70,7 @@ fn unconfirmed(state: &RunState) -> Vec<ConfirmedCall> {
 }
 
 /// The question that the run ended with, if a scene asked one, or a write is to be confirmed.
-pub fn pending(state: &RunState) -> Option<Pending> {
+pub fn pending(state: &RunState) -> Option<PendingQuestion> {
     let asks = || state.steps.values().filter(|step| step.status == StepStatus::NeedsInput);
     let unconfirmed = unconfirmed(state);
     let asked = asks().next_back()?;
@@ -84,7 +85,7 @@ pub fn pending(state: &RunState) -> Option<Pending> {
         (None, None) => return None,
     };
     let is_asked = !unconfirmed.is_empty();
-    Some(Pending {
+    Some(PendingQuestion {
         request: state.request().to_owned(),
         scene: asked.step.scene_name.clone(),
         purpose: asked.step.purpose.clone(),

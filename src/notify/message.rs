@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
-use crate::run::{ApprovalId, Matter, RunId, RunState, SessionId};
+use crate::run::{ApprovalId, ApprovalSubject, RunId, RunState, SessionId};
 use crate::store::{About, ApprovalRow};
 
 /// A message, as Standard Webhooks lays it out. It tells where to look and what about: arguments and plans
@@ -44,8 +44,10 @@ impl<'a> Message<'a> {
     pub(super) fn of(row: &'a ApprovalRow, state: &'a RunState, expires_s: u64) -> Option<Self> {
         let put = state.approvals.get(&row.id.approval)?;
         let (version, call) = match put.matter {
-            Matter::Plan { version } => (Some(version), None),
-            Matter::Call { call } | Matter::Outcome { call } => (None, state.calls.get(&call)),
+            ApprovalSubject::Plan { version } => (Some(version), None),
+            ApprovalSubject::Call { call } | ApprovalSubject::Outcome { call } => {
+                (None, state.calls.get(&call))
+            }
         };
         let expires = i64::try_from(expires_s).ok().filter(|s| *s > 0 && row.about != About::Outcome);
         let data = Data {

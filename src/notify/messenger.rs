@@ -43,7 +43,7 @@ impl Messenger {
         let id = row.id;
         let sent = match self.store.run_events(&row.tenant, id.run).await {
             Ok(events) => {
-                let state = RunState::of(id.run, events.iter().map(|event| &event.body));
+                let state = RunState::from_events(id.run, events.iter().map(|event| &event.body));
                 match Message::of(&row, &state, expires_s).map(|message| serde_json::to_string(&message)) {
                     Some(Ok(body)) => target.send(&id.to_string(), body, attempts).await,
                     Some(Err(error)) => Sent::GivenUp(error.to_string()),

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use super::{EventId, PublicEvent};
 use crate::plan::{Plan, StepStatus, TaskId};
 use crate::run::{
-    ApprovalId, Decision, Effect, Envelope, Event, Matter, Outcome, PlanMade, RequestedCall, RunStatus,
+    ApprovalId, ApprovalSubject, Decision, Effect, Envelope, Event, Outcome, PlanMade, RequestedCall,
+    RunStatus,
 };
 
 /// Tells the events of one run, in order from the first: what a later one refers to (a step's scene,
@@ -64,16 +65,16 @@ impl Teller {
             Event::ToolStarted { call, .. } => {
                 self.begun.insert(*call);
             }
-            Event::ApprovalRequired { approval, matter: Matter::Plan { .. }, .. } => {
+            Event::ApprovalRequired { approval, matter: ApprovalSubject::Plan { .. }, .. } => {
                 self.open.insert(*approval);
                 self.plan.insert(*approval);
             }
-            Event::ApprovalRequired { approval, matter: Matter::Call { .. }, .. } => {
+            Event::ApprovalRequired { approval, matter: ApprovalSubject::Call { .. }, .. } => {
                 self.open.insert(*approval);
             }
             Event::ApprovalLapsed { approval, matter, edited, .. } => {
                 self.open.remove(approval);
-                if let (Matter::Call { call }, Some(edited)) = (matter, edited)
+                if let (ApprovalSubject::Call { call }, Some(edited)) = (matter, edited)
                     && let Some((_, requested)) = self.calls.get_mut(call)
                 {
                     requested.arguments = edited.arguments.clone();
@@ -96,7 +97,7 @@ impl Teller {
                 self.undoes.insert(requested.call, *undoes);
             }
             Event::Decided {
-                matter: Matter::Call { call },
+                matter: ApprovalSubject::Call { call },
                 decision: Decision::Edited { arguments, .. },
                 ..
             } => {
@@ -138,17 +139,20 @@ impl Teller {
                     "task_id": self.task, "hash": needed.hash, "why": needed.why,
                 });
                 match matter {
-                    Matter::Plan { version } => with(asked, "plan", "version", json!(version)),
-                    Matter::Call { call } => {
+                    ApprovalSubject::Plan { version } => with(asked, "plan", "version", json!(version)),
+                    ApprovalSubject::Call { call } => {
                         self.call(*call, with(asked, "call", "effect", json!(Effect::Write)))
                     }
-                    Matter::Outcome { call } => {
+                    ApprovalSubject::Outcome { call } => {
                         self.call(*call, with(asked, "outcome", "effect", json!(Effect::Write)))
                     }
                 }
             }
             Event::Decided {
-                matter: Matter::Plan { version }, decision: Decision::Yes { hold }, by, ..
+                matter: ApprovalSubject::Plan { version },
+                decision: Decision::Yes { hold },
+                by,
+                ..
             } => {
                 json!({"task_id": self.task, "version": version, "by": by, "begins": !hold})
             }

@@ -6,8 +6,8 @@ use serde_json::json;
 use super::*;
 use crate::plan::{self, Plan, Step, StepStatus, TaskId};
 use crate::run::{
-    Cause, Context, Effect, Envelope, Event, Fault, Maker, Outcome, PlanMade, Repeat, RequestedCall, RunId,
-    RunQueued, RunStarted, RunStatus, SCHEMA, SessionId, Settings, Subject, TenantId, Verdict,
+    Context, Effect, Envelope, Event, Fault, Outcome, PlanCause, PlanMade, PlanMaker, Repeat, RequestedCall,
+    RunId, RunQueued, RunStarted, RunStatus, SCHEMA, SessionId, Settings, Subject, TenantId, Verdict,
 };
 
 fn envelope(seq: u64, body: Event) -> Envelope<Event> {
@@ -54,7 +54,7 @@ fn events() -> Vec<Event> {
     };
     let plan =
         Plan { needs_execution: true, reasoning: "asked".to_owned(), steps: vec![step], ..Plan::default() };
-    let made = |cause| PlanMade::new(1, cause, Maker::Deterministic, plan.clone());
+    let made = |cause| PlanMade::new(1, cause, PlanMaker::Deterministic, plan.clone());
     let error = Fault::new("tool.timeout", "too slow");
     let verdict = Verdict {
         can_answer_now: true,
@@ -72,7 +72,7 @@ fn events() -> Vec<Event> {
             context: Context::default(),
             confirmed: Vec::new(),
         }),
-        Event::Planning { version: 1, cause: Cause::Request },
+        Event::Planning { version: 1, cause: PlanCause::Request },
         Event::ModelAsked {
             call: 1,
             subject: Subject::Answer,
@@ -81,7 +81,7 @@ fn events() -> Vec<Event> {
             prompt_hash: "secret-hash".to_owned(),
             reserved: None,
         },
-        Event::PlanCreated(made(Cause::Request)),
+        Event::PlanCreated(made(PlanCause::Request)),
         Event::StepStarted { step: 1 },
         Event::SceneReplied {
             step: 1,
@@ -102,7 +102,7 @@ fn events() -> Vec<Event> {
         Event::StepCompleted { step: 1, result: "Sunny.".to_owned() },
         Event::StepFailed { step: 1, status: StepStatus::Failed, error: error.clone() },
         Event::Continuation { round: 1, verdict, degraded: false },
-        Event::Replanned(made(Cause::Continuation)),
+        Event::Replanned(made(PlanCause::Continuation)),
         Event::Answered { text: "Sunny.".to_owned(), degraded: false },
         Event::RunCompleted { status: RunStatus::Completed },
         Event::RunFailed { error },

@@ -20,7 +20,7 @@ use std::sync::{Arc, OnceLock};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::plan::Known;
+use crate::plan::KnownScenes;
 use crate::run::{ConfirmPolicy, Effect, Repeat, Undo};
 use crate::schema::Schema;
 use crate::tools::Tool;
@@ -161,7 +161,7 @@ impl ToolApproval {
 #[derive(Clone, Default)]
 pub struct Catalogue {
     scenes: Vec<Arc<Scene>>,
-    known: Arc<OnceLock<Known>>,
+    known: Arc<OnceLock<KnownScenes>>,
     description: Arc<OnceLock<String>>,
     plan_schema: Arc<OnceLock<(u32, Schema)>>,
     prepared_plan_schema: Arc<OnceLock<(u32, Schema)>>,
@@ -186,8 +186,8 @@ impl Catalogue {
     }
 
     /// The names that plans may refer to.
-    pub fn known_names(&self) -> &Known {
-        self.known.get_or_init(|| Known {
+    pub fn known_names(&self) -> &KnownScenes {
+        self.known.get_or_init(|| KnownScenes {
             scenes: self
                 .scenes
                 .iter()

@@ -152,7 +152,7 @@ fn plan_row(row: &SqliteRow) -> Result<PlanRow, sqlx::Error> {
 
 /// The status in the column `plan`.
 fn status(row: &SqliteRow) -> Result<PlanStatus, sqlx::Error> {
-    PlanStatus::named(row.try_get("plan")?)
+    PlanStatus::from_name(row.try_get("plan")?)
         .ok_or_else(|| sqlx::Error::Decode("plans.status holds an unknown status".into()))
 }
 
@@ -213,8 +213,10 @@ impl PlanHead {
             });
         }
         let Some(plan) = plan else { return };
-        let now =
-            (plan.status.after(change.status, plan.only_wanted), change.version.unwrap_or(plan.version));
+        let now = (
+            plan.status.after_event(change.status, plan.only_wanted),
+            change.version.unwrap_or(plan.version),
+        );
         if now != (plan.status, plan.version) {
             (plan.status, plan.version) = now;
             plan.changed = Some(at);

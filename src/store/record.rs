@@ -10,7 +10,9 @@ use super::audit::Ruling;
 use super::error::{Code, Error};
 use super::plans::PlanChange;
 use crate::nested;
-use crate::run::{Envelope, Event, Idempotency, RunId, RunStatus, SessionEvent, SessionId, TenantId, Word};
+use crate::run::{
+    Envelope, Event, Idempotency, RequestIdentity, RunId, RunStatus, SessionEvent, SessionId, TenantId,
+};
 
 /// Most characters of a request that a list of runs shows.
 const REQUEST_CHARS: usize = 200;
@@ -199,7 +201,7 @@ fn of_run(event: &Event) -> Change {
             by: queued.user.clone(),
             ..change
         },
-        Event::Decided { by, word: Some(Word { idempotency, asked }), .. } => {
+        Event::Decided { by, word: Some(RequestIdentity { idempotency, asked }), .. } => {
             Change { idempotency: idempotency.clone(), by: by.clone(), asked: asked.clone(), ..change }
         }
         _ => change,
@@ -265,7 +267,7 @@ mod tests {
     use super::super::tests::{envelope, run_id};
     use super::*;
     use crate::nested;
-    use crate::run::{Decision, Matter, Outcome};
+    use crate::run::{ApprovalSubject, Decision, Outcome};
 
     /// JSON of any shape, nested up to a little deeper than can be read.
     fn any_json() -> impl Strategy<Value = Value> {
@@ -294,7 +296,7 @@ mod tests {
 
     fn events(value: &Value) -> [Event; 2] {
         let decision = Decision::Edited { arguments: value.clone(), key: "k".to_owned() };
-        let (matter, by) = (Matter::Call { call: 1 }, "b".to_owned());
+        let (matter, by) = (ApprovalSubject::Call { call: 1 }, "b".to_owned());
         [
             Event::ToolCompleted {
                 call: 1,

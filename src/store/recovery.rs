@@ -2,14 +2,14 @@
 
 use super::Store;
 use super::error::Error;
-use crate::run::recovery::Deaths;
+use crate::run::recovery::CrashHistory;
 
 impl Store {
     /// What the last process that served has stored; nothing where none has.
     ///
     /// # Errors
     /// Those of the database.
-    pub async fn deaths(&self) -> Result<Deaths, Error> {
+    pub async fn deaths(&self) -> Result<CrashHistory, Error> {
         let failed = |e| Error::database(self.path(), "look how earlier processes ended", &e);
         let stored: Option<String> = sqlx::query_scalar("SELECT deaths FROM recovery WHERE id = 1")
             .fetch_optional(self.pool())
@@ -23,7 +23,7 @@ impl Store {
     ///
     /// # Errors
     /// Those of the database.
-    pub async fn set_deaths(&self, deaths: &Deaths) -> Result<(), Error> {
+    pub async fn set_deaths(&self, deaths: &CrashHistory) -> Result<(), Error> {
         let doing = "store what is under way";
         let failed = |e| Error::database(self.path(), doing, &e);
         let mut writing = self.writer(doing).await?;

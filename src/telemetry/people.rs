@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::awaited::seconds;
 use super::kpis::Kpis;
 use crate::plan::{Plan, diff};
-use crate::run::{Cause, Decision, Event, PlanMade};
+use crate::run::{Decision, Event, PlanCause, PlanMade};
 
 /// Ways in which people change something; the first [`PLAN_EDITS`] change plans.
 pub(super) const EDITS: [&str; 3] = ["plan", "feedback", "arguments"];
@@ -57,7 +57,7 @@ impl People {
             }
             Event::PlanCreated(made) => self.show(made),
             Event::Replanned(made) => {
-                if made.cause == Cause::Feedback {
+                if made.cause == PlanCause::Feedback {
                     self.changed(EDIT_FEEDBACK, made, kpis);
                 }
                 self.show(made);

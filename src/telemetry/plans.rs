@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::kpis::Kpis;
-use crate::run::{Maker, PlanMade};
+use crate::run::{PlanMade, PlanMaker};
 
 /// Kinds of plans.
 pub(super) const KINDS: [&str; 3] = ["scene", "fallback", "none"];
@@ -52,8 +52,8 @@ impl Plan {
     pub(super) fn of(made: &PlanMade) -> Self {
         let kind = match made.maker {
             _ if !made.plan.needs_execution => KIND_NONE,
-            Maker::Deterministic | Maker::Person => KIND_SCENE,
-            Maker::Fallback => KIND_FALLBACK,
+            PlanMaker::Deterministic | PlanMaker::Person => KIND_SCENE,
+            PlanMaker::Fallback => KIND_FALLBACK,
         };
         let steps = made.plan.steps.iter().map(|step| step.step_number).collect();
         Self { kind, steps, replanned: false }

@@ -19,7 +19,7 @@ use super::plans::{End, Ended, KIND_SCENE, NOT_MADE, Plan};
 use crate::llm::Purpose;
 use crate::plan::StepStatus;
 use crate::run::{
-    Attempt, Cause, Effect, Envelope, Event, Outcome, PlanMade, RequestedCall, RunStatus, Subject, Usage,
+    Attempt, Effect, Envelope, Event, Outcome, PlanCause, PlanMade, RequestedCall, RunStatus, Subject, Usage,
 };
 
 /// Where a state stands on the axis of runs in flight.
@@ -191,10 +191,10 @@ impl Run {
                 self.goes_on(at, to);
                 if let Some(kpis) = to.kpis {
                     kpis.replans.inc([match made.cause {
-                        Cause::Request => 0,
-                        Cause::Continuation => 1,
-                        Cause::Feedback => 2,
-                        Cause::Edit => 3,
+                        PlanCause::Request => 0,
+                        PlanCause::Continuation => 1,
+                        PlanCause::Feedback => 2,
+                        PlanCause::Edit => 3,
                     }]);
                 }
                 if let Some(last) = self.plans.last_mut() {

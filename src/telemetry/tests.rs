@@ -11,9 +11,9 @@ use super::names::{MOST_MODELS, MOST_SCENES, MOST_TOOLS};
 use super::{Exposition, Figures, Kpis, Names, Outside, Part, Subscriber};
 use crate::plan::{Plan, Step, StepStatus, TaskId};
 use crate::run::{
-    Attempt, Cause, Context, Decision, Effect, Envelope, Event, Fault, Maker, Matter, Needed, Outcome,
-    PlanMade, Question, Repeat, Reply, RequestedCall, RunId, RunQueued, RunStarted, RunStatus, SessionEvent,
-    SessionId, Settings, Subject, TenantId, Usage, Verdict,
+    ApprovalSubject, Attempt, Context, Decision, Effect, Envelope, Event, Fault, Outcome, PlanCause,
+    PlanMade, PlanMaker, Question, Repeat, Reply, RequestedCall, RequiredApproval, RunId, RunQueued,
+    RunStarted, RunStatus, SessionEvent, SessionId, Settings, Subject, TenantId, Usage, Verdict,
 };
 use crate::scene::{Catalogue, Scene, SceneTool};
 use crate::store::{Record, Stream};
@@ -112,7 +112,7 @@ fn planned(steps: &[(u32, &str, &[&str])]) -> Event {
         steps: steps.collect(),
         ..Plan::default()
     };
-    Event::PlanCreated(PlanMade::new(1, Cause::Request, Maker::Deterministic, plan))
+    Event::PlanCreated(PlanMade::new(1, PlanCause::Request, PlanMaker::Deterministic, plan))
 }
 
 fn requested(call: u32, tool: &str, effect: Effect) -> RequestedCall {
@@ -160,10 +160,10 @@ fn attempt(model: &str, purpose: &str, outcome: &str) -> Attempt {
 fn wordy(book: &mut Book) {
     let fault = || Fault::new("tool.said", CANARY);
     book.after(1_000, queued()).after(1_000, started());
-    book.tell(Event::Planning { version: 1, cause: Cause::Request });
+    book.tell(Event::Planning { version: 1, cause: PlanCause::Request });
     book.tell(asked(1, Subject::Plan { version: 1 }));
     book.after(100_200, replied(1, 100, vec![attempt("main", "plan", "ok")]));
-    let problem = crate::plan::Problem { code: "x".to_owned(), message: CANARY.to_owned() };
+    let problem = crate::plan::PlanProblem { code: "x".to_owned(), message: CANARY.to_owned() };
     book.tell(Event::ReplyRejected { call: 1, problems: vec![problem] });
     book.tell(planned(&[(1, CANARY, &[CANARY]), (2, "B", &[])])).tell(Event::StepStarted { step: 1 });
     book.tell(asked(2, Subject::Scene { step: 1 })).after(50_000, replied(2, 50, vec![]));
@@ -229,7 +229,7 @@ fn a_plan_that_another_had_to_follow_lacked_a_step() {
     book.tell(Event::StepStarted { step: 1 });
     book.tell(Event::StepCompleted { step: 1, result: String::new() });
     let Event::PlanCreated(mut made) = planned(&[(2, "A", &[])]) else { panic!("a plan") };
-    (made.version, made.cause) = (2, Cause::Continuation);
+    (made.version, made.cause) = (2, PlanCause::Continuation);
     book.tell(Event::Replanned(made)).tell(Event::StepStarted { step: 2 });
     book.tell(Event::StepCompleted { step: 2, result: String::new() });
     book.tell(Event::RunCompleted { status: RunStatus::Completed });
@@ -494,17 +494,17 @@ fn what_waits_is_known_until_it_is_taken_or_lost() {
 }
 
 /// A plan of these steps that somebody has to approve.
-fn to_approve(version: u32, cause: Cause, steps: &[(u32, &str, &[&str])]) -> PlanMade {
+fn to_approve(version: u32, cause: PlanCause, steps: &[(u32, &str, &[&str])]) -> PlanMade {
     let Event::PlanCreated(mut made) = planned(steps) else { panic!("a plan") };
-    (made.version, made.cause, made.approval) = (version, cause, Some(Needed::default()));
+    (made.version, made.cause, made.approval) = (version, cause, Some(RequiredApproval::default()));
     made
 }
 
-fn put(approval: u32, matter: Matter) -> Event {
-    Event::ApprovalRequired { approval, matter, needed: Needed::default() }
+fn put(approval: u32, matter: ApprovalSubject) -> Event {
+    Event::ApprovalRequired { approval, matter, needed: RequiredApproval::default() }
 }
 
-fn decided(approval: u32, matter: Matter, decision: Decision, by: &str) -> Event {
+fn decided(approval: u32, matter: ApprovalSubject, decision: Decision, by: &str) -> Event {
     Event::Decided {
         approval,
         matter,
@@ -520,18 +520,18 @@ fn what_people_change_and_how_long_they_take_is_counted_also_over_a_restart() {
     const SECOND: i64 = 1_000_000;
     let mut book = Book::new();
     book.tell(queued()).tell(started());
-    book.tell(Event::PlanCreated(to_approve(1, Cause::Request, &[(1, "A", &[]), (2, "B", &["b"])])));
-    book.tell(put(1, Matter::Plan { version: 1 })).tell(Event::RunWaiting {});
+    book.tell(Event::PlanCreated(to_approve(1, PlanCause::Request, &[(1, "A", &[]), (2, "B", &["b"])])));
+    book.tell(put(1, ApprovalSubject::Plan { version: 1 })).tell(Event::RunWaiting {});
     assert_eq!(book.subscriber.following(), 0);
     // Another process takes the run up, which has seen nothing of it so far.
     let journal = |book: &mut Book| {
         let run = Some(RunId(Uuid::from_u128(book.run)));
-        let made = to_approve(1, Cause::Request, &[(1, "A", &[]), (2, "B", &["b"])]);
+        let made = to_approve(1, PlanCause::Request, &[(1, "A", &[]), (2, "B", &["b"])]);
         [
             queued(),
             started(),
             Event::PlanCreated(made),
-            put(1, Matter::Plan { version: 1 }),
+            put(1, ApprovalSubject::Plan { version: 1 }),
             Event::RunWaiting {},
         ]
         .map(|event| book.envelope(run, event))
@@ -539,32 +539,35 @@ fn what_people_change_and_how_long_they_take_is_counted_also_over_a_restart() {
     let events = journal(&mut book);
     book.subscriber.restore(&events);
     // One step is another, one is new, one is as it was.
-    let edited = to_approve(2, Cause::Edit, &[(1, "A", &[]), (2, "C", &[]), (3, "D", &[])]);
+    let edited = to_approve(2, PlanCause::Edit, &[(1, "A", &[]), (2, "C", &[]), (3, "D", &[])]);
     book.after(5 * SECOND, Event::PlanEdited(edited));
-    book.tell(put(2, Matter::Plan { version: 2 }));
+    book.tell(put(2, ApprovalSubject::Plan { version: 2 }));
     let words = CANARY.to_owned();
     book.after(SECOND, Event::ModificationAsked { version: 3, by: CANARY.to_owned(), words });
-    book.tell(Event::Replanned(to_approve(3, Cause::Feedback, &[(1, "A", &[])])));
-    book.tell(put(3, Matter::Plan { version: 3 })).tell(Event::RunWaiting {});
+    book.tell(Event::Replanned(to_approve(3, PlanCause::Feedback, &[(1, "A", &[])])));
+    book.tell(put(3, ApprovalSubject::Plan { version: 3 })).tell(Event::RunWaiting {});
     let events = {
         let run = Some(RunId(Uuid::from_u128(book.run)));
-        let made = to_approve(3, Cause::Feedback, &[(1, "A", &[])]);
+        let made = to_approve(3, PlanCause::Feedback, &[(1, "A", &[])]);
         [
             queued(),
             started(),
             Event::PlanCreated(made),
-            put(3, Matter::Plan { version: 3 }),
+            put(3, ApprovalSubject::Plan { version: 3 }),
             Event::RunWaiting {},
         ]
         .map(|event| book.envelope(run, event))
     };
     book.subscriber.restore(&events);
-    book.after(90 * SECOND, decided(3, Matter::Plan { version: 3 }, Decision::Yes { hold: false }, CANARY));
-    book.tell(put(4, Matter::Call { call: 1 })).tell(put(5, Matter::Call { call: 2 }));
-    book.tell(put(6, Matter::Outcome { call: 3 }));
+    book.after(
+        90 * SECOND,
+        decided(3, ApprovalSubject::Plan { version: 3 }, Decision::Yes { hold: false }, CANARY),
+    );
+    book.tell(put(4, ApprovalSubject::Call { call: 1 })).tell(put(5, ApprovalSubject::Call { call: 2 }));
+    book.tell(put(6, ApprovalSubject::Outcome { call: 3 }));
     let new = Decision::Edited { arguments: json!({CANARY: CANARY}), key: CANARY.to_owned() };
-    book.after(2 * SECOND, decided(4, Matter::Call { call: 1 }, new, CANARY));
-    book.after(SECOND, decided(5, Matter::Call { call: 2 }, Decision::No, "expiry"));
+    book.after(2 * SECOND, decided(4, ApprovalSubject::Call { call: 1 }, new, CANARY));
+    book.after(SECOND, decided(5, ApprovalSubject::Call { call: 2 }, Decision::No, "expiry"));
     book.tell(Event::RunCompleted { status: RunStatus::Partial });
     book.shows(r#"human_edits_total{action="plan"} 1"#);
     book.shows(r#"human_edits_total{action="feedback"} 1"#);
@@ -609,7 +612,7 @@ fn a_run_that_is_carried_on_after_its_end_is_one_request_and_counts_what_it_does
     book.subscriber.restore(&journal);
     book.after(1000, reopened()).tell(Event::StepStarted { step: 2 });
     book.shows(r#"runs_in_flight{state="running"} 1"#);
-    let mut again = to_approve(2, Cause::Continuation, &[(3, "C", &[])]);
+    let mut again = to_approve(2, PlanCause::Continuation, &[(3, "C", &[])]);
     again.approval = None;
     book.tell(Event::StepCompleted { step: 2, result: CANARY.to_owned() });
     book.tell(Event::Replanned(again)).tell(Event::StepStarted { step: 3 });
@@ -631,7 +634,7 @@ fn a_persons_time_is_neither_the_requests_nor_overhead() {
     let events = [
         (0, queued()),
         (0, started()),
-        (2_000, put(1, Matter::Plan { version: 1 })),
+        (2_000, put(1, ApprovalSubject::Plan { version: 1 })),
         (0, Event::RunWaiting {}),
     ];
     let run = Some(RunId(Uuid::from_u128(book.run)));
@@ -642,7 +645,10 @@ fn a_persons_time_is_neither_the_requests_nor_overhead() {
     }
     // Whoever carries it on is shown what there is of it.
     book.subscriber.restore(&journal);
-    book.after(3 * DAY, decided(1, Matter::Plan { version: 1 }, Decision::Yes { hold: false }, CANARY));
+    book.after(
+        3 * DAY,
+        decided(1, ApprovalSubject::Plan { version: 1 }, Decision::Yes { hold: false }, CANARY),
+    );
     book.after(1_000, Event::RunCompleted { status: RunStatus::Completed });
     book.shows("orchestration_overhead_seconds_sum 0.003");
     book.shows(r#"request_duration_seconds_sum{outcome="completed"} 0.003"#);

@@ -7,7 +7,7 @@ use proscenium::llm::{
     Caller, Error, Forcing, Gateway, Latency, Message, Options, Purpose, Replied, Request, StreamMode,
     ToolChoice, ToolSpec, Worked, reader,
 };
-use proscenium::run::{Fault, Reader, SessionId, TenantId, Usage};
+use proscenium::run::{Fault, ReaderMode, SessionId, TenantId, Usage};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -72,11 +72,11 @@ fn once(mut options: Options) -> Options {
 }
 
 fn understood(completion: &Replied) -> Value {
-    reader::read(&completion.reply, TOOL, Reader::Tolerant).unwrap()
+    reader::read(&completion.reply, TOOL, ReaderMode::Tolerant).unwrap()
 }
 
 fn problem(completion: &Replied) -> String {
-    reader::read(&completion.reply, TOOL, Reader::Tolerant).unwrap_err()[0].code.clone()
+    reader::read(&completion.reply, TOOL, ReaderMode::Tolerant).unwrap_err()[0].code.clone()
 }
 
 /// The answer is understood as the plan, streamed and not.

@@ -26,7 +26,7 @@ impl Driver {
     /// Handles one command. Its events are on disk before it is answered.
     pub(super) async fn handle_command(&mut self, order: RunCommand) -> Result<(), Fault> {
         let RunCommand { command, mut word, reply } = order;
-        let mut events = match planner::command(&self.state, &self.shared.catalogue, &command) {
+        let mut events = match planner::events_for_command(&self.state, &self.shared.catalogue, &command) {
             Ok(events) => events,
             Err(mut refused) => {
                 if let Some(lapse) = refused.record.take() {
@@ -56,7 +56,7 @@ impl Driver {
 
     /// Records the lapse of approvals whose tools have changed.
     pub(super) async fn record_lapsed_approvals(&mut self) -> Result<(), Fault> {
-        while let Some(event) = planner::lapsed(&self.state, &self.shared.catalogue) {
+        while let Some(event) = planner::lapsed_approval(&self.state, &self.shared.catalogue) {
             self.record(event).await?;
         }
         Ok(())

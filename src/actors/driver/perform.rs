@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::{Driver, replaced_parts};
 use crate::actors::scene;
 use crate::llm::{self, Caller, Sink};
-use crate::planner::{self, Shown};
+use crate::planner::{self, AnswerPreview};
 use crate::run::{
     Action, Attempt, Context, Effect, Event, Fault, Outcome, RunStarted, Settings, Subject, Usage,
     idempotency_key,
@@ -54,7 +54,7 @@ impl Driver {
             }
             Action::Record { event } => self.append(event).await,
             Action::Take { version } => {
-                let event = planner::given(&self.state, &self.shared.catalogue, version);
+                let event = planner::supplied_plan(&self.state, &self.shared.catalogue, version);
                 self.record(event).await
             }
             Action::Prepare { step } => {
@@ -144,7 +144,7 @@ impl Driver {
         };
         let stop = self.stop.clone();
         let caller = self.caller();
-        let shown = Shown::of(&self.state, subject);
+        let shown = AnswerPreview::of(&self.state, subject);
         let sink = shown.map_or_else(Sink::default, |shown| self.live.feed.sink(shown));
         self.in_flight.push(Box::pin(async move {
             let asked = Instant::now();

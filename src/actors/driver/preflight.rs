@@ -2,7 +2,7 @@
 
 use super::Driver;
 use crate::llm::cache::Mode as CacheMode;
-use crate::plan::Problem;
+use crate::plan::PlanProblem;
 use crate::planner;
 use crate::run::{Event, Subject};
 
@@ -22,7 +22,7 @@ impl Driver {
 
     /// The problem of a plan with writes whose minimum cost exceeds the remaining budget: it would stop
     /// half-way.
-    fn budget_problem(&self) -> Option<Problem> {
+    fn budget_problem(&self) -> Option<PlanProblem> {
         let (state, catalogue) = (&self.state, &self.shared.catalogue);
         let plan = &state.plan()?.plan;
         // Cached replies cost nothing, and a dry run writes nothing.
@@ -44,6 +44,6 @@ impl Driver {
         let caller = self.caller();
         let refusal = gateway.guards().budget.affords(&caller, least).err()?;
         let what = format!("the remaining budget does not cover the minimum cost of the steps: {refusal}");
-        Some(Problem::new("budget.exceeded", what))
+        Some(PlanProblem::new("budget.exceeded", what))
     }
 }

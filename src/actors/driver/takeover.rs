@@ -24,8 +24,8 @@ impl Driver {
             let mut after = self.state.clone();
             after.apply_checked(&resumed);
             events.push(resumed);
-            for (call, reserved) in after.unsettled() {
-                let spent = reserved.spent();
+            for (call, reserved) in after.unsettled_reservations() {
+                let spent = reserved.interrupted_attempt();
                 cost += spent.usage.cost_nano_usd;
                 let error = Fault::new("llm.interrupted", "the process ended before the reply arrived");
                 let (usage, attempts) = (spent.usage, vec![spent]);
@@ -33,7 +33,7 @@ impl Driver {
             }
         }
         if gate.is_some() {
-            let error = recovery::put_aside();
+            let error = recovery::quarantine_fault();
             tracing::error!(run = %self.state.run, code = %error.code, "{}", error.message);
             events.push(Event::RunPutAside { error });
         }
@@ -52,7 +52,7 @@ impl Driver {
 
     /// Whether `events` are the first progress of a suspect run.
     pub(super) fn clears_suspicion(&self, events: &[Event]) -> bool {
-        self.suspect && events.iter().any(|event| self.state.brings_something(event))
+        self.suspect && events.iter().any(|event| self.state.is_progress(event))
     }
 
     /// Clears the suspicion, once that progress is on disk.

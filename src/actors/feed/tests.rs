@@ -20,9 +20,9 @@ fn asked() -> Event {
     }
 }
 
-fn shown() -> Shown {
+fn shown() -> AnswerPreview {
     let state = crate::run::RunState::new(crate::run::RunId(uuid::Uuid::nil()));
-    Shown::of(&state, Subject::Answer).unwrap()
+    AnswerPreview::of(&state, Subject::Answer).unwrap()
 }
 
 fn writer(feed: &Arc<Feed>) -> FeedWriter {

@@ -14,7 +14,7 @@ use crate::actors::driver::{self, store_fault};
 use crate::answer::Answer;
 use crate::crash;
 use crate::plan::{Plan, TaskId};
-use crate::run::{Envelope, Event, Fault, Idempotency, Pending, RunId, RunQueued, SCHEMA, Turn};
+use crate::run::{Envelope, Event, Fault, Idempotency, PendingQuestion, RunId, RunQueued, SCHEMA, Turn};
 use crate::store::Record;
 use crate::telemetry::{Part, Queued};
 
@@ -48,7 +48,7 @@ pub(crate) struct Submit {
     /// The plan, made by a person.
     pub(crate) plan: Option<Plan>,
     /// The question that the client's own conversation ended with.
-    pub(crate) pending: Option<Pending>,
+    pub(crate) pending: Option<PendingQuestion>,
     pub(crate) received: Instant,
     pub(crate) reply: oneshot::Sender<Result<Accepted, Fault>>,
     /// From the registry on, until its turn comes.

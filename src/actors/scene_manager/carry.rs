@@ -104,7 +104,7 @@ pub(super) async fn read(
     // A stream that had failed, as on a full disk, takes events again from where it is.
     journal.reopen(Stream::Run(run)).await?;
     let events = store.run_events(tenant, run).await?;
-    let mut state = RunState::of(run, events.iter().map(|event| &event.body));
+    let mut state = RunState::from_events(run, events.iter().map(|event| &event.body));
     // Whoever put it aside took it over for that, and said nothing else.
     state.epoch = events.last().map_or(state.epoch, |last| last.epoch.max(state.epoch));
     Ok((state, events))
@@ -123,7 +123,7 @@ struct Last<'a> {
 /// is told with its end.
 async fn lost(store: &Store, run: RunId, why: Fault) -> Result<Vec<Event>, store::Error> {
     let left = store.run_events_left(run).await?;
-    let mut end = RunState::of(run, &left).forced_end(unrecoverable(&why));
+    let mut end = RunState::from_events(run, &left).forced_end(unrecoverable(&why));
     let unknown: Vec<String> = end
         .iter()
         .filter_map(|event| match event {

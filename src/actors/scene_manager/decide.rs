@@ -14,8 +14,10 @@ use crate::actors::active_runs::{CommandRejected, RunCommand, RunWatch};
 use crate::actors::driver::{self, Driver, RunServices, store_fault};
 use crate::actors::runtime_task::run_as_task;
 use crate::answer::Answer;
-use crate::planner::{Command, Refused};
-use crate::run::{ApprovalId, Cause, Envelope, Event, Fault, Matter, RunId, RunState, RunStatus};
+use crate::planner::{Command, CommandRefusal};
+use crate::run::{
+    ApprovalId, ApprovalSubject, Envelope, Event, Fault, PlanCause, RunId, RunState, RunStatus,
+};
 
 /// Commands that wait until a run was read from its journal; more are refused.
 const MAX_PENDING: usize = 256;
@@ -27,7 +29,7 @@ pub(crate) struct Do {
     pub(crate) run: RunId,
     pub(crate) command: Command,
     /// Told when it is on disk, or refused.
-    pub(crate) reply: oneshot::Sender<Result<(), Refused>>,
+    pub(crate) reply: oneshot::Sender<Result<(), CommandRefusal>>,
     /// Told when the run ends or waits again.
     pub(crate) answer: Option<oneshot::Sender<Result<Answer, Fault>>>,
 }
@@ -87,7 +89,7 @@ pub(super) struct Parked {
 
 impl Parked {
     pub(super) fn of(state: &RunState, told: bool) -> Self {
-        let asks = |matter: Matter| !matches!(matter, Matter::Outcome { .. });
+        let asks = |matter: ApprovalSubject| !matches!(matter, ApprovalSubject::Outcome { .. });
         let open = state.approvals.iter().filter(|(_, put)| put.is_open() && asks(put.matter));
         // What was not shown whole is not decided by a word.
         let told = told && state.aside.is_none() && crate::answer::is_shown_whole(state);
@@ -102,14 +104,15 @@ impl Parked {
     /// As it is read from the store, waiting since then. A plan that a person has changed meanwhile may be
     /// another than the conversation was told of.
     pub(super) fn stored(state: &RunState, since: Timestamp) -> Self {
-        let changed = state.plan().is_some_and(|made| matches!(made.cause, Cause::Feedback | Cause::Edit));
+        let changed =
+            state.plan().is_some_and(|made| matches!(made.cause, PlanCause::Feedback | PlanCause::Edit));
         let lapsed = state.approvals.values().any(|put| put.lapsed);
         Self { since, ..Self::of(state, !changed && !lapsed) }
     }
 }
 
-pub(super) fn refused(code: &str, message: impl Into<String>) -> Refused {
-    Refused { fault: Fault::new(code, message), difference: Vec::new(), record: None }
+pub(super) fn refused(code: &str, message: impl Into<String>) -> CommandRefusal {
+    CommandRefusal { fault: Fault::new(code, message), difference: Vec::new(), record: None }
 }
 
 impl SceneManager {
@@ -317,7 +320,7 @@ impl SceneManager {
     }
 }
 
-fn too_many() -> Refused {
+fn too_many() -> CommandRefusal {
     refused("run.too_many_commands", "too many decisions about this run wait; try again in a moment")
 }
 

@@ -6,8 +6,8 @@ use tokio::sync::oneshot;
 use super::decide::{Parked, Waiter};
 use super::{Accepted, SceneManager, Submit};
 use crate::actors::active_runs::RunCommand;
-use crate::planner::{Choice, Command, Wish};
-use crate::run::{ApprovalId, Fault, Word};
+use crate::planner::{ApproverChoice, Command, CommandAction};
+use crate::run::{ApprovalId, Fault, RequestIdentity};
 
 /// Words that only say yes or no to what waits.
 pub(super) struct Said {
@@ -26,7 +26,7 @@ impl SceneManager {
         if self.parked.is_empty() {
             return Ok(None);
         }
-        let Some(yes) = crate::planner::consent::said(message) else { return Ok(None) };
+        let Some(yes) = crate::planner::consent::parse_consent(message) else { return Ok(None) };
         let of = |parked: &Parked| {
             let before = parked.seq;
             let said = move |approval: &ApprovalId| Said { approval: *approval, yes, before };
@@ -65,11 +65,17 @@ impl SceneManager {
     /// Decides by a message of the conversation; its answer is what the run comes to.
     pub(super) fn decide(&mut self, said: &Said, submit: Submit, ctx: &mut Context<Self>) {
         let ApprovalId { run, approval } = said.approval;
-        let choice = if said.yes { Choice::Yes } else { Choice::No };
-        let wish = Wish::Decide { approval, choice, hash: None };
+        let choice = if said.yes { ApproverChoice::Yes } else { ApproverChoice::No };
+        let wish = CommandAction::Decide { approval, choice, hash: None };
         let (by, no_own_approval, keyed) = (submit.user, submit.no_own_approval, submit.own_session);
-        let command = Command { by, note: Some(submit.message), wish, no_own_approval, keyed };
-        let word = Word { idempotency: submit.idempotency, asked: submit.asked };
+        let command = Command {
+            by,
+            note: Some(submit.message),
+            action: wish,
+            no_own_approval,
+            is_authenticated: keyed,
+        };
+        let word = RequestIdentity { idempotency: submit.idempotency, asked: submit.asked };
         let (reply, decided) = oneshot::channel();
         let (answer, answered) = oneshot::channel();
         let (follow, followed) = oneshot::channel();

@@ -1,4 +1,4 @@
-//! `GET /api/plans/{task_id}`: one plan, as its document, in words, or as a flowchart.
+//! `GET /api/plans/{task_id}`: returns one plan as a document, as text or as a flowchart.
 
 use actix_web::http::StatusCode;
 use actix_web::http::header::{self, ContentType};
@@ -19,35 +19,35 @@ use crate::run::RunState;
 /// The media type of Mermaid.
 const MERMAID: &str = "text/vnd.mermaid; charset=utf-8";
 
-/// How a plan is shown.
+/// Formats of a plan.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Format {
     /// The document.
     #[default]
     Json,
-    /// In words.
+    /// Plain text.
     Text,
-    /// As a Mermaid flowchart.
+    /// A Mermaid flowchart.
     Mermaid,
 }
 
-/// How it is to be shown, and which of its versions.
+/// The format, and the page of versions.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FormatQuery {
-    /// `json`, `text` or `mermaid`; without it what `Accept` says.
+    /// `json`, `text` or `mermaid`. Default: from the header `Accept`.
     #[param(inline)]
     pub(crate) format: Option<Format>,
-    /// Of the document: most versions, 1 to 32; 32 unless told. Fewer are given where they are large.
+    /// With `json`: maximum number of versions, 1 to 32. Default: 32. Large versions give shorter pages.
     #[param(minimum = 1, maximum = 32)]
     pub(crate) limit: Option<usize>,
-    /// Of the document: only the versions before this one: `versions_before` of the page after it.
+    /// With `json`: cursor for older versions: the `versions_before` of the newer page.
     #[param(minimum = 1, maximum = 1_000_000)]
     pub(crate) before: Option<u32>,
 }
 
-/// The last version that can be asked for; journals of earlier releases may have more than a plan has today.
+/// Maximum of `before`. Journals of earlier releases may have more versions than are allowed today.
 const MAX_BEFORE: u32 = 1_000_000;
 
 impl FormatQuery {
@@ -55,18 +55,18 @@ impl FormatQuery {
         let most = plan::MAX_VERSIONS;
         let limit = self.limit.unwrap_or(most);
         if !(1..=most).contains(&limit) {
-            let detail = format!("`limit` = {limit}: 1 to {most} versions are given");
+            let detail = format!("`limit` = {limit} must be from 1 to {most}");
             return Err(Problem::unprocessable("request.query", detail));
         }
         if let Some(before) = self.before.filter(|before| !(1..=MAX_BEFORE).contains(before)) {
-            let detail = format!("`before` = {before}: versions are numbered from 1 to at most {MAX_BEFORE}");
+            let detail = format!("`before` = {before} must be from 1 to {MAX_BEFORE}");
             return Err(Problem::unprocessable("request.query", detail));
         }
         Ok(VersionPage { limit, before: self.before })
     }
 }
 
-/// One plan: the document, in words, or as a flowchart.
+/// Returns one plan as a document, as text or as a flowchart.
 #[utoipa::path(get, path = "/api/plans/{task_id}", operation_id = "get_plan", tag = "plans",
     params(("task_id" = String, Path, format = "uuid"), FormatQuery),
     responses(
@@ -101,7 +101,7 @@ pub(crate) async fn one(
     }
 }
 
-/// The form that `Accept` names first of those there are.
+/// The first supported format in `Accept`.
 fn accepted(request: &HttpRequest) -> Format {
     let wants = request.headers().get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or("");
     let named = wants.split(',').filter_map(|media| match media.split(';').next().unwrap_or("").trim() {
@@ -113,19 +113,19 @@ fn accepted(request: &HttpRequest) -> Format {
     named.take(1).next().unwrap_or_default()
 }
 
-/// The plan in force with the steps of earlier versions that were begun.
+/// The current plan, plus the steps of earlier versions that were started.
 fn whole(state: &RunState) -> Result<Plan, Problem> {
     let Some(made) = state.plan() else {
-        let detail = "no plan has been made yet: wait for it, or look at the document";
+        let detail = "no plan has been made yet: wait for it, or request the JSON document";
         return Err(Problem::new(StatusCode::CONFLICT, "plan.not_made", detail));
     };
     Ok(Plan { steps: state.steps.values().map(|step| step.step.clone()).collect(), ..made.plan.clone() })
 }
 
-/// The calls that are known of each step.
+/// The known calls of each step.
 fn calls(state: &RunState) -> KnownCalls {
     let mut known = KnownCalls::new();
-    // What undoes a write is no part of the plan.
+    // Undo calls are not part of the plan.
     for call in state.calls.values().filter(|call| call.undoes.is_none()) {
         let of = known.entry(call.step).or_default();
         of.push((call.requested.tool.clone(), call.requested.arguments.clone()));

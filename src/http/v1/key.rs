@@ -1,4 +1,4 @@
-//! What was asked, by whom and from where.
+//! The fingerprint of a request: what is asked, by whom and from which address.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use super::super::who::Who;
 use super::request::CompletionRequest;
 use crate::run::SessionId;
 
-/// What makes two requests the same.
+/// Equal fingerprints mean equal requests of one client.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Key(pub(super) [u8; 32]);
 
@@ -27,22 +27,22 @@ impl Key {
             hasher.update((part.len() as u64).to_le_bytes());
             hasher.update(part);
         }
-        // Plain data, which can always be written. A part that is absent does not count, so that later parts
-        // change no mark of before.
+        // Plain data always serializes. Absent parts are not hashed, so that new optional parts do not change
+        // existing fingerprints.
         hasher.update(serde_json::to_vec(body).unwrap_or_default());
         Self(hasher.finalize().into())
     }
 
-    /// How it is written down.
+    /// The fingerprint in hex, as stored in the journal.
     pub(crate) fn mark(&self) -> String {
         self.0.iter().fold(String::with_capacity(64), |mut mark, byte| {
-            // A text takes everything.
+            // Writing to a String cannot fail.
             let _ = write!(mark, "{byte:02x}");
             mark
         })
     }
 
-    /// The key that is written so.
+    /// Parses a fingerprint in hex.
     pub(super) fn read(mark: &str) -> Option<Self> {
         let (pairs, []) = mark.as_bytes().as_chunks::<2>() else { return None };
         let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());

@@ -22,19 +22,19 @@ use key::Key;
 use request::CompletionRequest;
 pub(crate) use retry::{Delivery, Tries};
 
-/// The name under which this server is a model.
+/// The name of this server as a model.
 pub(crate) const MODEL: &str = "proscenium";
 
-/// Asks the assistant in the OpenAI protocol.
+/// Sends a message to the assistant in the OpenAI protocol.
 ///
-/// Sampling parameters (`temperature`, `max_tokens`, `seed`, …) have no effect: how models are asked is
-/// this server's configuration. What would change the meaning of the answer (`tools`, `response_format`,
-/// images, `n`, `stop`) is refused.
+/// Sampling parameters (`temperature`, `max_tokens`, `seed`, …) have no effect: the server's configuration
+/// determines how models are called. Parameters that would change the meaning of the answer (`tools`,
+/// `response_format`, images, `n`, `stop`) are rejected.
 #[utoipa::path(post, path = "/v1/chat/completions", tag = "openai", request_body = CompletionRequest,
     params(
-        ("X-Session-Id" = Option<String>, Header, description = "the conversation, to be kept here"),
-        ("X-Cache-Mode" = Option<Mode>, Header, description = "how the cache of models' replies is used"),
-        ("Idempotency-Key" = Option<String>, Header, description = "sending it twice is sending it once")),
+        ("X-Session-Id" = Option<String>, Header, description = "the conversation that the server keeps"),
+        ("X-Cache-Mode" = Option<Mode>, Header, description = "how to use the cache of model replies"),
+        ("Idempotency-Key" = Option<String>, Header, description = "requests with the same key are carried out once")),
     responses(
         (status = 200, content((Completion = "application/json"), (ServerEvent = "text/event-stream"))),
         (status = "default", body = ErrorBody)))]
@@ -51,7 +51,7 @@ pub(crate) async fn completions(
     let session = header.map(chat::session).transpose()?;
     who.may_ask(&app, header).await?;
     let idempotency = chat::idempotency(&request)?;
-    // A name of its own tells a further try better than anything else.
+    // An idempotency key identifies a retry better than a fingerprint.
     let key = idempotency.is_none().then(|| Key::of(&who, &request, session.as_ref(), &body));
     let cache = chat::cache(&request)?;
     let tenant = who.tenant.clone();
@@ -64,7 +64,7 @@ pub(crate) async fn completions(
     let mut accepted = match joined {
         Some((run, delivery)) => chat::join(&app, &tenant, run, delivery).await?,
         None => {
-            // Before anything else: a further try may be right behind.
+            // First of all, because a retry may follow immediately.
             let delivery = key.clone().map(|key| app.tries.begin(key));
             let talk = body.talk(app.options.max_messages)?;
             let asked = talk.into_request(who, session, idempotency);
@@ -99,12 +99,12 @@ pub(crate) async fn completions(
     Ok(response.json(Completion::of(&answer, words)))
 }
 
-/// The models there are: this server is one.
+/// The list of models: this server is the only one.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub(crate) struct ModelList {
     /// `list`.
     pub(crate) object: String,
-    /// One.
+    /// Exactly one model.
     pub(crate) data: Vec<ModelView>,
 }
 
@@ -115,7 +115,7 @@ pub(crate) struct ModelView {
     pub(crate) id: String,
     /// `model`.
     pub(crate) object: String,
-    /// Seconds since 1970 of this version.
+    /// Always 0.
     pub(crate) created: i64,
     /// `proscenium`.
     pub(crate) owned_by: String,
@@ -125,14 +125,14 @@ fn ours() -> ModelView {
     ModelView { id: MODEL.to_owned(), object: "model".to_owned(), created: 0, owned_by: MODEL.to_owned() }
 }
 
-/// The models there are.
+/// Lists the models.
 #[utoipa::path(get, path = "/v1/models", tag = "openai",
     responses((status = 200, body = ModelList), (status = "default", body = ErrorBody)))]
 pub(crate) async fn models(_: Who) -> HttpResponse {
     HttpResponse::Ok().json(ModelList { object: "list".to_owned(), data: vec![ours()] })
 }
 
-/// One model.
+/// Returns one model.
 #[utoipa::path(get, path = "/v1/models/{model}", tag = "openai", params(("model" = String, Path)),
     responses((status = 200, body = ModelView), (status = "default", body = ErrorBody)))]
 pub(crate) async fn model(_: Who, name: web::Path<String>) -> Result<HttpResponse, Error> {

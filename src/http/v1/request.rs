@@ -1,5 +1,5 @@
-//! What a client of the OpenAI protocol sends. What would change the meaning of the answer and is not
-//! served is refused by name.
+//! Requests of the OpenAI protocol. Unsupported parameters that would change the meaning of the answer are
+//! rejected by name.
 
 use actix_web::http::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -23,18 +23,18 @@ pub(crate) struct CompletionRequest {
     /// Whether the answer is streamed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) stream: Option<bool>,
-    /// What a stream tells beside the answer.
+    /// What a stream contains besides the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) stream_options: Option<StreamOptions>,
-    /// Not served: this server's tools are its scenes.
+    /// Not supported: this server's tools are its scenes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<Object>>)]
     pub(crate) tools: Option<Value>,
-    /// Not served but as `none` or `auto`.
+    /// Only `none` or `auto`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Value>)]
     pub(crate) tool_choice: Option<Value>,
-    /// Not served.
+    /// Not supported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<Object>>)]
     pub(crate) functions: Option<Value>,
@@ -46,26 +46,26 @@ pub(crate) struct CompletionRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1, maximum = 1)]
     pub(crate) n: Option<u32>,
-    /// Not served.
+    /// Not supported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Value>)]
     pub(crate) stop: Option<Value>,
-    /// Not served.
+    /// Not supported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) logprobs: Option<bool>,
     /// Only `["text"]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) modalities: Option<Vec<String>>,
-    /// Not served.
+    /// Not supported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>)]
     pub(crate) audio: Option<Value>,
 }
 
-/// What a stream tells beside the answer.
+/// What a stream contains besides the answer.
 #[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 pub(crate) struct StreamOptions {
-    /// A last chunk with the usage.
+    /// Whether to send a last chunk with the usage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) include_usage: Option<bool>,
 }
@@ -79,13 +79,13 @@ pub(crate) struct InputMessage {
     /// Text, or parts of type `text`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) content: Option<Content>,
-    /// Not served.
+    /// Not supported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<Object>>)]
     pub(crate) tool_calls: Option<Value>,
 }
 
-/// The words of a message.
+/// The content of a message.
 #[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 #[serde(untagged)]
 pub(crate) enum Content {
@@ -107,7 +107,7 @@ pub(crate) struct Part {
     pub(crate) text: Option<String>,
 }
 
-/// A model that is not this one.
+/// The error for any other model.
 pub(crate) fn no_such_model(name: &str) -> Error {
     let name: String = name.chars().take(80).collect();
     let detail = format!("the model `{name}` does not exist here: this server is the model `{MODEL}`");
@@ -127,12 +127,12 @@ impl CompletionRequest {
         self.stream_options.as_ref().and_then(|options| options.include_usage).unwrap_or(false)
     }
 
-    /// Refuses what is not served.
+    /// Rejects unsupported parameters.
     pub(crate) fn check(&self) -> Result<(), Error> {
         if self.model != MODEL {
             return Err(no_such_model(&self.model));
         }
-        let tools = "this server's tools are its scenes; a client's own are not called. Leave it out";
+        let tools = "this server's tools are its scenes; it does not call a client's tools. Remove it";
         for (name, value) in [("tools", &self.tools), ("functions", &self.functions)] {
             if is_given(value.as_ref()) {
                 return Err(Error::unsupported(name, tools));
@@ -150,31 +150,31 @@ impl CompletionRequest {
         {
             return Err(Error::unsupported(
                 "response_format",
-                "answers are text; only {\"type\": \"text\"} is served",
+                "answers are text; only {\"type\": \"text\"} is supported",
             ));
         }
         if self.n.is_some_and(|n| n != 1) {
-            return Err(Error::unsupported("n", "one answer is given; leave it out, or send 1"));
+            return Err(Error::unsupported("n", "there is exactly one answer; remove it, or send 1"));
         }
         if is_given(self.stop.as_ref()) {
-            return Err(Error::unsupported("stop", "an answer is always whole; leave it out"));
+            return Err(Error::unsupported("stop", "an answer is always complete; remove it"));
         }
         if self.logprobs == Some(true) {
             return Err(Error::unsupported(
                 "logprobs",
-                "there are none of an answer that scenes made; leave it out",
+                "they are not available for answers of scenes; remove it",
             ));
         }
         if self.modalities.as_ref().is_some_and(|kinds| kinds.iter().any(|kind| kind != "text")) {
-            return Err(Error::unsupported("modalities", "only text is served"));
+            return Err(Error::unsupported("modalities", "only text is supported"));
         }
         if is_given(self.audio.as_ref()) {
-            return Err(Error::unsupported("audio", "only text is served"));
+            return Err(Error::unsupported("audio", "only text is supported"));
         }
         Ok(())
     }
 
-    /// The conversation in words.
+    /// The conversation as text messages.
     pub(crate) fn talk(self, max: usize) -> Result<Chat, Error> {
         let said: Result<Vec<Said>, Error> =
             self.messages.into_iter().enumerate().map(|(i, message)| message.said(i)).collect();
@@ -190,7 +190,7 @@ impl InputMessage {
             "user" => Role::User,
             "assistant" => Role::Assistant,
             "tool" | "function" => {
-                return Err(Error::unsupported(&place("role"), "a client's own tools are not served"));
+                return Err(Error::unsupported(&place("role"), "a client's own tools are not supported"));
             }
             _ => {
                 let why = "must be `system`, `developer`, `user` or `assistant`";
@@ -198,7 +198,7 @@ impl InputMessage {
             }
         };
         if is_given(self.tool_calls.as_ref()) {
-            return Err(Error::unsupported(&place("tool_calls"), "a client's own tools are not served"));
+            return Err(Error::unsupported(&place("tool_calls"), "a client's own tools are not supported"));
         }
         let text = match self.content {
             Some(Content::Text(text)) => text,
@@ -215,15 +215,14 @@ impl InputMessage {
                         }
                         (kind, _) => {
                             let kind: String = kind.chars().take(40).collect();
-                            let why =
-                                format!("parts of type `{kind}` are not served: only text is understood");
+                            let why = format!("parts of type `{kind}` are not supported: only `text` is");
                             return Err(Error::unsupported(&place("content"), &why));
                         }
                     }
                 }
                 texts.join("\n")
             }
-            None => return Err(Error::unsupported(&place("content"), "a message needs words")),
+            None => return Err(Error::unsupported(&place("content"), "a message needs text")),
         };
         Ok(Said { role, text })
     }

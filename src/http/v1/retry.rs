@@ -1,44 +1,43 @@
-//! Clients that send again by themselves when a connection breaks.
+//! Recognizes automatic retries of clients whose connection broke.
 //!
-//! The official clients do so without a key that would tell one request from another, and number their
-//! tries (`x-stainless-retry-count`). So each run is remembered for a while by what was asked, by whom and
-//! from where, with what became of its client. A further try of the same words gets
+//! The official OpenAI clients retry without an idempotency key, and number their attempts
+//! (`x-stainless-retry-count`). So each run is kept for a while under the fingerprint of its request,
+//! together with what became of its client. A retry with the same fingerprint gets
 //!
-//! 1. the run of a client that went away before it had its answer;
-//! 2. else a run of its own, where an equal request was refused before it was accepted: it is that one's;
-//! 3. else the run of an equal request that waits still or was just answered: a break that nobody here
-//!    noticed looks like that, as when the answer was lost on its way;
+//! 1. the run of a client that disconnected before it had its answer;
+//! 2. otherwise a new run, if an equal request was rejected before acceptance: the retry belongs to that one;
+//! 3. otherwise the run of an equal request that is still waiting or was just answered: the server may not
+//!    have noticed the broken connection, or the answer was lost in transit.
 //!
-//! of several such runs the newest. A first try never gets another's run: who begins with the same words by
-//! chance meets nobody. So a first try that is read only after its own further one begins a run, too; the
-//! clients wait 0.375 s at least before they come again, and a server that reads so late is rarer than two
-//! people who begin with the same words.
+//! Of several such runs it gets the newest. A first attempt never joins another run, so two users who start
+//! with the same message stay separate. As a consequence, a first attempt that is read after its own retry
+//! starts a second run. Clients wait at least 0.375 s before a retry, and a server that late is rarer than
+//! two users with the same first message.
 //!
-//! **After a restart.** A server that is killed breaks the connection of every client that waits, and their
-//! further tries come to the next process. So each run bears the mark of what was asked in its first event
-//! (`Key::mark`), and a process begins with the runs that earlier ones had under way, whatever the clock says
-//! of their age, and with those that had ended just before the last event, whatever it does with them by
-//! itself; it keeps them for as long as [`KEPT`] says:
+//! **After a restart.** Killing a server breaks the connection of every waiting client, and their retries
+//! reach the next process. So the first event of each run records the fingerprint
+//! (`RequestFingerprint::to_hex`). A process starts with the runs that earlier processes had in progress,
+//! regardless of their age by the clock, and with those that ended just before the last event. It keeps them
+//! for [`RETRY_WINDOW`]:
 //!
-//! - One that had not ended when this process started is one whose client went away: nobody can have got its
-//!   answer. Each goes to one further try before any is shared, for as long as `KEPT` says. Whoever gets it
-//!   waits if it is carried on, and otherwise hears that it was cut off (`run.interrupted`).
-//! - One that had ended less than [`ANSWERED`] before the start counts as answered at the start. Its answer may
-//!   have been on its way when the process died. The half minute of a try begins anew, since none could come
-//!   while no server was there; and where there was none for longer than that, the clients have given up:
-//!   by default they try twice more, and wait eight seconds at most in between.
-//! - One that had ended before is nobody's: its client had the answer or has asked again.
+//! - A run that had not ended when this process started counts as one whose client disconnected, because
+//!   nobody can have received its answer. Each such run goes to one retry before any run is shared. The retry
+//!   waits for the answer if the run is resumed, and otherwise gets `run.interrupted`.
+//! - A run that had ended less than [`ANSWERED_RETRY_WINDOW`] before the last event counts as answered at the
+//!   start: its answer may have been in transit when the process died. The window starts again because no
+//!   retry could arrive while no server was running. After a longer outage the clients have given up: by
+//!   default they retry twice and wait at most eight seconds in between.
+//! - A run that had ended earlier is not kept: its client got the answer or has retried.
 //!
-//! Words that decide about a run which waits ("yes") begin none. Their mark stands with what they decided, and
-//! their run is the one that they decided about; where that waits again, whoever decided has its answer. So
-//! what was decided just before a kill is not taken for a word about whatever waits then.
+//! A message that decides about a waiting run ("yes") starts no run. Its fingerprint is recorded with the
+//! decision, and its run is the one that it decided about; if that run waits again, this is the answer. So
+//! the retry of a decision made just before a kill does not decide about whatever is pending by then.
 //!
-//! A request that carries a name (`Idempotency-Key`) is not remembered here and bears no mark: the name finds
-//! it, and nothing else does.
+//! A request with an `Idempotency-Key` is neither tracked here nor fingerprinted: only its key identifies it.
 //!
-//! While no server is there first tries fail, too, and their further tries come when it is there again. Such a
-//! one gets the run of a twin that said the same before the stop with the same key, from the same address.
-//! That is the price of never writing twice: nothing tells the one from the other.
+//! First attempts that fail while no server is running are retried, too, once it runs again. Such a retry
+//! gets the run of an equal request from before the stop, with the same API key and address. The two cannot
+//! be distinguished; this is the price of never writing twice.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -52,36 +51,36 @@ use crate::engine::again::{self, ANSWERED, KEPT};
 use crate::run::RunId;
 use crate::store::Asked;
 
-/// How long after the moment for which a refused client was told to come again.
+/// How long a rejection is kept after the end of its `Retry-After`.
 const REFUSED: Duration = Duration::from_secs(10);
-/// Time between two looks through everything, when there is no room.
+/// Minimum time between two sweeps of a full table.
 const SWEEP: Duration = Duration::from_secs(1);
-/// Most runs and refusals of this process; as many of earlier ones may be beside them.
+/// Maximum number of runs and rejections of this process; as many runs of earlier processes may be added.
 const MOST: usize = again::MOST as usize;
 
-/// Whether this is a further try, as its client says.
+/// Whether the client marks this request as a retry.
 pub(crate) fn is_further(request: &HttpRequest) -> bool {
     let tries = request.headers().get("x-stainless-retry-count").and_then(|value| value.to_str().ok());
     tries.and_then(|tries| tries.trim().parse::<u32>().ok()).is_some_and(|tries| tries > 0)
 }
 
-/// Runs and refusals of late, by what was asked.
+/// Recent runs and rejections, by fingerprint.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tries(Arc<Mutex<Kept>>);
 
 #[derive(Debug, Default)]
 struct Kept {
     asked: HashMap<Key, Vec<Entry>>,
-    /// Every entry that was made here, the oldest first.
+    /// The entries of this process, oldest first.
     ages: VecDeque<(Instant, Key, u64)>,
-    /// The same of what earlier processes accepted. Apart, so that new requests do not push it out.
+    /// The entries of earlier processes, oldest first. Separate, so that new requests do not evict them.
     earlier: VecDeque<(Instant, Key, u64)>,
-    /// When everything was last looked through for what nobody asks for any more.
+    /// When obsolete entries were last swept.
     swept: Option<Instant>,
     next: u64,
 }
 
-/// A run that was accepted, or a refusal.
+/// An accepted run, or a rejection.
 #[derive(Debug)]
 struct Entry {
     number: u64,
@@ -91,19 +90,19 @@ struct Entry {
 #[derive(Debug)]
 enum What {
     Run {
-        /// None while it is being accepted.
+        /// `None` while it is being accepted.
         run: watch::Receiver<Option<RunId>>,
-        /// Clients that wait for its answer.
+        /// Number of clients that wait for its answer.
         waiting: usize,
-        /// When its answer was sent; none where the last client went away without it.
+        /// When its answer was sent; `None` if the last client disconnected before.
         answered: Option<Instant>,
     },
-    /// The next try is not before this one's end a further try of an accepted request.
+    /// A retry before `until` belongs to this rejected request, not to an accepted one.
     Refused { until: Instant },
 }
 
 impl Tries {
-    /// Begins with what earlier processes accepted, the oldest first.
+    /// Starts with the runs that earlier processes accepted, oldest first.
     pub(crate) fn after(earlier: &[Asked]) -> Self {
         let now = Instant::now();
         let mut kept = Kept::default();
@@ -112,13 +111,13 @@ impl Tries {
             let (_, run) = watch::channel(Some(*run));
             let what = What::Run { run, waiting: 0, answered: ended.then_some(now) };
             let number = kept.enter(&key, what);
-            // It was cut off just now, however old the clock says that it is.
+            // Its connection broke just now, regardless of its age by the clock.
             kept.earlier.push_back((now, key, number));
         }
         Self(Arc::new(Mutex::new(kept)))
     }
 
-    /// The run that a further try is for, with the wait for its answer begun.
+    /// Finds the run of a retry and starts waiting for its answer.
     pub(crate) fn join(&self, key: &Key) -> Option<Delivery> {
         self.join_at(key, Instant::now())
     }
@@ -128,7 +127,7 @@ impl Tries {
         kept.forget(now);
         let entries = kept.asked.get_mut(key)?;
         let fresh = |at: &Instant| now.duration_since(*at) < ANSWERED;
-        // The newest: the client of an older one may have given up.
+        // The newest one: the client of an older one may have given up.
         let place = |wanted: &dyn Fn(&What) -> bool| entries.iter().rposition(|entry| wanted(&entry.what));
         let lost = place(&|what| matches!(what, What::Run { waiting: 0, answered: None, .. }));
         let refused = place(&|what| matches!(what, What::Refused { until } if now < *until));
@@ -152,7 +151,7 @@ impl Tries {
         })
     }
 
-    /// Watches over a request from before it is accepted: a further try may come while it is.
+    /// Tracks a request from before its acceptance, because a retry may arrive during it.
     pub(crate) fn begin(&self, key: Key) -> Delivery {
         let (accept, run) = watch::channel(None);
         let what = What::Run { run: run.clone(), waiting: 1, answered: None };
@@ -160,7 +159,7 @@ impl Tries {
         Delivery { tries: self.clone(), key, number, run, accept: Some(accept), sent: false }
     }
 
-    /// A request was refused before it was accepted; its client may come again in so many seconds.
+    /// Records a request that was rejected before acceptance, with its `Retry-After` in seconds.
     pub(crate) fn refused(&self, key: Key, seconds: u64) {
         let now = Instant::now();
         let until = now + Duration::from_secs(seconds.min(KEPT.as_secs())) + REFUSED;
@@ -175,7 +174,7 @@ impl Tries {
         let mut kept = self.kept();
         let Some(entries) = kept.asked.get_mut(&delivery.key) else { return };
         if delivery.accept.is_some() {
-            // It was not accepted: there is nothing to find.
+            // It was not accepted, so there is no run to find.
             entries.retain(|entry| entry.number != delivery.number);
         }
         for entry in entries.iter_mut().filter(|entry| entry.number == delivery.number) {
@@ -202,7 +201,7 @@ impl Kept {
         number
     }
 
-    /// Drops what is too old or too much.
+    /// Removes expired and surplus entries.
     fn forget(&mut self, now: Instant) {
         let old = |(since, ..): &(Instant, Key, u64)| now.duration_since(*since) >= KEPT;
         while self.earlier.front().is_some_and(old) {
@@ -219,7 +218,7 @@ impl Kept {
         }
     }
 
-    /// Drops what was answered long ago and refusals that are over: it makes room for who waits.
+    /// Removes answered runs and rejections whose retries are over, to make room for waiting clients.
     fn sweep(&mut self, now: Instant) {
         let serves = |entry: &Entry| match entry.what {
             What::Run { waiting: 0, answered: Some(at), .. } => now.duration_since(at) < ANSWERED,
@@ -249,38 +248,38 @@ impl Kept {
     }
 }
 
-/// An answer on its way to its client. If it is dropped before it was sent, the client has gone.
+/// Tracks an answer on its way to the client. Dropped before it was sent, it counts as disconnected.
 #[derive(Debug)]
 pub(crate) struct Delivery {
     tries: Tries,
     key: Key,
     number: u64,
     run: watch::Receiver<Option<RunId>>,
-    /// To tell the run, until it is accepted.
+    /// Publishes the run's id on acceptance; `None` afterwards.
     accept: Option<watch::Sender<Option<RunId>>>,
     sent: bool,
 }
 
 impl Delivery {
-    /// It is accepted as this run.
+    /// Records that the request was accepted as this run.
     pub(crate) fn accepted(&mut self, run: RunId) {
         if let Some(accept) = self.accept.take() {
             accept.send_replace(Some(run));
         }
     }
 
-    /// Its run, once it is accepted; none where it was refused.
+    /// Waits for acceptance and returns the run; `None` if the request was rejected.
     pub(crate) async fn run(&mut self) -> Option<RunId> {
         let run = self.run.wait_for(Option::is_some).await.ok()?;
         *run
     }
 
-    /// What was asked, as it is written down.
+    /// The fingerprint in hex.
     pub(crate) fn mark(&self) -> String {
         self.key.mark()
     }
 
-    /// The answer is handed to the connection.
+    /// Records that the answer was handed to the connection.
     pub(crate) fn sent(mut self) {
         self.sent = true;
     }
@@ -323,7 +322,7 @@ mod tests {
         assert!(tries.join(&Key([2; 32])).is_none());
         let ((first, one), (_second, two)) = (joined(&tries), joined(&tries));
         assert_ne!(one, two);
-        // It went away once more.
+        // The client disconnected again.
         drop(first);
         assert_eq!(joined(&tries).1, one);
     }
@@ -355,7 +354,7 @@ mod tests {
         let (found, ()) = tokio::join!(again.run(), async { first.accepted(run(1)) });
         assert_eq!(found, Some(run(1)));
         drop((first, again));
-        // One that was refused leaves nothing behind.
+        // A rejected request leaves no entry.
         let tries = Tries::default();
         let refused = tries.begin(KEY);
         let mut again = tries.join(&KEY).unwrap();
@@ -375,7 +374,7 @@ mod tests {
         let tries = Tries::default();
         accepted(&tries, KEY, 1).sent();
         tries.refused(KEY, 1);
-        // It never came back.
+        // The rejected client never retried.
         let later = Instant::now() + Duration::from_secs(1) + REFUSED;
         assert!(tries.join_at(&KEY, later).is_some());
     }
@@ -395,7 +394,7 @@ mod tests {
     fn after_a_restart_every_run_that_was_cut_off_is_one_clients() {
         let tries = earlier(&[(1, 300, true), (2, 200, false), (3, 100, false)]);
         assert!(tries.join(&Key([2; 32])).is_none());
-        // The newest first, then what is shared, and what has ended at the very last.
+        // The newest one first, then shared runs, and ended runs last.
         let ((first, newest), (second, oldest)) = (joined(&tries), joined(&tries));
         assert_eq!((newest, oldest), (run(3), run(2)));
         assert_eq!(joined(&tries).1, run(3));
@@ -411,7 +410,7 @@ mod tests {
         assert_eq!(joined(&tries).1, run(1));
         let tries = earlier(&[(1, 300, true)]);
         assert!(tries.join_at(&KEY, Instant::now() + ANSWERED).is_none());
-        // A request that is under way here comes before it.
+        // A request in progress here has precedence.
         let tries = earlier(&[(1, 300, true)]);
         let _waits = accepted(&tries, KEY, 2);
         assert_eq!(joined(&tries).1, run(2));
@@ -424,7 +423,7 @@ mod tests {
         assert!(tries.join_at(&KEY, soon).is_some());
         assert!(tries.join_at(&KEY, soon + Duration::from_secs(2)).is_none());
         assert!(tries.kept().asked.is_empty() && tries.kept().earlier.is_empty());
-        // A clock that was set back, and a mark that is none.
+        // A clock that was set back, and invalid fingerprints.
         let asked = |mark: String| Asked {
             run: run(1),
             asked: mark,

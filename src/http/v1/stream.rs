@@ -1,4 +1,4 @@
-//! A streamed answer in the OpenAI protocol: chunks as the model writes them.
+//! Streamed answers in the OpenAI protocol: chunks as the model produces them.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::config::Progress;
 use crate::public::{PublicEvent, PublicStream};
 use crate::run::{RunStatus, TenantId};
 
-/// What a stream of chunks still has to do.
+/// The state of a stream of chunks.
 struct Chunks {
     app: web::Data<App>,
     tenant: TenantId,
@@ -26,12 +26,12 @@ struct Chunks {
     head: Value,
     with_usage: bool,
     progress: Progress,
-    /// Whether words of the answer were sent: they cannot be taken back.
+    /// Whether text of the answer was sent: it cannot be retracted.
     said: bool,
     opened: bool,
 }
 
-/// A reply of chunks until the run ends or waits for a person.
+/// A reply that streams chunks until the run ends or waits for a person.
 pub(super) fn reply(
     app: &web::Data<App>,
     tenant: TenantId,
@@ -67,7 +67,7 @@ impl Chunks {
                 let line = chunks.chunk(json!({"role": "assistant", "content": ""}));
                 return Some((line, Some(chunks)));
             }
-            // Where the journal cannot be read, the end tells why.
+            // If the journal cannot be read, the final chunks contain the error.
             while let Some(Ok(event)) = chunks.events.next().await {
                 if let Some(line) = chunks.event(&event) {
                     return Some((line, Some(chunks)));
@@ -84,7 +84,7 @@ impl Chunks {
                 self.said = true;
                 Some(self.chunk(json!({"content": text("text").unwrap_or_default()})))
             }
-            // What was sent cannot be taken back: the answer begins anew below it.
+            // Sent text cannot be retracted: the answer starts again below it.
             "answer_reset" if self.said => Some(self.chunk(json!({"content": "\n\n"}))),
             _ => {
                 let line = progress(event)?;
@@ -101,7 +101,7 @@ impl Chunks {
         Bytes::from(line(&self.head, choice(delta, None), self.with_usage.then_some(Value::Null)))
     }
 
-    /// What stands behind the last event: the end, or why there is none.
+    /// The chunks after the last event: the end of the answer, or the error.
     async fn end(mut self) -> Bytes {
         let run = self.accepted.run;
         let ended = (&mut self.accepted.answer).await.unwrap_or_else(|_| Err(chat::lost(run)));
@@ -110,7 +110,7 @@ impl Chunks {
         let told = ended.map_err(|fault| chat::told(fault, run));
         let answer = told.and_then(|answer| chat::failure(&answer).map_or(Ok(answer), Err));
         let answer = match answer {
-            // What it waits for, or that it was stopped, is no event: the words are made of how it stands.
+            // Waiting and cancelled runs have no answer event: the text is made from the run's state.
             Ok(answer) if matches!(answer.status, RunStatus::Waiting | RunStatus::Cancelled) => {
                 let words = chat::words(&self.app, &self.tenant, &answer).await;
                 words.map(|words| (answer, words)).map_err(|fault| chat::told(fault, run))
@@ -128,7 +128,7 @@ impl Chunks {
                 }
                 end.push_str(&line(&head, choice(json!({}), Some("stop")), null()));
                 if with_usage {
-                    // Plain data, which can always be written.
+                    // Plain data always serializes.
                     let usage = serde_json::to_value(CompletionUsage::of(&answer.usage)).unwrap_or_default();
                     end.push_str(&line(&head, json!([]), Some(usage)));
                 }
@@ -148,7 +148,7 @@ fn choice(delta: Value, finish: Option<&str>) -> Value {
     json!([{"index": 0, "delta": delta, "logprobs": null, "finish_reason": finish}])
 }
 
-/// One chunk; with usage wanted, every chunk has the field, empty but in the last.
+/// One chunk. If usage was requested, every chunk has the field; it is null in all but the last.
 fn line(head: &Value, choices: Value, usage: Option<Value>) -> String {
     let mut body = head.clone();
     if let Some(object) = body.as_object_mut() {
@@ -160,7 +160,7 @@ fn line(head: &Value, choices: Value, usage: Option<Value>) -> String {
     format!("data: {body}\n\n")
 }
 
-/// What a step of the plan is told as.
+/// The progress line of an event, if it has one.
 fn progress(event: &PublicEvent) -> Option<String> {
     let text = |name: &str| event.data.get(name).and_then(Value::as_str).unwrap_or_default();
     let number = || event.data.get("step_number").and_then(Value::as_u64).unwrap_or_default();

@@ -2,13 +2,13 @@
 
 use super::plans::{about_plan, at, decided, queued, task};
 use super::*;
-use crate::run::{ApprovalId, Cause, Decision, Maker, Matter, Needed, PlanMade};
+use crate::run::{ApprovalId, ApprovalSubject, Decision, PlanCause, PlanMade, PlanMaker, RequiredApproval};
 
-const CALL: Matter = Matter::Call { call: 7 };
-const OUTCOME: Matter = Matter::Outcome { call: 8 };
+const CALL: ApprovalSubject = ApprovalSubject::Call { call: 7 };
+const OUTCOME: ApprovalSubject = ApprovalSubject::Outcome { call: 8 };
 
-fn put(approval: u32, matter: Matter) -> Event {
-    Event::ApprovalRequired { approval, matter, needed: Needed::default() }
+fn put(approval: u32, matter: ApprovalSubject) -> Event {
+    Event::ApprovalRequired { approval, matter, needed: RequiredApproval::default() }
 }
 
 async fn append(store: &Store, n: u128, session: &str, events: Vec<Event>) {
@@ -30,8 +30,8 @@ async fn states(store: &Store, n: u128) -> Vec<(u32, ApprovalState, bool)> {
 fn edited(version: u32) -> Event {
     Event::PlanEdited(PlanMade::new(
         version,
-        Cause::Edit,
-        Maker::Person,
+        PlanCause::Edit,
+        PlanMaker::Person,
         crate::plan::Plan {
             needs_execution: false,
             reasoning: String::new(),
@@ -52,7 +52,7 @@ async fn what_is_put_to_people_stays_open_until_it_is_decided_or_lapses() {
         approval,
         matter: CALL,
         why: Vec::new(),
-        needed: Needed::default(),
+        needed: RequiredApproval::default(),
         edited: None,
     };
     let yes = |approval, matter| decided(approval, matter, Decision::Yes { hold: false });
@@ -77,7 +77,7 @@ async fn what_is_put_to_people_stays_open_until_it_is_decided_or_lapses() {
             7,
             vec![
                 about_plan(1, 1),
-                yes(1, Matter::Plan { version: 1 }),
+                yes(1, ApprovalSubject::Plan { version: 1 }),
                 put(2, OUTCOME),
                 edited(2),
                 about_plan(3, 2),
@@ -106,7 +106,7 @@ async fn all_of_one_commit_counts_in_its_order() {
         about_plan(1, 1),
         edited(2),
         about_plan(2, 2),
-        decided(2, Matter::Plan { version: 2 }, Decision::No),
+        decided(2, ApprovalSubject::Plan { version: 2 }, Decision::No),
         Event::RunCancelled { by: "boss".to_owned() },
     ];
     let group = (1..).zip(events).map(|(seq, e)| Record::Run(at(1, "s1", seq, e).into()).row().unwrap());
@@ -138,8 +138,13 @@ async fn they_are_listed_oldest_first_by_page_and_by_filter_and_each_tenants_own
     let store = open(tmp.path()).await;
     append(&store, 1, "a", vec![put(1, CALL), put(2, OUTCOME)]).await;
     append(&store, 2, "b", vec![about_plan(1, 1)]).await;
-    append(&store, 3, "a", vec![about_plan(1, 1), decided(1, Matter::Plan { version: 1 }, Decision::No)])
-        .await;
+    append(
+        &store,
+        3,
+        "a",
+        vec![about_plan(1, 1), decided(1, ApprovalSubject::Plan { version: 1 }, Decision::No)],
+    )
+    .await;
     let other = TenantId::new("other").unwrap();
     for (seq, event) in [(1, Event::RunQueued(queued(4))), (2, put(1, CALL))] {
         let theirs = Envelope { tenant: other.clone(), ..at(4, "a", seq, event) };

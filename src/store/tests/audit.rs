@@ -1,18 +1,18 @@
 //! The record of decisions is written with them, or neither is.
 
 use super::*;
-use crate::run::{Decision, Matter, Needed};
+use crate::run::{ApprovalSubject, Decision, RequiredApproval};
 
 fn asked(n: u128) -> Record {
-    let needed = Needed { hash: "h".to_owned(), why: Vec::new(), tools: Default::default() };
-    let body = Event::ApprovalRequired { approval: 1, matter: Matter::Call { call: 1 }, needed };
+    let needed = RequiredApproval { hash: "h".to_owned(), why: Vec::new(), tools: Default::default() };
+    let body = Event::ApprovalRequired { approval: 1, matter: ApprovalSubject::Call { call: 1 }, needed };
     Record::Run(envelope(Some(run_id(n)), "s1", 2, body).into())
 }
 
 fn decided(n: u128) -> Record {
     let body = Event::Decided {
         approval: 1,
-        matter: Matter::Call { call: 1 },
+        matter: ApprovalSubject::Call { call: 1 },
         decision: Decision::No,
         by: "lucia".to_owned(),
         note: Some("not this week".to_owned()),

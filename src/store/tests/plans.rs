@@ -5,7 +5,10 @@ use sqlx::Row as _;
 
 use super::*;
 use crate::plan::{Plan, PlanStatus};
-use crate::run::{Attempt, Cause, Decision, Idempotency, Maker, Matter, Needed, PlanMade, RunStarted};
+use crate::run::{
+    ApprovalSubject, Attempt, Decision, Idempotency, PlanCause, PlanMade, PlanMaker, RequiredApproval,
+    RunStarted,
+};
 
 /// Event `seq` of run `n` in a session of its own name, at its own time: runs are one second apart.
 pub(super) fn at(n: u128, session_name: &str, seq: u64, body: Event) -> Envelope<Event> {
@@ -28,16 +31,21 @@ fn made(version: u32, approval: bool) -> PlanMade {
         json!({"needs_execution": true, "steps": [{"step_number": 1, "scene_name": "S"}]}),
     )
     .unwrap();
-    let mut made = PlanMade::new(version, Cause::Request, Maker::Deterministic, plan);
-    made.approval = approval.then(|| Needed { hash: "h".to_owned(), ..Needed::default() });
+    let mut made = PlanMade::new(version, PlanCause::Request, PlanMaker::Deterministic, plan);
+    made.approval =
+        approval.then(|| RequiredApproval { hash: "h".to_owned(), ..RequiredApproval::default() });
     made
 }
 
 pub(super) fn about_plan(approval: u32, version: u32) -> Event {
-    Event::ApprovalRequired { approval, matter: Matter::Plan { version }, needed: Needed::default() }
+    Event::ApprovalRequired {
+        approval,
+        matter: ApprovalSubject::Plan { version },
+        needed: RequiredApproval::default(),
+    }
 }
 
-pub(super) fn decided(approval: u32, matter: Matter, decision: Decision) -> Event {
+pub(super) fn decided(approval: u32, matter: ApprovalSubject, decision: Decision) -> Event {
     Event::Decided { approval, matter, decision, by: "boss".to_owned(), note: None, word: None }
 }
 
@@ -69,13 +77,13 @@ async fn statuses_follow_the_events() {
     use RunStatus as R;
     let tmp = tempfile::tempdir().unwrap();
     let store = open(tmp.path()).await;
-    let plan = Matter::Plan { version: 1 };
+    let plan = ApprovalSubject::Plan { version: 1 };
     let words = "other steps".to_owned();
     let lapsed = Event::ApprovalLapsed {
         approval: 2,
-        matter: Matter::Plan { version: 2 },
+        matter: ApprovalSubject::Plan { version: 2 },
         why: vec![],
-        needed: Needed::default(),
+        needed: RequiredApproval::default(),
         edited: None,
     };
     let boss = || "boss".to_owned();
@@ -95,7 +103,7 @@ async fn statuses_follow_the_events() {
             lapsed,
             about_plan(3, 2),
             Event::RunWaiting {},
-            decided(3, Matter::Plan { version: 2 }, Decision::Yes { hold: true }),
+            decided(3, ApprovalSubject::Plan { version: 2 }, Decision::Yes { hold: true }),
             Event::RunWaiting {},
             Event::Released { by: boss() },
             Event::StepStarted { step: 1 },
@@ -183,7 +191,7 @@ async fn what_the_lists_say_is_what_the_machine_says() {
         vec![
             Event::RunQueued(queued),
             started(),
-            Event::Planning { version: 1, cause: Cause::Request },
+            Event::Planning { version: 1, cause: PlanCause::Request },
             Event::PlanCreated(made(1, false)),
             Event::StepStarted { step: 1 },
             Event::Replanned(made(2, false)),
@@ -377,7 +385,7 @@ async fn an_older_file_gets_its_list_of_plans_from_its_journal() {
         assert_eq!((row.run, row.status, row.version), (run_id(n), status, version), "run {n}");
         assert_eq!((row.user, row.objective), (format!("user{n}"), format!("request {n} of somebody")));
         assert_eq!(row.created, at(n, "s1", 1, Event::RunWaiting {}).at);
-        let state = crate::run::RunState::of(run_id(n), &events);
+        let state = crate::run::RunState::from_events(run_id(n), &events);
         assert_eq!((row.status, row.version), (state.plan_status, state.plans.len() as u32), "run {n}");
     }
     assert!(

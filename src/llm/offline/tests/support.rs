@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::llm::offline::Offline;
 use crate::llm::signature::{self, SceneLine, ToolLine};
 use crate::llm::{Message, Purpose, Request, ToolChoice, ToolSpec, sections};
-use crate::plan::{Known, Limits, Plan, validate};
+use crate::plan::{KnownScenes, Plan, PlanLimits, validate};
 
 pub(super) const NOW: &str = "2026-05-04T09:00:00+02:00[Europe/Rome] Monday";
 
@@ -137,7 +137,7 @@ impl World {
         );
         let plan: Value = serde_json::from_str(&reply.calls[0].arguments).unwrap();
         let read: Plan = serde_json::from_value(plan.clone()).unwrap();
-        let known = Known {
+        let known = KnownScenes {
             scenes: self
                 .scenes
                 .iter()
@@ -148,7 +148,7 @@ impl World {
                 })
                 .collect(),
         };
-        let problems = validate(&read, &known, Limits { max_steps: 10 }, &Default::default(), 0);
+        let problems = validate(&read, &known, PlanLimits { max_steps: 10 }, &Default::default(), 0);
         assert!(problems.is_empty(), "{request}: {problems:?}");
         let errors: Vec<String> = schema.iter_errors(&plan).map(|e| e.to_string()).collect();
         assert!(errors.is_empty(), "{request}: {plan}: {errors:?}");

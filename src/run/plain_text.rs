@@ -1,4 +1,4 @@
-//! Words without a model: what was found and done, when nobody can word it.
+//! Answers without a model: a plain list of results, for when no model can write the text.
 
 use std::fmt::Write;
 
@@ -9,8 +9,8 @@ use super::state::{CallStatus, RunState, StepState};
 use crate::plan::StepStatus;
 
 impl RunState {
-    /// A step's result from what its tools returned: their sentences where scenes phrase them,
-    /// otherwise their JSON.
+    /// A step's result from its tool results: as sentences where the scene has phrases for them, otherwise
+    /// as JSON.
     pub fn plain_result(&self, step: &StepState) -> String {
         let mut lines = Vec::new();
         for call in &step.calls {
@@ -42,12 +42,12 @@ impl RunState {
                 let _ = writeln!(out, "{result}");
                 continue;
             }
-            // A step that did not complete may have written all the same, and that has to be told.
+            // A step that did not complete may still have written something, which has to be reported.
             let undone = step.calls.iter().any(|c| self.calls.get(c).is_some_and(|c| c.undoes.is_some()));
-            if undone || self.wrote(step) {
+            if undone || self.has_written(step) {
                 let _ = writeln!(out, "{}", self.plain_result(step));
             }
-            // A question to the user stands by itself.
+            // A question to the user needs no prefix.
             if self.settings().has_rules(1)
                 && let (StepStatus::NeedsInput, Some(asked)) = (step.status, &step.error)
             {
@@ -59,7 +59,7 @@ impl RunState {
                 None => writeln!(out, "{number}. {scene}: …"),
             };
         }
-        // What only the user can say is asked for, also when nobody can word the question.
+        // The user is asked for missing information even when no model can word the question.
         let asked = self.verdicts.last().filter(|v| !v.should_continue && !v.can_answer_now);
         if let Some(missing) = asked.and_then(|v| v.missing_information.as_deref()) {
             let _ = writeln!(out, "{missing}");

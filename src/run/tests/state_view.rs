@@ -1,14 +1,14 @@
-//! Values as text to be read and compared by people: what fits into a line stands in one, the rest is
-//! opened, a line for each part; names in order.
+//! Renders values for snapshots: a value that fits is written on one line, others with one line per member,
+//! sorted by name.
 
 use std::fmt::Write;
 
 use serde_json::Value;
 
-/// Longest line of a value that is not opened.
+/// Longest value written on one line.
 const WIDTH: usize = 118;
 
-/// `value` below its name, from `indent` blanks on.
+/// Writes `value` below its name, indented by `indent` spaces.
 pub fn part(name: &str, value: &Value, indent: usize, out: &mut String) {
     let line = format!("{:indent$}{name}: {}", "", inline(value));
     if line.chars().count() <= WIDTH || !opens(value) {
@@ -20,7 +20,7 @@ pub fn part(name: &str, value: &Value, indent: usize, out: &mut String) {
     parts(value, indent + 2, out);
 }
 
-/// The parts of an object or a list, each below its name or number.
+/// Writes the members of an object or a list, each below its name or index.
 pub fn parts(value: &Value, indent: usize, out: &mut String) {
     match value {
         Value::Object(fields) => {
@@ -62,7 +62,7 @@ fn inline(value: &Value) -> String {
     }
 }
 
-/// Names in order, numbers as numbers.
+/// Sorts names, with numbers in numeric order.
 fn sorted<'a>(names: impl Iterator<Item = &'a String>) -> impl Iterator<Item = &'a String> {
     let mut names: Vec<&String> = names.collect();
     names.sort_by_key(|name| (name.parse::<u64>().unwrap_or(0), *name));

@@ -1,80 +1,80 @@
-//! A second, simpler account of a run, kept from its events alone: whatever breaks a rule of a run
-//! fails here, also when the state machine would not notice.
+//! A second, simpler model of a run, built from its events alone. It detects violations of a run's rules,
+//! even those that the state machine would miss.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::plan::{PlanStatus, StepStatus};
 use crate::run::{
-    Cause, Decision, Duplicates, Effect, Event, Maker, Matter, Outcome, Repeat, RequestedCall, RunState,
-    Settings, Subject, Usage,
+    ApprovalSubject, Decision, Duplicates, Effect, Event, Outcome, PlanCause, PlanMaker, Repeat,
+    RequestedCall, RunState, Settings, Subject, Usage,
 };
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Seen {
+enum CallProgress {
     Asked,
     Flying,
-    /// A read that a crash cut off.
+    /// A read interrupted by a crash.
     Cut,
     Done,
-    /// Done, but a write of its scene came after.
+    /// Done, but a write of its scene followed.
     Cleared,
     Unknown,
-    /// A person wants it tried again.
+    /// A person asked for a retry.
     Wanted,
-    /// Done, and undone since.
+    /// Done and undone.
     Undone,
     Harmless,
 }
 
 #[derive(Debug)]
-struct Call {
+struct WatchedCall {
     step: u32,
     scene: String,
     requested: RequestedCall,
     fallback: bool,
     round: u32,
-    seen: Seen,
-    /// A write of its scene ended while it was under way.
+    seen: CallProgress,
+    /// A write of its scene ended while it was in flight.
     overtaken: bool,
     starts: u32,
     /// The write that it undoes.
     undoes: Option<u32>,
 }
 
-/// What the events have told so far.
+/// The model so far.
 #[derive(Debug)]
-pub struct Watch {
+pub struct RunChecker {
     settings: Settings,
-    calls: BTreeMap<u32, Call>,
-    /// By step: its scene, what it depends on, whether a fallback planned it, its version.
+    calls: BTreeMap<u32, WatchedCall>,
+    /// By step: its scene, its dependencies, whether a fallback planned it, its version.
     planned: BTreeMap<u32, (String, Vec<u32>, bool, u32)>,
     started: BTreeSet<u32>,
     completed: BTreeSet<u32>,
     ended: BTreeSet<u32>,
     asks: BTreeMap<u32, (Subject, bool)>,
     rounds: BTreeMap<u32, u32>,
-    /// Steps whose scene's model has decided what comes next.
+    /// Steps whose scene's model has chosen the next call.
     decided: BTreeSet<u32>,
     /// By subject, round and whether it was after a decision: models asked, rules asked, lost.
     tries: BTreeMap<(Subject, u32, bool), [u32; 2]>,
     crashes: u32,
     plans: u32,
-    /// Plans that nobody's change brought about.
+    /// Plans that were not changes by people.
     planned_rounds: u32,
     new_calls: u32,
     usage: Usage,
     plan_only: bool,
     dry_run: bool,
     stopped: bool,
-    /// Steps at work again since a person wanted a write of theirs tried again.
+    /// Steps running again because a person asked for a retry of a write.
     revived: usize,
-    /// A person refused the plan in force, or it was not to be carried out.
+    /// A person refused the plan in force, or it failed the preflight.
     refused: bool,
     answered: bool,
     terminal: u32,
 }
 
-impl Watch {
+impl RunChecker {
     pub fn new(settings: &Settings) -> Self {
         Self {
             settings: settings.clone(),
@@ -102,11 +102,11 @@ impl Watch {
         }
     }
 
-    /// Takes note of an event that is about to happen; `state` is only asked for ordinals.
+    /// Records an event before it is applied; `state` is only used for ordinals.
     pub fn before(&mut self, state: &RunState, event: &Event) {
         let after_the_end = matches!(
             event,
-            Event::RunReopened { .. } | Event::Decided { matter: Matter::Outcome { .. }, .. }
+            Event::RunReopened { .. } | Event::Decided { matter: ApprovalSubject::Outcome { .. }, .. }
         );
         assert!(self.terminal == 0 || after_the_end, "{event:?} after the end");
         assert!(!self.stopped || !self.begins(event), "{event:?} begins something after the wish to stop");
@@ -124,7 +124,7 @@ impl Watch {
                 assert_eq!(made.version, self.plans);
                 self.new_calls = 0;
                 self.refused = false;
-                if matches!(made.cause, Cause::Feedback | Cause::Edit) {
+                if matches!(made.cause, PlanCause::Feedback | PlanCause::Edit) {
                     let touched: Vec<u32> = self.calls.values().map(|call| call.step).collect();
                     let begun =
                         |n: &u32| self.started.contains(n) || touched.contains(n) || self.ended.contains(n);
@@ -135,8 +135,8 @@ impl Watch {
                 assert!(made.plan.steps.len() <= self.settings.max_steps as usize, "a step too many");
                 for step in &made.plan.steps {
                     let depends = step.depends_on_step.iter().collect();
-                    // What needs a yes does not begin without one: see `Consent`.
-                    let fallback = made.maker == Maker::Fallback && made.approval.is_none();
+                    // `ConsentChecker` checks that nothing begins without a required approval.
+                    let fallback = made.maker == PlanMaker::Fallback && made.approval.is_none();
                     let planned = (step.scene_name.clone(), depends, fallback, made.version);
                     assert!(self.planned.insert(step.step_number, planned).is_none(), "a number used twice");
                 }
@@ -158,14 +158,14 @@ impl Watch {
                 assert!(*round <= self.settings.max_rounds, "a round too many");
                 let fallback = self.asks[call].1 || self.planned[step].2;
                 for requested in calls {
-                    let call = Call {
+                    let call = WatchedCall {
                         undoes: None,
                         step: *step,
                         scene: self.planned[step].0.clone(),
                         requested: requested.clone(),
                         fallback,
                         round: *round,
-                        seen: Seen::Asked,
+                        seen: CallProgress::Asked,
                         overtaken: false,
                         starts: 0,
                     };
@@ -177,7 +177,7 @@ impl Watch {
             Event::ToolSkipped { call, first } => {
                 let seen = self.calls[first].seen;
                 assert!(
-                    matches!(seen, Seen::Done | Seen::Unknown),
+                    matches!(seen, CallProgress::Done | CallProgress::Unknown),
                     "{call} shares {first}, which is {seen:?}"
                 );
                 assert!(self.same(*call, *first), "{call} shares the outcome of another call");
@@ -212,9 +212,11 @@ impl Watch {
             Event::ModificationAsked { version, .. } => {
                 self.tries.retain(|(subject, ..), _| *subject != Subject::Plan { version: *version });
             }
-            Event::Decided { matter: Matter::Plan { .. }, decision: Decision::No, .. } => self.refused = true,
+            Event::Decided { matter: ApprovalSubject::Plan { .. }, decision: Decision::No, .. } => {
+                self.refused = true
+            }
             Event::Decided {
-                matter: Matter::Call { call },
+                matter: ApprovalSubject::Call { call },
                 decision: Decision::Edited { arguments, key },
                 ..
             } => {
@@ -222,7 +224,7 @@ impl Watch {
                 requested.arguments = arguments.clone();
                 requested.key.clone_from(key);
             }
-            Event::Decided { matter: Matter::Outcome { call }, decision, .. } => {
+            Event::Decided { matter: ApprovalSubject::Outcome { call }, decision, .. } => {
                 self.resolved(*call, decision)
             }
             Event::PlanRefused { .. } => self.refused = true,
@@ -241,25 +243,25 @@ impl Watch {
         }
     }
 
-    /// Somebody says what became of a write, or has it tried again.
+    /// A person resolves the outcome of a write, or has it retried.
     fn resolved(&mut self, number: u32, decision: &Decision) {
         let call = self.calls.get_mut(&number).unwrap();
-        // One that was to be tried again, and never was since the run ended, is as unknown as before.
+        // A retry that never happened because the run ended leaves the outcome unknown.
         assert!(
-            matches!(call.seen, Seen::Unknown | Seen::Wanted),
+            matches!(call.seen, CallProgress::Unknown | CallProgress::Wanted),
             "what is known was asked: {:?}",
             call.seen
         );
         call.seen = match decision {
-            Decision::Done => Seen::Done,
-            Decision::Again => Seen::Wanted,
-            _ => Seen::Harmless,
+            Decision::Done => CallProgress::Done,
+            Decision::Again => CallProgress::Wanted,
+            _ => CallProgress::Harmless,
         };
         let (step, undoes, seen) = (call.step, call.undoes, call.seen);
-        if let (Some(undone), Seen::Done) = (undoes, seen) {
-            self.calls.get_mut(&undone).unwrap().seen = Seen::Undone;
+        if let (Some(undone), CallProgress::Done) = (undoes, seen) {
+            self.calls.get_mut(&undone).unwrap().seen = CallProgress::Undone;
         }
-        if seen == Seen::Wanted {
+        if seen == CallProgress::Wanted {
             self.revived += 1;
             self.started.insert(step);
             self.ended.remove(&step);
@@ -270,15 +272,16 @@ impl Watch {
         }
     }
 
-    /// What did not do what it was for begins anew; which that is, is the machine's to say, except for what
-    /// was undone.
+    /// Steps that did not achieve their purpose begin again. The state machine decides which, except for
+    /// undone ones.
     fn reopened(&mut self, state: &RunState) {
         assert_eq!(self.terminal, 1);
         (self.terminal, self.stopped, self.answered) = (0, false, false);
         self.tries.clear();
         let mut after = state.clone();
         after.apply(&Event::RunReopened { by: String::new() }).unwrap();
-        let undone = |step: u32| self.calls.values().any(|c| c.step == step && c.seen == Seen::Undone);
+        let undone =
+            |step: u32| self.calls.values().any(|c| c.step == step && c.seen == CallProgress::Undone);
         for (number, step) in &after.steps {
             let anew = step.status == StepStatus::Pending;
             assert!(
@@ -295,9 +298,11 @@ impl Watch {
         }
         for call in self.calls.values_mut() {
             call.seen = match call.seen {
-                Seen::Asked | Seen::Cut => Seen::Harmless,
-                Seen::Flying | Seen::Wanted if call.requested.effect == Effect::Write => Seen::Unknown,
-                Seen::Flying => Seen::Harmless,
+                CallProgress::Asked | CallProgress::Cut => CallProgress::Harmless,
+                CallProgress::Flying | CallProgress::Wanted if call.requested.effect == Effect::Write => {
+                    CallProgress::Unknown
+                }
+                CallProgress::Flying => CallProgress::Harmless,
                 seen => seen,
             };
         }
@@ -305,13 +310,13 @@ impl Watch {
 
     fn compensating(&mut self, undoes: u32, requested: &RequestedCall) {
         let undone = &self.calls[&undoes];
-        let call = Call {
+        let call = WatchedCall {
             step: undone.step,
             scene: undone.scene.clone(),
             requested: requested.clone(),
             fallback: false,
             round: u32::MAX,
-            seen: Seen::Asked,
+            seen: CallProgress::Asked,
             overtaken: false,
             starts: 0,
             undoes: Some(undoes),
@@ -319,7 +324,7 @@ impl Watch {
         assert!(self.calls.insert(requested.call, call).is_none(), "an ordinal used twice");
     }
 
-    /// What must hold of the state after any event.
+    /// Invariants of the state after any event.
     pub fn after(&self, state: &RunState) {
         let running = state.steps.values().filter(|s| s.status == StepStatus::Running).count();
         let most = self.settings.max_parallel_steps.max(1) as usize + self.revived;
@@ -329,13 +334,14 @@ impl Watch {
         assert_eq!(state.write_in_flight() && self.terminal == 0, self.write_flying() && self.terminal == 0);
     }
 
-    /// What must hold when the run has ended.
+    /// Invariants after the run has ended.
     pub fn at_end(&self, state: &RunState) {
         assert_eq!(self.terminal, 1);
         let draft = state.plan_status == PlanStatus::Draft && self.plan_only;
         assert!(draft || state.steps.values().all(|s| s.status.is_terminal()), "a step is left open");
         for (number, call) in &self.calls {
-            let maybe_done = matches!(call.seen, Seen::Done | Seen::Unknown | Seen::Flying);
+            let maybe_done =
+                matches!(call.seen, CallProgress::Done | CallProgress::Unknown | CallProgress::Flying);
             if call.requested.effect == Effect::Write && maybe_done {
                 assert!(state.outcome(*number).is_some(), "nothing is said of write {number}");
             }
@@ -365,16 +371,16 @@ impl Watch {
         let this = &self.calls[&number];
         let write = this.requested.effect == Effect::Write;
         assert!(this.requested.problem.is_none(), "a call with a problem ran");
-        // What the plan showed was approved with it: see `Consent`.
+        // Shown writes were approved with the plan: see `ConsentChecker`.
         let approved = this.requested.approval.is_some() || this.undoes.is_some() || shown;
         assert!(!(write && this.fallback) || approved, "a fallback writes by itself");
         assert!(!(write && self.dry_run), "a dry run writes");
         assert!(this.requested.confirm.is_none(), "a write that nobody has confirmed ran");
         let allowed = match (this.seen, this.requested.effect, this.requested.repeat) {
-            (Seen::Asked, _, _) => true,
-            (Seen::Cut, Effect::Read, _) => this.starts < 4,
-            (Seen::Unknown, Effect::Write, Repeat::Key) => this.starts < 2,
-            (Seen::Wanted, Effect::Write, _) => true,
+            (CallProgress::Asked, _, _) => true,
+            (CallProgress::Cut, Effect::Read, _) => this.starts < 4,
+            (CallProgress::Unknown, Effect::Write, Repeat::Key) => this.starts < 2,
+            (CallProgress::Wanted, Effect::Write, _) => true,
             _ => false,
         };
         assert!(allowed, "{this:?} started again");
@@ -383,9 +389,15 @@ impl Watch {
                 continue;
             }
             if self.same(number, *other) {
-                let free = matches!(call.seen, Seen::Asked | Seen::Harmless | Seen::Cleared | Seen::Undone);
+                let free = matches!(
+                    call.seen,
+                    CallProgress::Asked
+                        | CallProgress::Harmless
+                        | CallProgress::Cleared
+                        | CallProgress::Undone
+                );
                 assert!(
-                    this.seen == Seen::Wanted || free,
+                    this.seen == CallProgress::Wanted || free,
                     "{number} runs beside its equal {other}: {call:?}"
                 );
             } else if write
@@ -393,11 +405,11 @@ impl Watch {
                 && (&call.scene, &call.requested.tool) == (&this.scene, &this.requested.tool)
                 && this.starts == 0
             {
-                let held =
-                    call.seen == Seen::Unknown && (call.requested.repeat == Repeat::Never || call.starts > 1);
+                let held = call.seen == CallProgress::Unknown
+                    && (call.requested.repeat == Repeat::Never || call.starts > 1);
                 assert!(!held, "{number} writes with a tool that is held since {other}");
             }
-            if call.step == this.step && call.round == this.round && call.seen == Seen::Flying {
+            if call.step == this.step && call.round == this.round && call.seen == CallProgress::Flying {
                 assert!(!write && call.requested.effect == Effect::Read, "a write beside another call");
             }
         }
@@ -406,10 +418,10 @@ impl Watch {
             self.new_calls += 1;
         }
         let this = self.calls.get_mut(&number).unwrap();
-        this.seen = Seen::Flying;
+        this.seen = CallProgress::Flying;
         this.overtaken = false;
         this.starts += 1;
-        let begun = |c: &&Call| c.step == step && c.starts > 0 && c.undoes.is_none();
+        let begun = |c: &&WatchedCall| c.step == step && c.starts > 0 && c.undoes.is_none();
         let in_step = self.calls.values().filter(begun).count();
         assert!(in_step <= self.settings.max_calls as usize, "a call too many");
     }
@@ -418,14 +430,14 @@ impl Watch {
         let this = self.calls.get_mut(&number).unwrap();
         let write = this.requested.effect == Effect::Write;
         this.seen = match outcome {
-            Outcome::Ok { .. } if this.overtaken => Seen::Cleared,
-            Outcome::Ok { .. } => Seen::Done,
-            Outcome::Unknown { .. } if write => Seen::Unknown,
-            _ => Seen::Harmless,
+            Outcome::Ok { .. } if this.overtaken => CallProgress::Cleared,
+            Outcome::Ok { .. } => CallProgress::Done,
+            Outcome::Unknown { .. } if write => CallProgress::Unknown,
+            _ => CallProgress::Harmless,
         };
         let (scene, began, undoes) = (this.scene.clone(), this.starts > 0, this.undoes);
         if let (Some(undone), Outcome::Ok { .. }) = (undoes, outcome) {
-            self.calls.get_mut(&undone).unwrap().seen = Seen::Undone;
+            self.calls.get_mut(&undone).unwrap().seen = CallProgress::Undone;
         }
         if write && began && matches!(outcome, Outcome::Ok { .. } | Outcome::Unknown { .. }) {
             self.clear(&scene);
@@ -434,11 +446,11 @@ impl Watch {
 
     fn clear(&mut self, scene: &str) {
         let everywhere = self.settings.rules > 0;
-        let reads = |c: &&mut Call| c.requested.effect == Effect::Read;
+        let reads = |c: &&mut WatchedCall| c.requested.effect == Effect::Read;
         for call in self.calls.values_mut().filter(reads).filter(|c| everywhere || c.scene == scene) {
             match call.seen {
-                Seen::Done => call.seen = Seen::Cleared,
-                Seen::Flying => call.overtaken = true,
+                CallProgress::Done => call.seen = CallProgress::Cleared,
+                CallProgress::Flying => call.overtaken = true,
                 _ => {}
             }
         }
@@ -447,13 +459,13 @@ impl Watch {
     fn crash(&mut self) {
         self.crashes += 1;
         let mut cut_off = Vec::new();
-        for call in self.calls.values_mut().filter(|c| c.seen == Seen::Flying) {
+        for call in self.calls.values_mut().filter(|c| c.seen == CallProgress::Flying) {
             call.seen = match call.requested.effect {
-                Effect::Read if call.starts < 4 => Seen::Cut,
-                Effect::Read => Seen::Harmless,
+                Effect::Read if call.starts < 4 => CallProgress::Cut,
+                Effect::Read => CallProgress::Harmless,
                 Effect::Write => {
                     cut_off.push(call.scene.clone());
-                    Seen::Unknown
+                    CallProgress::Unknown
                 }
             };
         }
@@ -463,10 +475,10 @@ impl Watch {
     }
 
     fn at_step_end(&self, step: u32) {
-        let open = self
-            .calls
-            .values()
-            .any(|c| c.step == step && matches!(c.seen, Seen::Flying | Seen::Cut | Seen::Wanted));
+        let open = self.calls.values().any(|c| {
+            c.step == step
+                && matches!(c.seen, CallProgress::Flying | CallProgress::Cut | CallProgress::Wanted)
+        });
         assert!(!open, "step {step} ends while its calls are under way");
     }
 
@@ -481,10 +493,10 @@ impl Watch {
     }
 
     fn write_flying(&self) -> bool {
-        self.calls.values().any(|c| c.requested.effect == Effect::Write && c.seen == Seen::Flying)
+        self.calls.values().any(|c| c.requested.effect == Effect::Write && c.seen == CallProgress::Flying)
     }
 
-    /// Whether the event begins something other than the undoing of what was done.
+    /// Whether the event begins anything other than a compensation.
     fn begins(&self, event: &Event) -> bool {
         match event {
             Event::Planning { .. } | Event::StepStarted { .. } | Event::ModelAsked { .. } => true,

@@ -1,17 +1,18 @@
-//! What was done so far, as prompts tell it: a line of JSON for each step.
+//! Completed work as prompts show it: one line of JSON per step.
 
 use serde_json::{Value, json};
 
-use super::wanted::writes_not_called;
+use super::required_reply::writes_not_called;
 use crate::plan::StepStatus;
 use crate::run::{CallState, CallStatus, Effect, Outcome, RunState, StepState};
 use crate::scene::Catalogue;
 
-/// The longest result, in bytes of JSON, that is told beside its phrase once its step is over.
-const LONG_RESULT: usize = 2000;
+/// The longest result, in bytes of JSON, that is included in addition to its phrase once its step has
+/// ended.
+const MAX_RESULT_BYTES: usize = 2000;
 
-/// Results of the steps that this one depends on, a line each.
-pub(super) fn earlier(state: &RunState, step: &StepState) -> String {
+/// Results of the steps that this one depends on, one line each.
+pub(super) fn dependency_results(state: &RunState, step: &StepState) -> String {
     let lines: Vec<String> = step
         .step
         .depends_on_step
@@ -35,16 +36,16 @@ pub(super) fn earlier(state: &RunState, step: &StepState) -> String {
     lines.join("\n")
 }
 
-/// Every step that was carried out or could not be, a line each.
+/// Every step that ended, one line each.
 ///
-/// A scene's words may claim a write that was never called: which expected ones were not is told too.
-pub(super) fn executed(state: &RunState, catalogue: &Catalogue) -> String {
+/// A scene's text may claim a write that was never called, so expected writes that were not called are
+/// listed too.
+pub(super) fn completed_work(state: &RunState, catalogue: &Catalogue) -> String {
     let lines: Vec<String> = state
         .steps
         .iter()
         .map(|(number, step)| {
-            let calls: Vec<Value> =
-                step.calls.iter().filter_map(|call| executed_call(state, *call)).collect();
+            let calls: Vec<Value> = step.calls.iter().filter_map(|call| call_record(state, *call)).collect();
             let mut line = json!({
                 "step": number,
                 "scene": step.step.scene_name,
@@ -82,12 +83,12 @@ fn named(call: &CallState) -> Value {
     json!({"tool": call.requested.tool, "arguments": call.requested.arguments})
 }
 
-fn executed_call(state: &RunState, call: u32) -> Option<Value> {
+fn call_record(state: &RunState, call: u32) -> Option<Value> {
     let of = state.calls.get(&call)?;
     let mut value = named(of);
     if let CallStatus::Skipped { first } = of.status {
-        // What shares another call's outcome is told where that call is; of a write it has to be known that
-        // it was not done twice.
+        // A shared outcome is shown with the call that has it. For a write, the duplicate is listed too, to
+        // show that it was not done twice.
         let told = state.settings().has_rules(1) && of.requested.effect == Effect::Write;
         value["outcome"] = "skipped".into();
         value["reason"] = format!("the same as call {first} of this request, and done once").into();
@@ -96,9 +97,9 @@ fn executed_call(state: &RunState, call: u32) -> Option<Value> {
     match state.outcome(call)? {
         Outcome::Ok { result, say } => {
             value["outcome"] = "ok".into();
-            // What is long and was phrased is told by its phrase: several such results would leave a
-            // small model no room.
-            if say.is_none() || result.to_string().len() <= LONG_RESULT {
+            // A long result that has a phrase is shown by its phrase only: several such results would fill
+            // a small model's context.
+            if say.is_none() || result.to_string().len() <= MAX_RESULT_BYTES {
                 value["result"] = result.clone();
             }
             if let Some(say) = say {

@@ -1,65 +1,65 @@
-//! What people say, folded into the state: decisions, and what of the plan they take back.
+//! Folds decisions of people into the state, and withdraws approvals of a replaced plan.
 
 use serde_json::json;
 
-use super::super::approval::{Decision, Matter};
+use super::super::approval::{ApprovalSubject, Decision};
 use super::super::event::{Fault, Outcome};
-use super::super::state::{CallStatus, Cancel, RunState};
+use super::super::state::{CallStatus, Cancellation, RunState};
 use crate::plan::StepStatus;
 
 impl RunState {
-    /// The plan in force is to be another: what was approved of it counts no more.
-    pub(super) fn withdraw(&mut self) {
+    /// The plan in force is being replaced: its approval is void.
+    pub(super) fn withdraw_plan_approval(&mut self) {
         let version = self.plans.len() as u32;
         for approval in self.approvals.values_mut() {
-            if approval.matter == (Matter::Plan { version }) {
+            if approval.matter == (ApprovalSubject::Plan { version }) {
                 approval.lapsed = true;
             }
         }
         self.released = false;
         self.unmodified = None;
-        self.go_on();
+        self.leave_waiting();
     }
 
-    pub(super) fn decided(&mut self, matter: Matter, decision: &Decision, by: &str) {
+    pub(super) fn apply_decision(&mut self, matter: ApprovalSubject, decision: &Decision, by: &str) {
         match (matter, decision) {
-            (Matter::Plan { .. }, Decision::No) if self.attempted() => {
+            (ApprovalSubject::Plan { .. }, Decision::No) if self.has_begun_a_step() => {
                 let message = format!("{by} did not approve it, and nothing of it was done");
-                self.close(&Fault::new("approval.refused", message));
+                self.stop_planning(&Fault::new("approval.refused", message));
             }
-            // Nothing was done yet, so there is nothing to tell.
-            (Matter::Plan { .. }, Decision::No) => {
-                self.cancel.get_or_insert(Cancel { by: by.to_owned(), deadline: false });
+            // Nothing was done yet, so there is nothing to report.
+            (ApprovalSubject::Plan { .. }, Decision::No) => {
+                self.cancel.get_or_insert(Cancellation { by: by.to_owned(), deadline: false });
             }
-            (Matter::Call { call }, Decision::Edited { arguments, key }) => {
+            (ApprovalSubject::Call { call }, Decision::Edited { arguments, key }) => {
                 if let Some(call) = self.calls.get_mut(&call) {
                     call.requested.arguments = arguments.clone();
                     call.requested.key.clone_from(key);
                 }
             }
-            (Matter::Outcome { call }, Decision::Done) => {
+            (ApprovalSubject::Outcome { call }, Decision::Done) => {
                 let result = json!({"done": true, "according_to": by});
-                self.resolved(call, Outcome::Ok { result, say: None });
+                self.resolve_call(call, Outcome::Ok { result, say: None });
             }
-            (Matter::Outcome { call }, Decision::NotDone) => {
+            (ApprovalSubject::Outcome { call }, Decision::NotDone) => {
                 let message = format!("{by} found that it was not done");
-                self.resolved(call, Outcome::Refused { error: Fault::new("tool.not_done", message) });
+                self.resolve_call(call, Outcome::Refused { error: Fault::new("tool.not_done", message) });
             }
-            (Matter::Outcome { call }, Decision::Again) => self.try_again(call),
+            (ApprovalSubject::Outcome { call }, Decision::Again) => self.retry_write(call),
             _ => {}
         }
-        self.go_on();
+        self.leave_waiting();
     }
 
-    pub(super) fn resolved(&mut self, call: u32, outcome: Outcome) {
+    pub(super) fn resolve_call(&mut self, call: u32, outcome: Outcome) {
         if let Some(call) = self.calls.get_mut(&call) {
             call.status = CallStatus::Done { outcome };
         }
     }
 
-    /// A write is done once more, with its key, its scene hears what came of it, and the request is judged
-    /// again. What else the scene had asked for keeps its turn.
-    pub(super) fn try_again(&mut self, number: u32) {
+    /// Repeats a write with its idempotency key, returns the outcome to its scene, and checks the request
+    /// again. Other calls that the scene requested keep their turn.
+    pub(super) fn retry_write(&mut self, number: u32) {
         let Some(call) = self.calls.get_mut(&number) else { return };
         call.status = CallStatus::Again { attempt: call.attempts + 1 };
         let step = call.step;
@@ -72,7 +72,7 @@ impl RunState {
         let flies = |c: &u32| {
             self.calls.get(c).is_some_and(|call| matches!(call.status, CallStatus::InFlight { .. }))
         };
-        // What is under way ends before a write begins.
+        // Calls in flight end before a write begins.
         let (mut round, waiting): (Vec<u32>, Vec<u32>) = open.partition(flies);
         round.push(number);
         round.extend(waiting);
@@ -85,12 +85,12 @@ impl RunState {
             s.error = None;
         });
         if self.planning.is_none() {
-            self.judge_again();
+            self.restart_check();
         }
     }
 
-    /// What was judged or worded is of before now.
-    pub(super) fn judge_again(&mut self) {
+    /// Discards the verdict and answer in progress, which predate the change.
+    pub(super) fn restart_check(&mut self) {
         self.check_tries.clear();
         self.answer_tries.clear();
         let rounds = self.rounds() as usize;

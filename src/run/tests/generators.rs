@@ -1,22 +1,22 @@
-//! What models and tools of an invented world say.
+//! Replies of models and results of tools in a generated world.
 
 use serde_json::{Value, json};
 
 use super::world::Dice;
 use crate::plan::{DependsOn, Plan, PreparedCall, Step};
-use crate::planner::call_needs;
+use crate::planner::required_call_approval;
 use crate::run::{
-    Cause, Effect, Fault, Maker, Needed, Outcome, PlanMade, Question, RequestedCall, RunState, Unconfirmed,
-    Usage, Verdict, call_key,
+    Effect, Fault, Outcome, PlanCause, PlanMade, PlanMaker, Question, RequestedCall, RequiredApproval,
+    RunState, Unconfirmed, Usage, Verdict, call_key,
 };
 use crate::scene::Catalogue;
 
-/// Scenes, and of each its tools: one reads, one writes once, one writes with a key, one takes it back.
+/// The scenes, and the tools of each: a read, a plain write, a keyed write, a second read, and an undo.
 const SCENES: [&str; 2] = ["A", "B"];
 const TOOLS: [&str; 5] = ["look", "book", "pay", "peek", "unbook"];
 
-/// A valid plan: a random DAG whose numbers have gaps and come in any order of writing, and which
-/// may lean on finished steps. One that `changes` what has not begun takes its place.
+/// A valid plan: a random DAG whose numbers have gaps and any order, and which may depend on finished
+/// steps. With `changes`, it replaces the steps that have not begun.
 pub fn plan(dice: &mut Dice, state: &RunState, most: u32, changes: bool) -> Plan {
     let count = if dice.pick(24) == 23 { 0 } else { 1 + dice.pick(most as usize) };
     let mut known: Vec<u32> = state.finished_steps().into_iter().collect();
@@ -61,29 +61,33 @@ pub fn plan(dice: &mut Dice, state: &RunState, most: u32, changes: bool) -> Plan
     Plan { needs_execution: count > 0, reasoning: String::new(), steps, ..Plan::default() }
 }
 
-pub fn made(state: &RunState, plan: Plan, maker: Maker) -> PlanMade {
+pub fn made(state: &RunState, plan: Plan, maker: PlanMaker) -> PlanMade {
     let version = state.plans.len() as u32 + 1;
     let feedback = state.planning.as_ref().and_then(|planning| planning.feedback.as_ref());
     let cause = match feedback {
-        Some(_) => Cause::Feedback,
-        None if version == 1 => Cause::Request,
-        None => Cause::Continuation,
+        Some(_) => PlanCause::Feedback,
+        None if version == 1 => PlanCause::Request,
+        None => PlanCause::Continuation,
     };
     let (by, why) = feedback.map(|f| (f.by.clone(), f.words.clone())).unzip();
     PlanMade { by, why, ..PlanMade::new(version, cause, maker, plan) }
 }
 
-/// That a person has to say yes to what has this hash.
-pub fn needed(hash: &str) -> Needed {
-    Needed { hash: hash.to_owned(), why: vec!["it writes".to_owned()], ..Needed::default() }
+/// A required approval with this hash.
+pub fn needed(hash: &str) -> RequiredApproval {
+    RequiredApproval {
+        hash: hash.to_owned(),
+        why: vec!["it writes".to_owned()],
+        ..RequiredApproval::default()
+    }
 }
 
-/// Arguments that are often equal, and more often the same for what makes two calls equal.
+/// Arguments that are often equal, and even more often equal in their identity.
 pub fn arguments(dice: &mut Dice) -> Value {
     json!({ "n": dice.pick(2), "x": [0.1, 1e-7, 3.0, null], "note": dice.pick(2) })
 }
 
-/// That the user has to confirm a write.
+/// A required confirmation of a write.
 fn unconfirmed() -> Unconfirmed {
     Unconfirmed { question: "Shall I?".to_owned(), why: vec!["odd".to_owned()], tool: "t".to_owned() }
 }
@@ -107,12 +111,12 @@ pub fn calls(
                 _ => arguments(dice),
             };
             let problem = dice.chance(trouble, 32).then(|| Fault::new("tool.arguments", "they do not fit"));
-            // Some tools may be repeated, and some writes are not done unasked.
+            // Some tools are repeatable, and some writes need confirmation.
             let new_rules = state.settings().has_rules(1) && tool.effect == Effect::Write;
             let occurrence = if new_rules { dice.pick(3) as u32 } else { 0 };
             let confirm = (new_rules && problem.is_none() && dice.chance(trouble, 24)).then(unconfirmed);
             let approval = match (&problem, of) {
-                (None, Some(of)) => call_needs(state, of, tool, &arguments, occurrence, by_rules),
+                (None, Some(of)) => required_call_approval(state, of, tool, &arguments, occurrence, by_rules),
                 _ => None,
             };
             RequestedCall {

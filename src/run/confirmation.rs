@@ -1,23 +1,24 @@
-//! Writes that the user has to confirm, what a request confirms, and what a run leaves undone.
+//! Confirmation: writes that the user has to confirm, the calls that a request confirms, and what a run
+//! leaves undone.
 
-use super::event::{Cause, Effect, Event, Fault, Outcome};
+use super::event::{Effect, Event, Fault, Outcome, PlanCause};
 use super::state::{CallState, CallStatus, RunState, StepState};
 use crate::plan::StepStatus;
 
-/// The code of a write that was not done, since the user has to confirm it first.
+/// The fault code of a write that is not executed before the user has confirmed it.
 pub const UNCONFIRMED: &str = "confirm.required";
 
-/// The beginning of the codes of calls that a bound of the settings has refused.
-const BOUND: &str = "bound.";
+/// The prefix of the fault codes of calls that were refused by a limit of the settings.
+const LIMIT_CODE_PREFIX: &str = "bound.";
 
 impl RunState {
-    /// Whether the request is a plain yes to calls that the user was asked to confirm: the run does these
-    /// and nothing else.
+    /// Whether the request is a plain yes to calls that the user was asked to confirm. The run executes
+    /// these and nothing else.
     pub fn is_confirmation(&self) -> bool {
         self.started.as_ref().is_some_and(|started| !started.confirmed.is_empty())
     }
 
-    /// The calls of a step's last reply that were not done, since the user has to confirm them first.
+    /// The calls of a step's last reply that wait for the user's confirmation.
     pub fn unconfirmed<'a>(&'a self, step: &'a StepState) -> impl Iterator<Item = &'a CallState> {
         let calls = step.history.last().into_iter().flat_map(|round| &round.calls);
         let calls = calls.filter_map(|call| self.calls.get(call));
@@ -42,15 +43,15 @@ impl RunState {
         if lines.is_empty() {
             return None;
         }
-        // What only the user can say is asked as well.
+        // The scene's own question to the user is included.
         lines.extend(step.question.iter().map(|question| question.text.clone()));
         Some(lines.join("\n"))
     }
 
-    /// The end of a step whose calls were known before it began and have ended: nobody is asked for words.
-    pub(super) fn end_of_prepared(&self, number: u32, step: &StepState) -> Event {
+    /// The end of a step with prepared calls, once they have ended: no model is asked for a text.
+    pub(super) fn end_prepared_step(&self, number: u32, step: &StepState) -> Event {
         let result = self.plain_result(step);
-        if step.calls.iter().any(|call| self.stands(*call)) {
+        if step.calls.iter().any(|call| self.is_effective(*call)) {
             return Event::StepCompleted { step: number, result };
         }
         let error = step.round_calls.iter().filter_map(|call| self.calls.get(call)).find_map(refusal);
@@ -58,7 +59,7 @@ impl RunState {
         Event::StepFailed { step: number, status: StepStatus::Failed, error }
     }
 
-    /// Whether every call that was done has a sentence for its result.
+    /// Whether every executed call has a sentence for its result.
     pub(super) fn is_phrased(&self) -> bool {
         self.calls.values().all(|call| match &call.status {
             CallStatus::Done { outcome: Outcome::Ok { say, .. } } => say.is_some(),
@@ -66,15 +67,15 @@ impl RunState {
         })
     }
 
-    /// Whether `call` asks for what `earlier` has done in the same step, or in one that comes before it in
-    /// the same plan, and the user has to say whether it is to be done once more.
+    /// Whether `call` repeats what `earlier` did in the same step, or in an earlier step of the same plan,
+    /// so that the user has to confirm the repetition.
     pub(super) fn is_repeat(&self, call: &CallState, earlier: &CallState) -> bool {
         call.requested.effect == Effect::Write
             && call.requested.confirm.is_some()
             && self.precedes(earlier.step, call.step)
     }
 
-    /// Whether `earlier` is `step`, or one of the steps of the same plan that it waits for.
+    /// Whether `earlier` is `step`, or a step of the same plan that it depends on.
     pub fn precedes(&self, earlier: u32, step: u32) -> bool {
         let version = self.steps.get(&step).map(|s| s.version);
         let mut open = vec![step];
@@ -91,18 +92,18 @@ impl RunState {
         false
     }
 
-    /// Whether a plan names a write of `tool` that was made before any tool had returned something, or
-    /// that a person has written or changed.
+    /// Whether a plan names a write of `tool` and was made before the first tool result, or was written or
+    /// changed by a person.
     pub fn foresees(&self, scene: &str, tool: &str) -> bool {
         let before = self.plans_before_results.map_or(self.plans.len(), |plans| plans as usize);
         let plans = self.plans.iter().enumerate();
-        let own =
-            plans.filter(|(at, made)| *at < before || matches!(made.cause, Cause::Edit | Cause::Feedback));
+        let own = plans
+            .filter(|(at, made)| *at < before || matches!(made.cause, PlanCause::Edit | PlanCause::Feedback));
         let mut steps = own.flat_map(|(_, made)| &made.plan.steps);
         steps.any(|step| step.scene_name == scene && step.expected_tools.iter().any(|name| name == tool))
     }
 
-    /// How many writes were begun, or are to be: neither retries nor what undoes a write count.
+    /// How many writes were begun or are due. Retries and compensations do not count.
     pub fn writes_asked_for(&self) -> u32 {
         let counts = |call: &&CallState| {
             let open = call.requested.problem.is_none() && call.requested.confirm.is_none();
@@ -117,31 +118,32 @@ impl RunState {
         self.calls.values().filter(counts).count() as u32
     }
 
-    /// What of the request no scene serves, in the words of the plan in force and of those that it continues.
+    /// The parts of the request that no scene serves, as worded by the plan in force and those it
+    /// continues.
     pub fn unserved(&self) -> impl Iterator<Item = &str> {
-        let asks = |cause| !matches!(cause, Cause::Continuation);
+        let asks = |cause| !matches!(cause, PlanCause::Continuation);
         let first = self.plans.iter().rposition(|made| asks(made.cause)).unwrap_or(0);
         let plans = self.plans.iter().skip(first);
-        // A request outside every scene is answered or declined as a whole.
+        // A request that no scene covers is answered or declined as a whole.
         let executes = !self.steps.is_empty() && self.settings().has_rules(1);
         plans.filter(move |_| executes).flat_map(|made| &made.plan.unserved).map(String::as_str)
     }
 
-    /// The calls of a step that a bound has refused and that were not done otherwise.
+    /// The calls of a step that a limit refused and that no other call did.
     pub fn cut_calls<'a>(&'a self, step: &'a StepState) -> impl Iterator<Item = &'a CallState> {
         let cut = |call: &&CallState| {
             self.settings().has_rules(1)
-                && refusal(call).is_some_and(|error| error.code.starts_with(BOUND))
+                && refusal(call).is_some_and(|error| error.code.starts_with(LIMIT_CODE_PREFIX))
                 && !self.calls.iter().any(|(number, other)| {
                     other.requested.key == call.requested.key
                         && other.requested.occurrence == call.requested.occurrence
-                        && self.stands(*number)
+                        && self.is_effective(*number)
                 })
         };
         step.calls.iter().filter_map(|call| self.calls.get(call)).filter(cut)
     }
 
-    /// Whether a bound has kept a step from what its scene still wanted to do.
+    /// Whether a limit kept a step from calls that its scene requested.
     pub fn is_cut(&self, step: &StepState) -> bool {
         self.cut_calls(step).next().is_some()
     }

@@ -1,12 +1,12 @@
-//! What can be told of an event by itself: its name, who sees it, and what it makes of its run and its plan.
+//! Properties of a single event: its name, its visibility, its durability and the statuses it leads to.
 
 use serde::{Deserialize, Serialize};
 
-use super::super::approval::{Decision, Matter};
+use super::super::approval::{ApprovalSubject, Decision};
 use super::Event;
 use crate::plan::PlanStatus;
 
-/// Where a run stands.
+/// The status of a run.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, utoipa::ToSchema,
 )]
@@ -14,15 +14,15 @@ use crate::plan::PlanStatus;
 pub enum RunStatus {
     /// Accepted; earlier requests of its conversation come first.
     Queued,
-    /// At work.
+    /// Being executed.
     Running,
     /// Waits for a person's decision.
     Waiting,
-    /// Ended with a question that only the user can answer.
+    /// Ended with a question to the user.
     NeedsInput,
     /// Everything was done and answered.
     Completed,
-    /// Some of it was done, and the answer says what was not.
+    /// Partly done; the answer says what is missing.
     Partial,
     /// Nothing could be answered.
     Failed,
@@ -31,14 +31,14 @@ pub enum RunStatus {
 }
 
 impl RunStatus {
-    /// Whether nothing more happens to the run.
+    /// Whether the run has ended.
     pub fn is_terminal(self) -> bool {
         !matches!(self, RunStatus::Queued | RunStatus::Running | RunStatus::Waiting)
     }
 }
 
 impl Event {
-    /// The name under which clients see the event on a stream; `None` for what stays inside.
+    /// The event's name on client streams; `None` for internal events.
     pub fn public_name(&self) -> Option<&'static str> {
         Some(match self {
             Event::RunStarted(_) => "run_started",
@@ -46,9 +46,9 @@ impl Event {
             Event::PlanCreated(_) => "plan_created",
             Event::Replanned(_) | Event::PlanEdited(_) => "replanned",
             Event::ApprovalRequired { .. } => "approval_required",
-            Event::Decided { matter: Matter::Plan { .. }, decision: Decision::Yes { .. }, .. } => {
-                "plan_approved"
-            }
+            Event::Decided {
+                matter: ApprovalSubject::Plan { .. }, decision: Decision::Yes { .. }, ..
+            } => "plan_approved",
             Event::StepStarted { .. } => "step_started",
             Event::ToolStarted { .. } => "tool_started",
             Event::ToolCompleted { .. } => "tool_completed",
@@ -81,19 +81,21 @@ impl Event {
         })
     }
 
-    /// The status that the event gives to the run's plan, where it gives one. A plan that is being carried
-    /// out stays so until it ends, whatever its later versions need; see `RunState::plan_after`.
+    /// The plan status that the event leads to, if any. A plan that is executing stays so until it ends,
+    /// whatever its later versions need; see `RunState::plan_after`.
     pub fn plan_status(&self) -> Option<PlanStatus> {
         Some(match self {
             Event::RunQueued(_) | Event::ModificationAsked { .. } => PlanStatus::Draft,
             Event::PlanCreated(made) | Event::Replanned(made) | Event::PlanEdited(made) => {
                 if made.approval.is_some() { PlanStatus::Draft } else { PlanStatus::Approved }
             }
-            Event::ApprovalRequired { matter: Matter::Plan { .. }, .. } => PlanStatus::PendingApproval,
-            Event::ApprovalLapsed { matter: Matter::Plan { .. }, .. } => PlanStatus::Draft,
-            Event::Decided { matter: Matter::Plan { .. }, decision: Decision::Yes { .. }, .. } => {
-                PlanStatus::Approved
+            Event::ApprovalRequired { matter: ApprovalSubject::Plan { .. }, .. } => {
+                PlanStatus::PendingApproval
             }
+            Event::ApprovalLapsed { matter: ApprovalSubject::Plan { .. }, .. } => PlanStatus::Draft,
+            Event::Decided {
+                matter: ApprovalSubject::Plan { .. }, decision: Decision::Yes { .. }, ..
+            } => PlanStatus::Approved,
             Event::StepStarted { .. } | Event::RunReopened { .. } => PlanStatus::Executing,
             Event::RunCompleted { status: RunStatus::Completed } => PlanStatus::Completed,
             Event::RunCompleted { .. } | Event::RunFailed { .. } => PlanStatus::Failed,
@@ -102,12 +104,12 @@ impl Event {
         })
     }
 
-    /// Whether the run ends with it.
+    /// Whether the event ends the run.
     pub fn is_terminal(&self) -> bool {
         matches!(self, Event::RunCompleted { .. } | Event::RunFailed { .. } | Event::RunCancelled { .. })
     }
 
-    /// What the event is about, in one word and a number: the same for the same thing in one run.
+    /// The event's name and the ordinal of its subject: stable within a run.
     pub fn key(&self) -> String {
         let number = match self {
             Event::RunResumed { epoch, .. } => *epoch,
@@ -162,16 +164,16 @@ impl Event {
         }
     }
 
-    /// Whether something outside depends on this event being on disk before the run goes on: an
-    /// accepted request, a taking over, a write's intent and its outcome, a person's decision, an end.
+    /// Whether this event must be on disk before the run continues, because something outside depends on
+    /// it: an accepted request, a takeover, a write's intent and outcome, a person's decision, an end.
     pub fn must_be_durable(&self, writes: bool) -> bool {
         match self {
             Event::RunQueued(_)
-            // Or a process that it ends again and again would not be seen to.
+            // Otherwise repeated crashes caused by the run would not be counted.
             | Event::RunResumed { .. }
             | Event::CancelRequested { .. }
-            // What somebody is told to decide has to be there when the decision comes, and the decision
-            // when it is carried out.
+            // A requested approval must exist when the decision arrives, and the decision when it takes
+            // effect.
             | Event::ApprovalRequired { .. }
             | Event::Decided { .. }
             | Event::PlanEdited(_)

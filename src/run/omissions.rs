@@ -1,5 +1,5 @@
-//! What an answer must not leave out, whoever has worded it: writes that were done, writes that the user has to
-//! confirm, and what was asked for and not done.
+//! What every answer has to mention: writes that were done, writes that the user has to confirm, and
+//! requested work that was not done.
 
 use serde_json::Value;
 
@@ -8,43 +8,43 @@ use super::state::{CallState, CallStatus, RunState};
 use crate::plan::StepStatus;
 
 /// The sentences of one language.
-struct Words {
+struct OmissionTexts {
     language: &'static str,
-    /// Before a part of the request that no scene serves.
+    /// Precedes a part of the request that no scene serves.
     unserved: &'static str,
-    /// Before the tools whose calls a bound has refused.
+    /// Precedes the tools whose calls a limit refused.
     cut: &'static str,
-    /// Behind a write whose outcome is not known.
+    /// Follows a write whose outcome is unknown.
     unknown: &'static str,
 }
 
-/// The languages of the shipped scenes; the first one serves for all others.
-const TABLE: [Words; 5] = [
-    Words {
+/// The languages of the shipped scenes; the first one is the fallback for all others.
+const OMISSION_TEXTS: [OmissionTexts; 5] = [
+    OmissionTexts {
         language: "en",
         unserved: "Not done:",
         cut: "Not everything was done; the limit of calls for one step was reached. Left out:",
         unknown: "it is not known whether this was done",
     },
-    Words {
+    OmissionTexts {
         language: "it",
         unserved: "Non fatto:",
         cut: "Non è stato fatto tutto: è stato raggiunto il limite di chiamate di un passo. Mancano:",
         unknown: "non si sa se sia stato fatto",
     },
-    Words {
+    OmissionTexts {
         language: "de",
         unserved: "Nicht erledigt:",
         cut: "Nicht alles wurde erledigt: die Höchstzahl an Aufrufen eines Schritts war erreicht. Es fehlt:",
         unknown: "es ist nicht bekannt, ob dies getan wurde",
     },
-    Words {
+    OmissionTexts {
         language: "fr",
         unserved: "Non fait :",
         cut: "Tout n'a pas été fait : la limite d'appels d'une étape a été atteinte. Il manque :",
         unknown: "on ne sait pas si cela a été fait",
     },
-    Words {
+    OmissionTexts {
         language: "es",
         unserved: "No hecho:",
         cut: "No se ha hecho todo: se alcanzó el límite de llamadas de un paso. Falta:",
@@ -53,15 +53,15 @@ const TABLE: [Words; 5] = [
 ];
 
 impl RunState {
-    /// `answer` with a line for everything that it must tell and does not.
+    /// `answer` with a line appended for everything that it has to mention and does not.
     pub fn with_omissions(&self, answer: &str) -> String {
         if !self.settings().has_rules(1) {
             return answer.to_owned();
         }
         let language = self.started.as_ref().and_then(|started| started.language.as_deref());
-        let [first, ..] = &TABLE;
-        let words = TABLE.iter().find(|words| Some(words.language) == language).unwrap_or(first);
-        let text = Text::of(answer);
+        let [first, ..] = &OMISSION_TEXTS;
+        let words = OMISSION_TEXTS.iter().find(|words| Some(words.language) == language).unwrap_or(first);
+        let text = NormalisedAnswer::of(answer);
         let mut lines: Vec<String> = Vec::new();
         for (number, call) in &self.calls {
             lines.extend(self.omitted_write(*number, call, &text, words));
@@ -83,8 +83,14 @@ impl RunState {
         format!("{}\n{}", answer.trim_end(), lines.join("\n")).trim_start().to_owned()
     }
 
-    /// The line for a write that was done, or may have been, and that the text does not speak of.
-    fn omitted_write(&self, number: u32, call: &CallState, text: &Text, words: &Words) -> Option<String> {
+    /// The line for a write that was done, or may have been, and that the text does not mention.
+    fn omitted_write(
+        &self,
+        number: u32,
+        call: &CallState,
+        text: &NormalisedAnswer,
+        words: &OmissionTexts,
+    ) -> Option<String> {
         let counts = call.requested.effect == Effect::Write
             && call.attempts > 0
             && call.undoes.is_none()
@@ -95,37 +101,38 @@ impl RunState {
         }
         let (line, result) = match outcome {
             Outcome::Ok { say: Some(say), result } => (say.clone(), Some(result)),
-            Outcome::Ok { result, .. } => (in_words(call), Some(result)),
-            Outcome::Unknown { .. } => (format!("{}: {}", in_words(call), words.unknown), None),
+            Outcome::Ok { result, .. } => (describe_call(call), Some(result)),
+            Outcome::Unknown { .. } => (format!("{}: {}", describe_call(call), words.unknown), None),
             Outcome::Refused { .. } | Outcome::Failed { .. } => return None,
         };
-        // Whether another write with the same values is meant cannot be told: each wants one of its own.
-        let of_arguments = || leaves(&call.requested.arguments);
+        // A value shared with another write does not show which one the text means, so each write needs a
+        // value of its own.
+        let of_arguments = || leaf_values(&call.requested.arguments);
         let result = result.filter(|_| of_arguments().next().is_none());
         let own: Vec<String> = of_arguments()
-            .chain(result.into_iter().flat_map(leaves))
+            .chain(result.into_iter().flat_map(leaf_values))
             .filter(|value| !self.is_shared(number, value))
             .collect();
         let told = text.has(&line)
             || (!own.is_empty() && own.iter().filter(|value| text.has_value(value)).count() > own.len() / 2)
-            || (own.is_empty() && text.names(&call.requested.tool));
+            || (own.is_empty() && text.names_tool(&call.requested.tool));
         (!told).then_some(line)
     }
 
-    /// Whether another write that was done has the value, too.
+    /// Whether another executed write has the same value.
     fn is_shared(&self, number: u32, value: &str) -> bool {
         self.calls.iter().any(|(other, call)| {
             *other != number
                 && call.requested.effect == Effect::Write
                 && call.attempts > 0
-                && leaves(&call.requested.arguments).any(|one| one == value)
+                && leaf_values(&call.requested.arguments).any(|one| one == value)
         })
     }
 
-    fn cut_line(&self, words: &Words) -> Option<String> {
+    fn cut_line(&self, words: &OmissionTexts) -> Option<String> {
         let mut tools: Vec<String> = Vec::new();
         for call in self.steps.values().flat_map(|step| self.cut_calls(step)) {
-            let line = in_words(call);
+            let line = describe_call(call);
             if !tools.contains(&line) {
                 tools.push(line);
             }
@@ -135,7 +142,7 @@ impl RunState {
 }
 
 /// The tool and its arguments.
-fn in_words(call: &CallState) -> String {
+fn describe_call(call: &CallState) -> String {
     let arguments = call.requested.arguments.as_object().into_iter().flatten();
     let values: Vec<String> = arguments
         .map(|(name, value)| match value {
@@ -148,34 +155,34 @@ fn in_words(call: &CallState) -> String {
 }
 
 /// The strings and numbers of a value, as text.
-fn leaves(value: &Value) -> Box<dyn Iterator<Item = String> + '_> {
+fn leaf_values(value: &Value) -> Box<dyn Iterator<Item = String> + '_> {
     match value {
         Value::String(text) => Box::new(std::iter::once(text.trim().to_owned()).filter(|t| !t.is_empty())),
         Value::Number(number) => Box::new(std::iter::once(number.to_string())),
-        Value::Array(items) => Box::new(items.iter().flat_map(leaves)),
-        Value::Object(fields) => Box::new(fields.values().flat_map(leaves)),
+        Value::Array(items) => Box::new(items.iter().flat_map(leaf_values)),
+        Value::Object(fields) => Box::new(fields.values().flat_map(leaf_values)),
         Value::Null | Value::Bool(_) => Box::new(std::iter::empty()),
     }
 }
 
-/// A text in which values and phrases are looked for.
-struct Text {
-    /// In lower case, with single blanks.
+/// An answer, normalised for searching values and phrases.
+struct NormalisedAnswer {
+    /// Lower case, with single spaces.
     plain: String,
     words: Vec<String>,
 }
 
-impl Text {
+impl NormalisedAnswer {
     fn of(text: &str) -> Self {
         Self { plain: plain(text), words: words(text) }
     }
 
-    /// Whether the phrase is in it, whatever the blanks and the case.
+    /// Whether it contains the phrase, ignoring whitespace and case.
     fn has(&self, phrase: &str) -> bool {
         self.plain.contains(&plain(phrase))
     }
 
-    /// Whether a value is in it: a date by its day as a number of its own, anything else by its words.
+    /// Whether it contains the value: a date by its day as a separate number, anything else by its words.
     fn has_value(&self, value: &str) -> bool {
         if let Some(day) = day_of_month(value) {
             return self.words.iter().any(|word| word.parse() == Ok(day));
@@ -184,7 +191,7 @@ impl Text {
         !own.is_empty() && self.words.windows(own.len()).any(|part| part == own.as_slice())
     }
 
-    /// Whether the words of a part of a request are in it: most of the long ones.
+    /// Whether it mentions a part of a request: contains most of its long words.
     fn mentions(&self, part: &str) -> bool {
         let own: Vec<String> = words(part).into_iter().filter(|word| word.chars().count() > 3).collect();
         if own.is_empty() {
@@ -194,8 +201,8 @@ impl Text {
         told * 2 > own.len()
     }
 
-    /// Whether a word of the tool's name is in it, in whatever form.
-    fn names(&self, tool: &str) -> bool {
+    /// Whether it contains a word of the tool's name, in any form.
+    fn names_tool(&self, tool: &str) -> bool {
         let stems = split_name(tool).into_iter().filter(|word| word.chars().count() > 3);
         let stems: Vec<String> = stems.map(|word| word.chars().take(4).collect()).collect();
         stems.iter().any(|stem| self.words.iter().any(|word| word.starts_with(stem.as_str())))
@@ -227,7 +234,7 @@ fn split_name(name: &str) -> Vec<String> {
     out
 }
 
-/// The day of an ISO date, with or without a time behind it.
+/// The day of an ISO date, with or without a time.
 fn day_of_month(value: &str) -> Option<i8> {
     value.get(..10)?.parse::<jiff::civil::Date>().ok().map(|date| date.day())
 }
@@ -237,8 +244,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_found_in_the_dress_of_a_sentence() {
-        let text = Text::of("Ho richiesto le ferie dal 5 ottobre 2026 per Anna Bianchi, richiesta n. 41.");
+    fn values_are_found_in_any_spelling() {
+        let text = NormalisedAnswer::of(
+            "Ho richiesto le ferie dal 5 ottobre 2026 per Anna Bianchi, richiesta n. 41.",
+        );
         for value in ["2026-10-05", "Anna Bianchi", "41", "anna"] {
             assert!(text.has_value(value), "{value}");
         }
@@ -251,7 +260,7 @@ mod tests {
     fn names_of_tools_are_split_into_words() {
         assert_eq!(split_name("MakeRequest"), ["make", "request"]);
         assert_eq!(split_name("cancel_order2"), ["cancel", "order2"]);
-        assert!(Text::of("The lights are locked now.").names("LockDoors"));
-        assert!(!Text::of("Done.").names("LockDoors"));
+        assert!(NormalisedAnswer::of("The lights are locked now.").names_tool("LockDoors"));
+        assert!(!NormalisedAnswer::of("Done.").names_tool("LockDoors"));
     }
 }

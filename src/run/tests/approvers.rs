@@ -1,14 +1,14 @@
-//! What people of an invented world want, and the scenes that it has: two catalogues, of which the second
-//! has other definitions of some tools, as after a reload.
+//! Commands of people in a generated world, and its scenes: two catalogues, the second with changed
+//! definitions of some tools, as after a reload.
 
 use std::sync::LazyLock;
 
 use serde_json::{Value, json};
 
-use super::words;
+use super::generators;
 use super::world::Dice;
-use crate::planner::{Choice, Command, Wish};
-use crate::run::{Effect, Matter, Repeat, RunState, RunStatus};
+use crate::planner::{ApproverChoice, Command, CommandAction};
+use crate::run::{ApprovalSubject, Effect, Repeat, RunState, RunStatus};
 use crate::scene::{Catalogue, Scene, SceneTool, ToolApproval, ToolBuilder};
 use crate::tools::{ToolContext, native};
 
@@ -52,36 +52,38 @@ fn tool(name: &str, what: &str, effect: Effect, schema: &Value) -> ToolBuilder {
     SceneTool::dynamic(name, what, effect, schema.clone(), does)
 }
 
-/// How much people still may ask for, so that each run ends.
+/// How many commands people may still send, so that each run ends.
 #[derive(Debug, Clone, Copy)]
-pub struct Left {
+pub struct RemainingFaults {
     pub changes: bool,
     pub reopens: bool,
     pub stops: bool,
 }
 
-/// Something that somebody wants, in time or not, fitting or not.
-pub fn wish(dice: &mut Dice, state: &RunState, most: u32, left: Left) -> Command {
+/// Any command, legal or not.
+pub fn any_command(dice: &mut Dice, state: &RunState, most: u32, left: RemainingFaults) -> Command {
     let version = (dice.pick(6) == 5).then(|| dice.pick(4) as u32);
-    // After the end there is little that can be wanted.
+    // After the end, few commands are possible.
     let kind = if state.status.is_terminal() && dice.pick(3) > 0 { 14 } else { dice.pick(16) };
     let wish = match kind {
         0..=7 => decide(dice, state, left),
-        8 | 9 => Wish::Approve { version, hash: None, hold: dice.pick(2) == 1 },
-        10 if left.changes => Wish::Modify { words: "two days".to_owned(), version },
-        11 if left.changes => Wish::Edit { plan: words::plan(dice, state, most, true), version },
-        12 if left.stops => Wish::Cancel,
-        13 => Wish::Expire { approval: any_approval(dice, state) },
-        14 if left.reopens => Wish::Reopen,
-        _ => Wish::Approve { version: None, hash: Some("another".to_owned()), hold: false },
+        8 | 9 => CommandAction::Approve { version, hash: None, hold: dice.pick(2) == 1 },
+        10 if left.changes => CommandAction::Modify { words: "two days".to_owned(), version },
+        11 if left.changes => {
+            CommandAction::Edit { plan: generators::plan(dice, state, most, true), version }
+        }
+        12 if left.stops => CommandAction::Cancel,
+        13 => CommandAction::Expire { approval: any_approval(dice, state) },
+        14 if left.reopens => CommandAction::Reopen,
+        _ => CommandAction::Approve { version: None, hash: Some("another".to_owned()), hold: false },
     };
     let by = ["keysersoze", "hockney", "fenster"][dice.pick(3)].to_owned();
     Command {
         by,
         note: (dice.pick(2) == 1).then(|| "because".to_owned()),
-        wish,
+        action: wish,
         no_own_approval: dice.pick(2) == 1,
-        keyed: false,
+        is_authenticated: false,
     }
 }
 
@@ -91,41 +93,47 @@ fn any_approval(dice: &mut Dice, state: &RunState) -> u32 {
     if open.is_empty() || dice.pick(6) == 5 { dice.pick(9) as u32 } else { open[dice.pick(open.len())] }
 }
 
-fn decide(dice: &mut Dice, state: &RunState, left: Left) -> Wish {
+fn decide(dice: &mut Dice, state: &RunState, left: RemainingFaults) -> CommandAction {
     let approval = any_approval(dice, state);
     let matter = state.approvals.get(&approval).map(|a| a.matter);
     let ended = state.status.is_terminal();
     let choice = match (matter, dice.pick(12)) {
-        (_, 11) => Choice::Edited(json!({ "n": "one" })),
-        (_, 10) => Choice::NotDone,
-        // Rare as it is, half of those who say anything of a run that has ended have it tried again.
-        (Some(Matter::Outcome { .. }), 0..=6) if ended && left.reopens => Choice::Again,
-        (Some(Matter::Outcome { .. }), 0..=3) => Choice::Done,
-        (Some(Matter::Outcome { .. }), 4..=6) if !ended => Choice::Again,
-        (Some(Matter::Outcome { .. }), _) => Choice::NotDone,
-        (Some(Matter::Call { .. }), 0..=2) => Choice::Edited(words::arguments(dice)),
-        (_, 5..=9) => Choice::Yes,
-        _ => Choice::No,
+        (_, 11) => ApproverChoice::Edited(json!({ "n": "one" })),
+        (_, 10) => ApproverChoice::NotDone,
+        // Retries are rare, so half of the decisions after the end are retries.
+        (Some(ApprovalSubject::Outcome { .. }), 0..=6) if ended && left.reopens => ApproverChoice::Again,
+        (Some(ApprovalSubject::Outcome { .. }), 0..=3) => ApproverChoice::Done,
+        (Some(ApprovalSubject::Outcome { .. }), 4..=6) if !ended => ApproverChoice::Again,
+        (Some(ApprovalSubject::Outcome { .. }), _) => ApproverChoice::NotDone,
+        (Some(ApprovalSubject::Call { .. }), 0..=2) => ApproverChoice::Edited(generators::arguments(dice)),
+        (_, 5..=9) => ApproverChoice::Yes,
+        _ => ApproverChoice::No,
     };
     let hash = state.approvals.get(&approval).map(|a| a.needed.hash.clone()).filter(|_| dice.pick(2) == 1);
-    Wish::Decide { approval, choice, hash }
+    CommandAction::Decide { approval, choice, hash }
 }
 
-/// What gets a run on that waits: there always is something, said by somebody who has changed nothing.
-pub fn decisive(dice: &mut Dice, state: &RunState) -> Command {
+/// A command that unblocks a waiting run: there always is one, from a person who has changed nothing.
+pub fn unblocking_command(dice: &mut Dice, state: &RunState) -> Command {
     assert_eq!(state.status, RunStatus::Waiting);
-    let open = |matter: &Matter| !matches!(matter, Matter::Outcome { .. });
+    let open = |matter: &ApprovalSubject| !matches!(matter, ApprovalSubject::Outcome { .. });
     let wish = match state.approvals.iter().find(|(_, a)| a.is_open() && open(&a.matter)) {
-        // Once tools have changed under a version, only who names what was shown has it begin.
+        // Once tools have changed under a version, releasing it requires the hash that was shown.
         _ if state.is_held() => {
             let hash = state.plan_approval().map(|(_, approval)| approval.needed.hash.clone());
-            Wish::Approve { version: None, hash, hold: false }
+            CommandAction::Approve { version: None, hash, hold: false }
         }
         Some((approval, _)) => {
-            let choice = if dice.pick(3) == 2 { Choice::No } else { Choice::Yes };
-            Wish::Decide { approval: *approval, choice, hash: None }
+            let choice = if dice.pick(3) == 2 { ApproverChoice::No } else { ApproverChoice::Yes };
+            CommandAction::Decide { approval: *approval, choice, hash: None }
         }
         None => panic!("the run waits for nothing: {state:#?}"),
     };
-    Command { by: "edie".to_owned(), note: None, wish, no_own_approval: false, keyed: false }
+    Command {
+        by: "edie".to_owned(),
+        note: None,
+        action: wish,
+        no_own_approval: false,
+        is_authenticated: false,
+    }
 }

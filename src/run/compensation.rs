@@ -1,4 +1,4 @@
-//! Undoing finished writes of a run that failed or was cancelled, the last one first.
+//! Compensation: undoes the finished writes of a failed or cancelled run, in reverse order.
 
 use serde_json::Value;
 
@@ -9,16 +9,17 @@ use super::state::{CallState, CallStatus, RunState, StepState};
 use crate::plan::StepStatus;
 
 impl RunState {
-    /// What is left to undo before the run ends; `None` where nothing is, or it is not configured so.
+    /// What is left to undo before the run ends; `None` if nothing is, or if compensation is not enabled.
     pub(super) fn compensation(&self) -> Option<Vec<Action>> {
         if !self.settings().compensate || self.is_dry_run() {
             return None;
         }
-        self.begun_undo().or_else(|| self.to_undo().map(|event| vec![Action::Record { event }]))
+        self.compensation_in_progress()
+            .or_else(|| self.next_compensation().map(|event| vec![Action::Record { event }]))
     }
 
-    /// What is left of an undo that has begun: it comes to its end whatever else happens.
-    pub(super) fn begun_undo(&self) -> Option<Vec<Action>> {
+    /// What is left of a compensation that has begun: it is completed whatever else happens.
+    pub(super) fn compensation_in_progress(&self) -> Option<Vec<Action>> {
         for (number, call) in self.calls.iter().filter(|(_, call)| call.undoes.is_some()) {
             match call.status {
                 CallStatus::Requested => return Some(vec![Action::Call { call: *number, attempt: 1 }]),
@@ -30,11 +31,11 @@ impl RunState {
         None
     }
 
-    /// Whether the run has failed, as far as undoing goes: a step of the last plan did not do what it was
-    /// for. A question to the user is no failure.
+    /// Whether the run counts as failed for compensation: a step of the last plan did not achieve its
+    /// purpose. A question to the user is not a failure.
     pub(super) fn has_failed(&self) -> bool {
         let last = self.plans.len() as u32;
-        // What a person did not approve is left out, and no failure of the rest.
+        // A refused call is omitted, and is not a failure of the rest.
         let refused = |step: &StepState| step.error.as_ref().is_some_and(|e| e.code == "approval.refused");
         let failed =
             |status| matches!(status, StepStatus::Failed | StepStatus::Blocked | StepStatus::Cancelled);
@@ -54,7 +55,7 @@ impl RunState {
         call.undoes.is_some() && matches!(call.status, CallStatus::Done { outcome: Outcome::Ok { .. } })
     }
 
-    /// Whether what the write did was done once more since it was undone.
+    /// Whether the write was done again after it was undone.
     fn is_redone(&self, undo: u32, write: &CallState) -> bool {
         self.calls.range(undo + 1..).any(|(_, call)| {
             call.requested.key == write.requested.key
@@ -65,15 +66,15 @@ impl RunState {
         })
     }
 
-    /// Whether a write was undone, or tried to be, and not done again since.
+    /// Whether any write was undone, or its undo attempted, and it was not done again since.
     pub(super) fn has_undone(&self) -> bool {
         let undos = self.calls.iter().filter_map(|(number, call)| Some((*number, call.undoes?)));
         let mut writes = undos.filter_map(|(undo, write)| Some((undo, self.calls.get(&write)?)));
         writes.any(|(undo, write)| !self.is_redone(undo, write))
     }
 
-    /// Whether the call's outcome, its own or the one that it shares, is a good one that was not undone.
-    pub(super) fn stands(&self, number: u32) -> bool {
+    /// Whether the call succeeded, by itself or by the call whose outcome it shares, and was not undone.
+    pub(super) fn is_effective(&self, number: u32) -> bool {
         let first = match self.calls.get(&number).map(|call| &call.status) {
             Some(CallStatus::Skipped { first }) => *first,
             _ => number,
@@ -85,7 +86,7 @@ impl RunState {
         })
     }
 
-    fn to_undo(&self) -> Option<Event> {
+    fn next_compensation(&self) -> Option<Event> {
         self.calls.iter().rev().find_map(|(number, call)| {
             let undo = call.requested.undo.as_ref()?;
             let CallStatus::Done { outcome: Outcome::Ok { result, .. } } = &call.status else { return None };
@@ -93,11 +94,19 @@ impl RunState {
                 return None;
             }
             let arguments = undo.arguments_for(&call.requested.arguments, result)?;
-            Some(Event::Compensating { undoes: *number, requested: self.undoing(call, undo, arguments) })
+            Some(Event::Compensating {
+                undoes: *number,
+                requested: self.compensating_call(call, undo, arguments),
+            })
         })
     }
 
-    fn undoing(&self, call: &CallState, undo: &super::approval::Undo, arguments: Value) -> RequestedCall {
+    fn compensating_call(
+        &self,
+        call: &CallState,
+        undo: &super::approval::Undo,
+        arguments: Value,
+    ) -> RequestedCall {
         RequestedCall {
             call: self.next_call(),
             provider_id: String::new(),

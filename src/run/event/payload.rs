@@ -1,12 +1,11 @@
-//! What models and tools say, as events carry it: replies, what they cost, calls, how these ended, and why
-//! something did not work.
+//! What events carry of models and tools: replies, usage, calls, outcomes and faults.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::super::approval::{Needed, Undo};
+use super::super::approval::{RequiredApproval, Undo};
 
-/// A model's reply, as it came.
+/// A model's reply, as received.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Reply {
     /// The message's text, often empty when there are calls.
@@ -15,7 +14,7 @@ pub struct Reply {
     /// Function calls, in order.
     #[serde(default)]
     pub calls: Vec<ReplyCall>,
-    /// `stop`, `tool_calls`, `length`, … as the server said it.
+    /// `stop`, `tool_calls`, `length`, … as the provider reported it.
     #[serde(default)]
     pub finish_reason: Option<String>,
     /// The configured name of the model that replied.
@@ -26,16 +25,16 @@ pub struct Reply {
 /// One function call of a reply.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReplyCall {
-    /// The provider's id. It repeats on some servers and is never a key here.
+    /// The provider's id. Some providers repeat ids, so it is never used as a key.
     pub id: String,
     /// The function's name as written.
     pub name: String,
-    /// The arguments as written: JSON text, broken or not. An object that a server sends in place
-    /// of text is written out.
+    /// The arguments as written: JSON text, possibly malformed. An object sent in place of text is
+    /// serialised.
     pub arguments: String,
 }
 
-/// Tokens and money of model calls. Money is in nano-USD, so that sums are exact.
+/// Tokens and cost of model calls. Money is in nano-USD, so that sums are exact.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// Calls sent to a model.
@@ -74,14 +73,14 @@ impl std::ops::AddAssign for Usage {
     }
 }
 
-/// Why something did not work: a stable code, and words that name what, where and what to do.
+/// Why something failed: a stable code, and a message that says what, where and what to do.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Fault {
     /// Stable, such as `tool.timeout`.
     pub code: String,
     /// For people and models.
     pub message: String,
-    /// Milliseconds after which the same may work, where somebody said so.
+    /// Milliseconds after which a retry may succeed, where known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
 }
@@ -100,7 +99,7 @@ impl Fault {
         Self { code: code.to_owned(), message: message.into(), retry_after_ms: None }
     }
 
-    /// The same fault, which may be gone after this time.
+    /// The same fault with a retry delay.
     #[must_use]
     pub fn after(mut self, wait: Option<std::time::Duration>) -> Self {
         self.retry_after_ms = wait.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
@@ -112,56 +111,56 @@ impl Fault {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
-    /// It only looks.
+    /// It only reads.
     Read,
     /// It changes something outside the run.
     Write,
 }
 
-/// How a write whose outcome is not known may be repeated.
+/// How a write with an unknown outcome may be repeated.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Repeat {
-    /// Not at all: a person says what happened.
+    /// Not at all: a person resolves the outcome.
     #[default]
     Never,
     /// With the same idempotency key, which the tool honours.
     Key,
 }
 
-/// A call that a scene's model asked for.
+/// A call requested by a scene's model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RequestedCall {
     /// Our own ordinal in the run, from 1.
     pub call: u32,
     /// The provider's id, sent back with the result.
     pub provider_id: String,
-    /// The tool's name, as catalogued (as written, when unknown).
+    /// The tool's name as in the catalogue; as written, when unknown.
     pub tool: String,
-    /// The arguments, read.
+    /// The parsed arguments.
     pub arguments: Value,
-    /// Scene, tool and canonical (identity) arguments: what makes two calls the same.
+    /// Scene, tool and canonical (identity) arguments: calls with the same key are duplicates.
     pub key: String,
     /// Whether it writes.
     pub effect: Effect,
     /// How it may be repeated.
     pub repeat: Repeat,
-    /// Why it is not even tried: unknown tool, arguments against the schema, not offered.
+    /// Why it is not executed at all: unknown tool, invalid arguments, not offered.
     pub problem: Option<Fault>,
-    /// Why a person has to approve it, where one has to.
+    /// Why a person has to approve it, if so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub approval: Option<Needed>,
-    /// How it is undone, where its tool says so.
+    pub approval: Option<RequiredApproval>,
+    /// How it is undone, if its tool declares that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undo: Option<Undo>,
-    /// Why the user has to confirm it before it is done, where the user has to.
+    /// Why the user has to confirm it before it is executed, if so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirm: Option<Unconfirmed>,
-    /// Of a repeatable tool: how many equal calls of its step, or of steps that come before it in the same
-    /// plan, precede it. Calls with different numbers are different acts.
+    /// For a repeatable tool: how many equal calls of its step, or of earlier steps of the same plan,
+    /// precede it. Calls with different numbers are distinct.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub occurrence: u32,
-    /// A read that is made each time: what it finds may change at any moment.
+    /// A read whose result may change at any moment, so it is executed each time.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub volatile: bool,
 }
@@ -171,12 +170,12 @@ fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-/// A write that is not done before the user has confirmed it.
+/// A write that is not executed before the user has confirmed it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unconfirmed {
     /// The question to the user, which names the exact call, in the user's language.
     pub question: String,
-    /// Why it is asked, for the journal.
+    /// Why confirmation is needed, for the journal.
     pub why: Vec<String>,
     /// SHA-256 in hex of the tool's definition at that time.
     pub tool: String,
@@ -188,54 +187,54 @@ pub struct Unconfirmed {
 pub enum Outcome {
     /// Done.
     Ok {
-        /// What the tool returned, cut to its bound.
+        /// What the tool returned, truncated to its limit.
         result: Value,
-        /// The same in a sentence of the user's language, where the scene says how to phrase it.
+        /// The result as a sentence in the user's language, where the scene has a phrase for it.
         #[serde(default)]
         say: Option<String>,
     },
-    /// The tool said no, and did nothing.
+    /// The tool refused, and did nothing.
     Refused {
         /// Why.
         error: Fault,
     },
-    /// It did not work, and nothing was done.
+    /// It failed, and nothing was done.
     Failed {
         /// Why.
         error: Fault,
     },
-    /// A write of which nobody knows whether it was done. Never repeated blindly.
+    /// A write whose outcome is unknown. Never repeated blindly.
     Unknown {
         /// What is known.
         error: Fault,
     },
 }
 
-/// What only the user can say.
+/// A question that only the user can answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Question {
     /// The question, in the user's language.
     pub text: String,
-    /// The tool that needs it, if one was meant.
+    /// The tool that needs the answer, if any.
     pub tool: Option<String>,
     /// Names of the missing arguments or facts.
     pub missing: Vec<String>,
-    /// What is already known, as arguments of that tool.
+    /// What is known already, as arguments of that tool.
     #[serde(default)]
     pub known: Value,
 }
 
-/// The continuation check's answer: the arguments of the forced tool `CheckContinuation`.
+/// The continuation check's verdict: the arguments of the forced tool `CheckContinuation`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
-    /// More has to be done, and scenes can do it.
+    /// More work is needed, and scenes can do it.
     pub should_continue: bool,
-    /// What was found is enough for an answer.
+    /// The results suffice for an answer.
     pub can_answer_now: bool,
     /// Why.
     #[serde(default)]
     pub reasoning: String,
-    /// What is missing, in words.
+    /// A description of what is missing.
     #[serde(default)]
     pub missing_information: Option<String>,
     /// The answer itself, with `planning.answer_with_check`.

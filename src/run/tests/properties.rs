@@ -1,4 +1,4 @@
-//! What holds for every plan, every order of completions and every accident.
+//! Properties of every plan, every completion order and every failure.
 
 use proptest::prelude::*;
 
@@ -14,9 +14,9 @@ fn cases(cases: u32) -> ProptestConfig {
 proptest! {
     #![proptest_config(cases(512))]
 
-    // The rules themselves are asserted by `Watch` and `Sim`, at every event of every run.
+    // `RunChecker` and `Sim` assert the rules themselves, at every event of every run.
     #[test]
-    fn whatever_happens_every_rule_of_a_run_holds_and_it_ends_in_one_terminal_state(world in worlds()) {
+    fn every_run_keeps_all_rules_and_ends_in_one_terminal_state(world in worlds()) {
         let sim = Sim::run(world);
         let ends = sim.events.iter().filter(|e| {
             matches!(e, Event::RunCompleted { .. } | Event::RunFailed { .. } | Event::RunCancelled { .. })
@@ -34,7 +34,7 @@ proptest! {
     #![proptest_config(cases(256))]
 
     #[test]
-    fn each_step_runs_exactly_once_after_what_it_depends_on_in_any_order_of_completions(world in calm_worlds()) {
+    fn each_step_runs_once_after_its_dependencies_in_any_completion_order(world in calm_worlds()) {
         let sim = Sim::run(world);
         let started: Vec<u32> = sim.events.iter().filter_map(|e| match e {
             Event::StepStarted { step } => Some(*step),
@@ -48,7 +48,7 @@ proptest! {
     }
 
     #[test]
-    fn a_run_that_completes_knows_what_became_of_every_write(world in worlds()) {
+    fn completed_run_knows_the_outcome_of_every_write(world in worlds()) {
         let sim = Sim::run(world);
         let unsure = sim.state.calls.values().any(|c| {
             matches!(c.status, CallStatus::Done { outcome: Outcome::Unknown { .. } })
@@ -57,14 +57,14 @@ proptest! {
     }
 
     #[test]
-    fn a_run_that_wrote_is_never_told_as_failed(world in worlds()) {
+    fn run_that_wrote_is_never_reported_as_failed(world in worlds()) {
         let sim = Sim::run(world);
-        let wrote = sim.state.steps.values().any(|s| sim.state.wrote(s));
+        let wrote = sim.state.steps.values().any(|s| sim.state.has_written(s));
         prop_assert!(!(wrote && sim.state.status == RunStatus::Failed));
     }
 
     #[test]
-    fn a_fold_of_any_beginning_of_the_journal_can_be_carried_on_to_an_end(
+    fn any_journal_prefix_can_be_resumed_to_an_end(
         world in worlds(), at in any::<prop::sample::Index>()
     ) {
         let events = Sim::run(world.clone()).events;

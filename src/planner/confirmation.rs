@@ -1,89 +1,94 @@
-//! Writes that the user is asked to confirm: which, why, in what words, and what a plain yes does.
+//! Confirmation of writes by the user: which writes, why, the question, and the effect of a plain yes.
 //!
-//! A confirmation is no approval: nobody but the user is asked, no webhook tells of it, and an approval
-//! that is required still follows. The run ends with the question; the yes is a request of its own.
+//! A confirmation is not an approval: only the user is asked, no webhook is notified, and a required
+//! approval is still requested afterwards. The run ends with the question; the yes is a new request.
 
 use std::borrow::Cow;
 
 use serde_json::{Map, Value, json};
 
 use super::approval::{definition, with_approval};
-use super::command::person_made;
+use super::command::plan_from_person;
 use super::consent;
-use super::given::invalid;
-use super::grounding::{Sources, untraced};
-use super::prompt::said_by_people;
-use super::read::{Written, read_call, unusable};
+use super::grounding::{GroundingSources, untraced};
+use super::prompt::binding_calls;
+use super::read::{SceneReplyCall, read_call, unusable};
+use super::supplied_plan::invalid_plan_fault;
 use crate::llm::offline;
 use crate::plan::{DependsOn, Plan, PreparedCall, Step};
 use crate::run::{
-    CallState, CallStatus, Cause, ConfirmPolicy, ConfirmedCall, Context, Effect, Event, Fault, Maker,
-    Outcome, PlanMade, ReplyCall, RequestedCall, RunState, RunStatus, Settings, StepState, Unconfirmed,
+    CallState, CallStatus, ConfirmPolicy, ConfirmedCall, Context, Effect, Event, Fault, Outcome, PlanCause,
+    PlanMade, PlanMaker, ReplyCall, RequestedCall, RunState, RunStatus, Settings, StepState, Unconfirmed,
     exact_json,
 };
 use crate::scene::{Catalogue, Scene, SceneTool};
 use crate::tools::phrase;
 use crate::unseen::{self, one_line};
 
-/// A write that a scene's model asks for, before anybody was asked about it.
-pub(super) struct Asked<'a> {
+/// A write that a scene's model requests, before any confirmation or approval.
+pub(super) struct ProposedWrite<'a> {
     pub(super) scene: &'a Scene,
     pub(super) step: &'a StepState,
     pub(super) tool: &'a SceneTool,
     pub(super) arguments: &'a Value,
     pub(super) key: &'a str,
     pub(super) occurrence: u32,
-    /// A person will be asked to approve exactly this call.
+    /// Whether a person will be asked to approve exactly this call.
     pub(super) is_approved_by_itself: bool,
     /// The calls of the same reply that come before it.
     pub(super) before: &'a [RequestedCall],
-    /// The model itself asks whether it is wanted.
+    /// Whether the model itself asks if the call is wanted.
     pub(super) is_question: bool,
 }
 
-/// Why the user has to confirm the call before it is done, and the question; `None` where it may be done.
-pub(super) fn unconfirmed(state: &RunState, catalogue: &Catalogue, asked: &Asked<'_>) -> Option<Unconfirmed> {
+/// Why the user has to confirm the call, and the question; `None` if it may be executed without
+/// confirmation.
+pub(super) fn required_confirmation(
+    state: &RunState,
+    catalogue: &Catalogue,
+    asked: &ProposedWrite<'_>,
+) -> Option<Unconfirmed> {
     let settings = state.settings();
     if !settings.has_rules(1) || asked.tool.effect != Effect::Write || state.is_dry_run() {
         return None;
     }
     let policy = settings.confirm_for(asked.scene.confirm);
-    if policy == ConfirmPolicy::Never || is_said_by_people(state, asked) {
+    if policy == ConfirmPolicy::Never || is_authorised_by_people(state, asked) {
         return None;
     }
     let mut why = Vec::new();
     if policy == ConfirmPolicy::Writes {
         why.push("every write is to be confirmed".to_owned());
     }
-    why.extend(unasked(state, asked));
-    // Somebody will be shown exactly this call and can say no: how it came about is theirs to judge. Whether
-    // it was asked for at all only the user knows.
+    why.extend(intent_doubts(state, asked));
+    // An approver will see exactly this call and can judge where its arguments come from. Only the user
+    // knows whether it was requested at all.
     if !asked.is_approved_by_itself {
-        why.extend(doubts(state, catalogue, asked));
+        why.extend(provenance_doubts(state, catalogue, asked));
     }
     if why.is_empty() {
         return None;
     }
     let language = state.started.as_ref().and_then(|started| started.language.as_deref());
-    let mut question = question(&asked.scene.name, asked.tool, asked.arguments, language);
-    if repeats(state, asked) {
+    let mut question = confirmation_question(&asked.scene.name, asked.tool, asked.arguments, language);
+    if is_repeated(state, asked) {
         question = format!("{} {question}", done_before(language));
     }
     Some(Unconfirmed { question, why, tool: definition(asked.tool) })
 }
 
-/// Whether a person has written the call, approved it with the plan, or confirmed it by this request.
-fn is_said_by_people(state: &RunState, asked: &Asked<'_>) -> bool {
+/// Whether a person wrote the call, approved it with the plan, or confirmed it by this request.
+fn is_authorised_by_people(state: &RunState, asked: &ProposedWrite<'_>) -> bool {
     let same = |call: &PreparedCall| {
         call.tool == asked.tool.name
             && exact_json(&Value::Object(call.arguments.clone())) == exact_json(asked.arguments)
     };
-    let shown = said_by_people(state, asked.step).iter().filter(|call| same(call)).count();
+    let shown = binding_calls(state, asked.step).iter().filter(|call| same(call)).count();
     let is_shown = shown > asked.occurrence as usize;
     if !state.is_confirmation() {
-        return is_shown && !repeats(state, asked);
+        return is_shown && !is_repeated(state, asked);
     }
-    // What was confirmed is the call as it was then.
+    // A confirmation covers the call only as it was then.
     let confirmed = state.started.iter().flat_map(|started| &started.confirmed);
     let now = definition(asked.tool);
     let mut confirmed =
@@ -91,19 +96,19 @@ fn is_said_by_people(state: &RunState, asked: &Asked<'_>) -> bool {
     confirmed.any(|call| call.definition == now && exact_json(&call.arguments) == exact_json(asked.arguments))
 }
 
-/// Why the user may not have asked for the call.
-fn unasked(state: &RunState, asked: &Asked<'_>) -> Vec<String> {
+/// Reasons to doubt that the user requested the call.
+fn intent_doubts(state: &RunState, asked: &ProposedWrite<'_>) -> Vec<String> {
     let mut why = Vec::new();
     if state.is_confirmation() {
         why.push("it is not the call that was confirmed, or its tool has changed since".to_owned());
     }
-    if repeats(state, asked) {
+    if is_repeated(state, asked) {
         why.push("the same was done before in this request".to_owned());
     }
     if asked.is_question {
         why.push("its scene asks whether it is wanted".to_owned());
     }
-    if let Some(said) = consent::said(state.request())
+    if let Some(said) = consent::parse_consent(state.request())
         && !state.is_confirmation()
         && !answers_a_question(state, said)
     {
@@ -118,14 +123,15 @@ fn unasked(state: &RunState, asked: &Asked<'_>) -> Vec<String> {
     why
 }
 
-/// Whether a plain yes or no is the answer to a question of a scene: what a no is about is not done.
+/// Whether a plain yes or no answers a question of a scene. A no never answers one: what it refuses is not
+/// done.
 fn answers_a_question(state: &RunState, yes: bool) -> bool {
     let pending = state.started.as_ref().and_then(|started| started.context.pending.as_ref());
     yes && pending.is_some_and(|pending| pending.unconfirmed.is_empty())
 }
 
-/// What else speaks against doing the call without a word of a person.
-fn doubts(state: &RunState, catalogue: &Catalogue, asked: &Asked<'_>) -> Vec<String> {
+/// Other reasons not to execute the call without a person's confirmation.
+fn provenance_doubts(state: &RunState, catalogue: &Catalogue, asked: &ProposedWrite<'_>) -> Vec<String> {
     let mut why = Vec::new();
     let (tool, scene) = (asked.tool.name.as_str(), asked.scene.name.as_str());
     let sources = sources(state);
@@ -148,15 +154,15 @@ fn doubts(state: &RunState, catalogue: &Catalogue, asked: &Asked<'_>) -> Vec<Str
     why
 }
 
-/// Most writes that the run may begin unasked.
+/// Most writes that the run may begin without confirmation.
 fn most_writes(state: &RunState, catalogue: &Catalogue) -> u32 {
     let scenes = state.steps.values().filter_map(|step| catalogue.get(&step.step.scene_name));
     let raised = scenes.filter_map(|scene| scene.max_writes).max().unwrap_or(0);
     state.settings().max_writes.max(raised)
 }
 
-/// Whether an equal call of the step, or of one before it in the same plan, was done or is to be.
-fn repeats(state: &RunState, asked: &Asked<'_>) -> bool {
+/// Whether an equal call of the step, or of an earlier step of the same plan, was done or is due.
+fn is_repeated(state: &RunState, asked: &ProposedWrite<'_>) -> bool {
     if asked.tool.repeatable {
         return false;
     }
@@ -172,14 +178,14 @@ fn repeats(state: &RunState, asked: &Asked<'_>) -> bool {
         || asked.before.iter().any(|call| call.key == asked.key && call.problem.is_none())
 }
 
-/// The calls of a step since it last began, and of those that come before it in the same plan.
+/// The calls of a step since it last began, and of the earlier steps of the same plan.
 fn own_calls(state: &RunState, number: u32) -> Vec<&CallState> {
     let steps = state.steps.iter().filter(|(earlier, _)| state.precedes(**earlier, number));
     let rounds = steps.flat_map(|(_, step)| &step.history);
     rounds.flat_map(|round| &round.calls).filter_map(|call| state.calls.get(call)).collect()
 }
 
-/// How many equal calls of a repeatable tool precede one that is asked for now.
+/// How many equal calls of a repeatable tool precede the one requested now.
 pub(super) fn occurrence(
     state: &RunState,
     number: u32,
@@ -202,20 +208,20 @@ fn instructions(state: &RunState) -> &str {
     state.queued.as_ref().and_then(|queued| queued.instructions.as_deref()).unwrap_or_default()
 }
 
-/// What an answer tells: its lines that are no questions, since what is asked is not said.
-fn told(answer: &str) -> String {
+/// The lines of an answer that are statements: a question states no facts.
+fn statements_of(answer: &str) -> String {
     let lines = answer.lines().filter(|line| !line.trim_end().ends_with('?'));
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Where the arguments of a write may come from.
-fn sources(state: &RunState) -> Option<Sources<'_>> {
+/// The sources that the arguments of a write may come from.
+fn sources(state: &RunState) -> Option<GroundingSources<'_>> {
     let started = state.started.as_ref()?;
     let mut said: Vec<Cow<'_, str>> = vec![state.request().into(), instructions(state).into()];
     let mut found: Vec<&Value> = Vec::new();
     for made in &state.plans {
         said.extend(made.why.iter().map(|why| why.as_str().into()));
-        if made.maker == Maker::Person && !state.is_confirmation() {
+        if made.maker == PlanMaker::Person && !state.is_confirmation() {
             said.extend(made.plan.steps.iter().map(|step| step.purpose.as_str().into()));
         }
     }
@@ -226,13 +232,13 @@ fn sources(state: &RunState) -> Option<Sources<'_>> {
     }
     let context = &started.context;
     said.extend(context.summary.iter().map(|summary| summary.as_str().into()));
-    // What the user was asked to confirm and has not confirmed is no evidence of itself.
+    // A call that the user was asked to confirm and has not confirmed is not evidence for itself.
     let pending = context.pending.as_ref().filter(|pending| pending.unconfirmed.is_empty());
     for (at, turn) in context.turns.iter().enumerate() {
         said.push(turn.request.as_str().into());
         let is_last = at + 1 == context.turns.len();
         if turn.status != RunStatus::NeedsInput || (is_last && pending.is_some()) {
-            said.push(told(&turn.answer).into());
+            said.push(statements_of(&turn.answer).into());
         }
         found.extend(turn.calls.iter().flat_map(|call| [&call.arguments, &call.result]));
     }
@@ -241,7 +247,7 @@ fn sources(state: &RunState) -> Option<Sources<'_>> {
         said.push(pending.question.text.as_str().into());
         found.push(&pending.question.known);
     }
-    Some(Sources {
+    Some(GroundingSources {
         said,
         found,
         user: state.queued.as_ref().map_or("", |queued| queued.user.as_str()),
@@ -250,7 +256,7 @@ fn sources(state: &RunState) -> Option<Sources<'_>> {
     })
 }
 
-/// What is said before the question whether something is to be done once more.
+/// The sentence before the question whether to repeat a call.
 fn done_before(language: Option<&str>) -> &'static str {
     match language {
         Some("it") => "È già stato fatto. Ancora una volta?",
@@ -261,8 +267,8 @@ fn done_before(language: Option<&str>) -> &'static str {
     }
 }
 
-/// The question that names the exact call: the tool's own, or one that lists the arguments.
-fn question(scene: &str, tool: &SceneTool, arguments: &Value, language: Option<&str>) -> String {
+/// The question that names the exact call: the tool's own phrase, or one that lists the arguments.
+fn confirmation_question(scene: &str, tool: &SceneTool, arguments: &Value, language: Option<&str>) -> String {
     let language = language.unwrap_or("en");
     let own = tool
         .confirm
@@ -279,12 +285,12 @@ fn question(scene: &str, tool: &SceneTool, arguments: &Value, language: Option<&
         _ => ["Shall I carry out", "with"],
     };
     let name = one_line(&tool.name);
-    let values: Vec<String> = arguments.as_object().into_iter().flatten().map(in_words).collect();
+    let values: Vec<String> = arguments.as_object().into_iter().flatten().map(describe_argument).collect();
     let call = format!("{lead} {name} ({})", one_line(scene));
     if values.is_empty() { format!("{call}?") } else { format!("{call} {with} {}?", values.join(", ")) }
 }
 
-fn in_words((name, value): (&String, &Value)) -> String {
+fn describe_argument((name, value): (&String, &Value)) -> String {
     let value = match value {
         Value::String(text) => text.clone(),
         other => other.to_string(),
@@ -292,12 +298,12 @@ fn in_words((name, value): (&String, &Value)) -> String {
     format!("{}: {}", one_line(name), one_line(&value))
 }
 
-/// The calls that a request confirms, which is to start with these `settings` and this memory: those of the
-/// last question, if it is a plain yes of the user who was asked.
+/// The calls that a request confirms, given its `settings` and memory: those of the last question, if the
+/// request is a plain yes of the user who was asked.
 pub fn confirmed(state: &RunState, settings: &Settings, context: &Context) -> Vec<ConfirmedCall> {
     let (Some(queued), Some(pending)) = (&state.queued, &context.pending) else { return Vec::new() };
     let speaks = queued.plan.is_none() && !queued.plan_only && !queued.dry_run;
-    let is_yes = consent::said(&queued.request) == Some(true);
+    let is_yes = consent::parse_consent(&queued.request) == Some(true);
     let is_heard = queued.answers.is_some() && queued.answers == pending.run;
     let is_task = || offline::is_background_task(&queued.request, instructions(state));
     if !settings.has_rules(1) || !speaks || !is_yes || !is_heard || pending.user != queued.user || is_task() {
@@ -306,14 +312,14 @@ pub fn confirmed(state: &RunState, settings: &Settings, context: &Context) -> Ve
     pending.unconfirmed.clone()
 }
 
-/// The event that puts the confirmed calls of a request into force as its plan.
+/// The event that puts the confirmed calls of a request in force as its plan.
 pub(super) fn confirmed_plan(state: &RunState, catalogue: &Catalogue, version: u32) -> Event {
     let confirmed = state.started.iter().flat_map(|started| &started.confirmed);
     let mut steps: Vec<Step> = Vec::new();
     for call in confirmed {
         let arguments = call.arguments.as_object().cloned().unwrap_or_else(Map::new);
         let prepared = PreparedCall { tool: call.tool.clone(), arguments };
-        // Each was confirmed by itself, so none waits for another scene's.
+        // Each call was confirmed separately, so none depends on another scene's.
         match steps.iter_mut().find(|step| step.scene_name == call.scene) {
             Some(step) => {
                 if !step.expected_tools.contains(&call.tool) {
@@ -337,18 +343,18 @@ pub(super) fn confirmed_plan(state: &RunState, catalogue: &Catalogue, version: u
     let reasoning = "The user has confirmed exactly this.".to_owned();
     let plan = Plan { needs_execution: true, reasoning, steps, unserved: Vec::new() };
     let by = state.queued.as_ref().map(|queued| queued.user.clone());
-    match person_made(state, catalogue, &plan, version, Cause::Request) {
+    match plan_from_person(state, catalogue, &plan, version, PlanCause::Request) {
         Ok(made) => Event::PlanCreated(with_approval(state, catalogue, PlanMade { by, ..made })),
-        Err(problems) => Event::PlanningFailed { version, error: invalid(&problems) },
+        Err(problems) => Event::PlanningFailed { version, error: invalid_plan_fault(&problems) },
     }
 }
 
-/// The event with the calls of a step that are known before it: what is wrong with one stands in it.
+/// The event with the prepared calls of a step; each call carries its problem, if any.
 pub fn prepared(state: &RunState, catalogue: &Catalogue, number: u32) -> Event {
     let mut calls: Vec<RequestedCall> = Vec::new();
     if let Some(step) = state.steps.get(&number) {
         let scene = catalogue.get(&step.step.scene_name);
-        // The plan leaves out what is null; what was confirmed is the whole call.
+        // The plan omits null arguments, but the confirmation covers the complete call.
         let confirmed = state.started.iter().flat_map(|started| &started.confirmed);
         for known in confirmed.filter(|call| call.scene == step.step.scene_name) {
             let ordinal = state.next_call() + calls.len() as u32;
@@ -359,7 +365,7 @@ pub fn prepared(state: &RunState, catalogue: &Catalogue, number: u32) -> Event {
             };
             let call = match scene {
                 Some(scene) => {
-                    let written = Written {
+                    let written = SceneReplyCall {
                         call: &written,
                         ordinal,
                         before: &calls,
@@ -368,7 +374,7 @@ pub fn prepared(state: &RunState, catalogue: &Catalogue, number: u32) -> Event {
                     };
                     read_call(state, catalogue, scene, step, &written)
                 }
-                None => gone(&written, ordinal, &step.step.scene_name),
+                None => unknown_call(&written, ordinal, &step.step.scene_name),
             };
             calls.push(call);
         }
@@ -376,7 +382,7 @@ pub fn prepared(state: &RunState, catalogue: &Catalogue, number: u32) -> Event {
     Event::Prepared { step: number, calls }
 }
 
-fn gone(written: &ReplyCall, call: u32, scene: &str) -> RequestedCall {
+fn unknown_call(written: &ReplyCall, call: u32, scene: &str) -> RequestedCall {
     let fault = Fault::new("scene.unknown", format!("the scene {scene} is not loaded"));
     unusable(written, call, &written.name, fault)
 }
