@@ -1,19 +1,19 @@
 //! The answer document: the result of a request, as `POST /api/chat` and `chat --json` return it.
 
-mod waiting;
+mod phrases;
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::invisible;
 use crate::plan::{Plan, StepStatus, TaskId};
 use crate::run::{
     Approval, ApprovalId, ApprovalSubject, CallStatus, Effect, Fault, Outcome, RunId, RunState, RunStatus,
     SessionId, StepState, Usage,
 };
 use crate::store::About;
-use crate::unseen;
 
 /// A run with its answer, as clients get it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
@@ -44,11 +44,12 @@ pub struct Answer {
     pub approvals: Vec<AnswerApproval>,
     /// The path of the run through the scenes.
     pub metadata: Metadata,
-    /// What it cost.
+    /// Usage and cost.
     pub usage: AnswerUsage,
-    /// How long it took.
+    /// Durations.
     pub timings: Timings,
-    /// Why the run failed or was quarantined. Present only if `status` is `failed`, or `waiting` for a resume.
+    /// Why the run failed or was quarantined. Present only if `status` is `failed`, or `waiting` for a
+    /// resume.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Fault>,
 }
@@ -205,7 +206,7 @@ impl Answer {
         overhead: Duration,
     ) -> Self {
         let steps: Vec<AnswerStep> =
-            state.steps.iter().map(|(number, step)| step_of(state, *number, step)).collect();
+            state.steps.iter().map(|(number, step)| answer_step(state, *number, step)).collect();
         let last = state.plan().map(|made| &made.plan);
         let ended =
             state.steps.values().filter(|s| s.status.is_terminal() && s.status != StepStatus::Blocked);
@@ -216,7 +217,7 @@ impl Answer {
             status: state.status,
             answer: match &state.answer {
                 Some(answer) => answer.text.clone(),
-                None if state.status == RunStatus::Waiting => waiting::words(state),
+                None if state.status == RunStatus::Waiting => phrases::render_waiting(state),
                 None => String::new(),
             },
             plan: state.plans.first().map(|first| Plan {
@@ -230,8 +231,10 @@ impl Answer {
                 current_path_index: ended.count(),
             },
             steps,
-            writes: state.calls.keys().filter_map(|call| write_of(state, *call)).collect(),
-            approvals: open(state).map(|(id, approval)| approval_of(state, id, approval)).collect(),
+            writes: state.calls.keys().filter_map(|call| answer_write(state, *call)).collect(),
+            approvals: open_approvals(state)
+                .map(|(id, approval)| answer_approval(state, id, approval))
+                .collect(),
             usage: AnswerUsage::new(state.usage, session_cost_nano_usd),
             timings: Timings { total_ms: millis(total), overhead_ms: millis(overhead) },
             error: state.aside.clone().or_else(|| state.error.clone()),
@@ -240,23 +243,23 @@ impl Answer {
 }
 
 /// The text about a cancelled run, for clients that get only text.
-pub(crate) fn words_of_stopped(state: &RunState) -> String {
-    waiting::stopped(state)
+pub(crate) fn stopped_text(state: &RunState) -> String {
+    phrases::render_stopped(state)
 }
 
 /// Whether the text about a waiting run shows everything that it waits for.
 pub(crate) fn is_shown_whole(state: &RunState) -> bool {
-    waiting::is_shown_whole(state)
+    phrases::is_shown_whole(state)
 }
 
 /// The pending approvals of a run.
-fn open(state: &RunState) -> impl Iterator<Item = (ApprovalId, &Approval)> {
+fn open_approvals(state: &RunState) -> impl Iterator<Item = (ApprovalId, &Approval)> {
     let run = state.run;
     let open = state.approvals.iter().filter(|(_, approval)| approval.is_open());
     open.map(move |(number, approval)| (ApprovalId { run, approval: *number }, approval))
 }
 
-fn approval_of(state: &RunState, approval_id: ApprovalId, approval: &Approval) -> AnswerApproval {
+fn answer_approval(state: &RunState, approval_id: ApprovalId, approval: &Approval) -> AnswerApproval {
     let (call, version) = match approval.matter {
         ApprovalSubject::Plan { version } => (None, Some(version)),
         ApprovalSubject::Call { call } | ApprovalSubject::Outcome { call } => (state.calls.get(&call), None),
@@ -268,24 +271,24 @@ fn approval_of(state: &RunState, approval_id: ApprovalId, approval: &Approval) -
         hash: approval.needed.hash.clone(),
         tool: call.map(|call| call.requested.tool.clone()),
         arguments: call.map(|call| call.requested.arguments.clone()),
-        shown: call.map(|call| unseen::json_lines(&call.requested.arguments)),
+        shown: call.map(|call| invisible::escape_json_lines(&call.requested.arguments)),
         version,
     }
 }
 
-fn step_of(state: &RunState, number: u32, step: &StepState) -> AnswerStep {
+fn answer_step(state: &RunState, number: u32, step: &StepState) -> AnswerStep {
     AnswerStep {
         step_number: number,
         scene_name: step.step.scene_name.clone(),
         status: step.status,
         result: step.result.clone(),
-        tool_calls: step.calls.iter().filter_map(|call| call_of(state, *call)).collect(),
+        tool_calls: step.calls.iter().filter_map(|call| answer_call(state, *call)).collect(),
         error: step.error.clone(),
     }
 }
 
 /// `None` for a call that never ended.
-fn call_of(state: &RunState, number: u32) -> Option<AnswerCall> {
+fn answer_call(state: &RunState, number: u32) -> Option<AnswerCall> {
     let call = state.calls.get(&number)?;
     let (mut outcome, result, error) = match state.outcome(number)? {
         Outcome::Ok { result, .. } => (CallOutcome::Ok, Some(result.clone()), None),
@@ -316,12 +319,12 @@ fn call_of(state: &RunState, number: u32) -> Option<AnswerCall> {
 }
 
 /// `None` for reads, and for writes that were never started.
-fn write_of(state: &RunState, number: u32) -> Option<AnswerWrite> {
+fn answer_write(state: &RunState, number: u32) -> Option<AnswerWrite> {
     let call = state.calls.get(&number)?;
     if call.requested.effect != Effect::Write || call.attempts == 0 {
         return None;
     }
-    let AnswerCall { tool, arguments, outcome, .. } = call_of(state, number)?;
+    let AnswerCall { tool, arguments, outcome, .. } = answer_call(state, number)?;
     Some(AnswerWrite { step_number: call.step, scene_name: call.scene.clone(), tool, arguments, outcome })
 }
 
@@ -410,13 +413,13 @@ mod tests {
 }"#;
 
     #[test]
-    fn the_document_keeps_its_names_and_their_order() {
+    fn answer_document_keeps_field_names_and_order() {
         let answer: Answer = serde_json::from_str(DOCUMENT).unwrap();
         assert_eq!(serde_json::to_string_pretty(&answer).unwrap(), DOCUMENT);
     }
 
     #[test]
-    fn money_is_told_in_dollars() {
+    fn costs_are_reported_in_dollars() {
         let usage = Usage { calls: 2, cost_nano_usd: 600_000, ..Usage::default() };
         let told = AnswerUsage::new(usage, 1_000_000);
         assert_eq!((told.cost_usd, told.session_cost_usd), (0.0006, 0.001));

@@ -1,5 +1,5 @@
-//! The documents of plans and approvals for clients, over HTTP and on the command line. They are made from the
-//! run's journal.
+//! The documents of plans and approvals for clients, over HTTP and on the command line. They are made from
+//! the run's journal.
 
 use std::time::Duration;
 
@@ -9,13 +9,13 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::answer::{Answer, AnswerStep, AnswerUsage};
+use crate::invisible;
 use crate::plan::{self, Plan, PlanStatus, TaskId, diff};
 use crate::run::{
     ApprovalId, ApprovalSubject, CallState, Effect, Envelope, Event, Fault, Outcome, PlanCause, PlanMade,
     PlanMaker, RunId, RunState, RunStatus, SessionId, idempotency_key,
 };
 use crate::store::{About, ApprovalState, PlanRow};
-use crate::unseen;
 
 /// A plan with its versions and progress.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
@@ -39,8 +39,8 @@ pub struct PlanDocument {
     pub objective: String,
     /// The requester.
     pub user: String,
-    /// Hash of what is approved, if approval is required. Sent back with the approval, it makes sure that nothing
-    /// else is approved.
+    /// Hash of what is approved, if approval is required. Sent back with the approval, it makes sure that
+    /// nothing else is approved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hash: Option<String>,
     /// Why the current version requires approval; empty if it does not.
@@ -233,8 +233,8 @@ pub struct ApprovalDocument {
 }
 
 impl PlanDocument {
-    /// The document of a run's plan. `state` is the fold of `journal`, `session_cost_nano_usd` the cost of the
-    /// run's conversation so far. `None` if the journal is empty.
+    /// The document of a run's plan. `state` is the fold of `journal`, `session_cost_nano_usd` the cost of
+    /// the run's conversation so far. `None` if the journal is empty.
     pub fn new(journal: &[Envelope<Event>], state: &RunState, session_cost_nano_usd: u64) -> Option<Self> {
         Self::paged(journal, state, session_cost_nano_usd, VersionPage::default())
     }
@@ -246,7 +246,7 @@ impl PlanDocument {
         session_cost_nano_usd: u64,
         page: VersionPage,
     ) -> Option<Self> {
-        let (versions, versions_before) = versions(journal, page);
+        let (versions, versions_before) = versions_of_page(journal, page);
         let (first, last) = (journal.first()?, journal.last()?);
         let session = &first.session;
         let answer = Answer::new(state, session, session_cost_nano_usd, Duration::ZERO, Duration::ZERO);
@@ -296,7 +296,7 @@ impl Default for VersionPage {
 }
 
 /// The versions of a page, and the cursor of the page with older ones.
-fn versions(journal: &[Envelope<Event>], page: VersionPage) -> (Vec<PlanVersion>, Option<u32>) {
+fn versions_of_page(journal: &[Envelope<Event>], page: VersionPage) -> (Vec<PlanVersion>, Option<u32>) {
     let made = journal.iter().filter_map(|envelope| match &envelope.body {
         Event::PlanCreated(made) | Event::Replanned(made) | Event::PlanEdited(made) => {
             Some((envelope.at, made))
@@ -407,7 +407,7 @@ impl ApprovalDocument {
                 let call = state.calls.get(&number);
                 document.with_call(call);
                 document.attempts = call.map(|call| call.attempts);
-                document.error = unknown(journal, state, number);
+                document.error = unknown_outcome_error(journal, state, number);
                 document.idempotency_key = call.map(|call| idempotency_key(state.run, call.step, number));
             }
         }
@@ -420,13 +420,13 @@ impl ApprovalDocument {
         self.scene = Some(call.scene.clone());
         self.tool = Some(call.requested.tool.clone());
         self.arguments = Some(call.requested.arguments.clone());
-        self.shown = Some(unseen::json_lines(&call.requested.arguments));
+        self.shown = Some(invisible::escape_json_lines(&call.requested.arguments));
         self.effect = Some(call.requested.effect);
     }
 }
 
 /// What was known about a call when a person was asked for its outcome.
-fn unknown(journal: &[Envelope<Event>], state: &RunState, number: u32) -> Option<Fault> {
+fn unknown_outcome_error(journal: &[Envelope<Event>], state: &RunState, number: u32) -> Option<Fault> {
     let own = journal.iter().rev().find_map(|envelope| match &envelope.body {
         Event::ToolCompleted { call, outcome: Outcome::Unknown { error }, .. } if *call == number => {
             Some(error.clone())

@@ -2,17 +2,17 @@
 //!
 //! It owns an actix system on a separate thread, so it can be started from any async runtime.
 
-pub(crate) mod again;
+mod actor_system;
 mod builder;
-mod carry;
-mod cast;
 mod command;
-mod confirm;
+pub(crate) mod earlier_requests;
 mod expiry;
-mod once;
-mod past;
+mod idempotency;
+mod pending_question;
+mod recovery;
 mod reload;
 mod sessions;
+mod stored_answer;
 mod ticket;
 mod unreadable;
 
@@ -21,8 +21,10 @@ use std::time::Instant;
 
 use tokio::sync::oneshot;
 
-use self::builder::{Current, IDLE, Parts, Sources, http_client, make_tables, seed};
-use self::cast::{System, shared};
+use self::actor_system::{ActorSystem, run_services};
+use self::builder::{
+    ActiveConfig, DEFAULT_IDLE, EngineParts, SceneSources, apply_scene_schemas, http_client, seed_budget,
+};
 use self::ticket::{Intake, MAX_REQUEST_CHARS, new_session};
 use crate::actors::active_runs::RunWatch;
 use crate::actors::driver::store_fault;
@@ -30,7 +32,7 @@ use crate::actors::scene_manager::Submit;
 use crate::answer::Answer;
 use crate::config::Config;
 use crate::llm::Gateway;
-use crate::nested;
+use crate::nesting;
 use crate::plan;
 use crate::planner::{Command, CommandAction};
 use crate::public::{EventId, PublicStream};
@@ -40,22 +42,22 @@ use crate::store::{self, Store};
 use crate::telemetry::{self, Exposition, Outside};
 
 pub use builder::{Builder, StartError};
-pub use once::Submitted;
-pub use ticket::{ChatRequest, Ticket};
+pub use idempotency::Submitted;
+pub use ticket::{ChatRequest, RunTicket};
 
 /// A running engine.
 pub struct Engine {
-    parts: Parts,
-    system: System,
+    parts: EngineParts,
+    system: ActorSystem,
     workers: Option<tokio::runtime::Runtime>,
-    once: once::Locks,
-    earlier: again::Earlier,
+    key_locks: idempotency::KeyLocks,
+    earlier: earlier_requests::EarlierRequests,
 }
 
 impl Engine {
     /// Returns a builder for an engine.
     pub fn builder(config: Config) -> Builder {
-        Builder { config, sources: Sources::default(), idle: IDLE }
+        Builder { config, sources: SceneSources::default(), idle: DEFAULT_IDLE }
     }
 
     /// Submits a request. When this returns, the request is in the journal.
@@ -63,21 +65,21 @@ impl Engine {
     /// # Errors
     /// `request.empty`, `request.too_long`, a full queue, or an error of the store. `request.duplicate` if a
     /// request with this idempotency key was accepted before; [`Engine::submit_once`] returns that run.
-    pub async fn submit(&self, request: ChatRequest) -> Result<Ticket, Fault> {
+    pub async fn submit(&self, request: ChatRequest) -> Result<RunTicket, Fault> {
         match self.submit_once(request).await? {
             Submitted::New(ticket) => Ok(ticket),
-            Submitted::Before { run, .. } => Err(Fault::new(
+            Submitted::Duplicate { run, .. } => Err(Fault::new(
                 "request.duplicate",
                 format!("this request was already accepted as run {run}; query that run"),
             )),
         }
     }
 
-    async fn accept(
+    async fn accept_request(
         intake: &Intake,
         request: ChatRequest,
         idempotency: Option<Idempotency>,
-    ) -> Result<Ticket, Fault> {
+    ) -> Result<RunTicket, Fault> {
         let received = Instant::now();
         let length = request.message.chars().count();
         if request.message.trim().is_empty() {
@@ -90,11 +92,11 @@ impl Engine {
         }
         if let Some(plan) = &request.plan {
             plan::check_size(plan).map_err(|problem| Fault::new(&problem.code, problem.message))?;
-            if nested::is_too_deep(
+            if nesting::is_too_deep(
                 plan.steps.iter().flat_map(|s| &s.prepared_calls).flat_map(|c| c.arguments.values()),
             ) {
                 let what =
-                    format!("the plan's arguments are nested deeper than {} levels", nested::MAX_DEPTH);
+                    format!("the plan's arguments are nested deeper than {} levels", nesting::MAX_DEPTH);
                 return Err(Fault::new("request.too_deep", what));
             }
         }
@@ -110,7 +112,7 @@ impl Engine {
             None => new_session()?,
         };
         // Held until the request is in the journal, so that a question is answered only once.
-        let found = confirm::question(intake, &request).await?;
+        let found = pending_question::find_question(intake, &request).await?;
         let (reply, accepted) = oneshot::channel();
         let submit = Submit {
             is_first,
@@ -120,7 +122,7 @@ impl Engine {
             own_session: request.own_session,
             plan_only: request.plan_only,
             idempotency,
-            asked: request.asked,
+            asked: request.fingerprint,
             history: request.history,
             instructions: request.instructions,
             cache: request.cache,
@@ -139,12 +141,12 @@ impl Engine {
         })??;
         drop(found);
         let run = accepted.watch.run;
-        Ok(Ticket {
+        Ok(RunTicket {
             run,
             session,
             watch: accepted.watch,
             from_start: accepted.before == 0,
-            after: EventId::behind(accepted.before),
+            after: EventId::after_seq(accepted.before),
             source: intake.source(tenant, run),
             answer: accepted.answer,
         })
@@ -152,7 +154,7 @@ impl Engine {
 
     /// Subscribes to a tenant's run from now on; `None` if it is not in progress in this process.
     pub fn watch(&self, tenant: &TenantId, run: RunId) -> Option<RunWatch> {
-        self.parts.live.watch(tenant, run)
+        self.parts.active_runs.watch(tenant, run)
     }
 
     /// Cancels a tenant's run at its next safe point; `by` is the requester. False if the tenant has no such
@@ -161,9 +163,9 @@ impl Engine {
     /// # Errors
     /// Errors of the store.
     pub async fn cancel(&self, tenant: &TenantId, run: RunId, by: &str) -> Result<bool, Fault> {
-        let heard = self.follow(tenant, run).await?.is_some_and(|watch| watch.cancel(by));
+        let heard = self.watch_or_resume(tenant, run).await?.is_some_and(|watch| watch.cancel(by));
         // A driver that left just before did not see the cancellation; one that left later did.
-        if heard && !self.parts.live.has_no_driver(tenant, run) {
+        if heard && !self.parts.active_runs.has_no_driver(tenant, run) {
             return Ok(true);
         }
         // A run that waits for a person has no driver.
@@ -194,7 +196,7 @@ impl Engine {
     /// # Errors
     /// `run.unknown` if the tenant has no such run; errors of the store.
     pub async fn wait(&self, tenant: &TenantId, run: RunId) -> Result<Answer, Fault> {
-        if let Some(mut watch) = self.follow(tenant, run).await? {
+        if let Some(mut watch) = self.watch_or_resume(tenant, run).await? {
             while watch.next().await.is_some() {}
         }
         let answer = self.answer_of(tenant, run).await?;
@@ -203,7 +205,7 @@ impl Engine {
 
     /// Number of runs in progress, including those that wait for their turn.
     pub fn runs_in_flight(&self) -> usize {
-        self.parts.live.count()
+        self.parts.active_runs.count()
     }
 
     /// The public events of a tenant's run after `last`, or all of them. For a run in progress the stream
@@ -219,7 +221,7 @@ impl Engine {
         last: Option<EventId>,
     ) -> Result<PublicStream, Fault> {
         // Subscribe before reading the journal, so that no event is missed.
-        let watch = self.follow(tenant, run).await?;
+        let watch = self.watch_or_resume(tenant, run).await?;
         if watch.is_none() {
             let stored = self.parts.store.run(tenant, run).await.map_err(|error| store_fault(&error))?;
             if stored.is_none() {
@@ -237,7 +239,7 @@ impl Engine {
             registry: self.system.registry.clone(),
             journal: self.system.journal.clone(),
             store: self.parts.store.clone(),
-            locks: self.once.clone(),
+            locks: self.key_locks.clone(),
         }
     }
 
@@ -278,7 +280,7 @@ impl Engine {
     }
 
     /// Number of conversations in memory; all others are only in the store.
-    pub async fn awake(&self) -> usize {
+    pub async fn awake_sessions(&self) -> usize {
         self.system.registry.awake().await
     }
 
@@ -345,9 +347,9 @@ impl Engine {
     /// # Errors
     /// Errors of the store, if the last events could not be written.
     pub async fn shut_down(&self) -> Result<(), store::Error> {
-        self.stops().await;
+        self.begin_shutdown().await;
         let written = self.system.journal.stop().await;
-        self.system.end();
+        self.system.shut_down();
         self.parts.store.close().await;
         written
     }
@@ -355,7 +357,7 @@ impl Engine {
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        self.system.end();
+        self.system.shut_down();
         if let Some(workers) = self.workers.take() {
             workers.shutdown_background();
         }

@@ -57,9 +57,9 @@ pub(crate) struct RunServices {
     pub(crate) clock: EngineClock,
     pub(crate) settings: Settings,
     /// Approval settings, by tenant.
-    pub(crate) approval: Arc<config::Approval>,
+    pub(crate) approval: Arc<config::ApprovalConfig>,
     /// All other settings, by tenant.
-    pub(crate) tenants: Arc<BTreeMap<String, config::Tenant>>,
+    pub(crate) tenants: Arc<BTreeMap<String, config::TenantConfig>>,
     pub(crate) live: ActiveRuns,
     /// The parts that a library user has replaced.
     pub(crate) replaced: ReplacedParts,

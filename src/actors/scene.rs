@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::launch;
 use crate::llm::{self, Caller, Gateway, Replied, Sink};
-use crate::nested;
+use crate::nesting;
 use crate::run::{Attempt, Effect, Fault, Outcome, RunId, SessionId};
 use crate::scene::{Scene, SceneTool};
 use crate::telemetry::{Outside, Part, Queued};
@@ -278,7 +278,7 @@ async fn run_tool(scene: &Arc<Scene>, options: &Options, call: SceneCall) -> Out
     };
     let outcome = match ended {
         Ok(Ok(Ok(result))) => {
-            let result = nested::shallow(result);
+            let result = nesting::truncate_deep(result);
             let say = phrase::say(&tool.say, call.language.as_deref(), &result, &call.arguments);
             Outcome::Ok { result: bound::truncate(result, tool.max_result_bytes), say }
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::tz::TimeZone;
 use proscenium::ApprovalDocument;
-use proscenium::config::Loaded;
+use proscenium::config::LoadedConfig;
 use proscenium::planner::CommandAction;
 use proscenium::run::ApprovalId;
 use proscenium::store::{About, ApprovalState};
@@ -22,7 +22,7 @@ use super::{show, table, waits};
 /// Does it.
 pub async fn run<W: Write, E: Write>(
     approvals: Approvals,
-    loaded: Loaded,
+    loaded: LoadedConfig,
     out: &mut Output<W>,
     errors: &mut Output<E>,
 ) -> Result<Exit, Failure> {

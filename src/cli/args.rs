@@ -221,7 +221,7 @@ pub enum KeysCommand {
 }
 
 fn role(given: &str) -> Result<proscenium::access::Role, String> {
-    proscenium::access::Role::named(given)
+    proscenium::access::Role::from_name(given)
         .ok_or_else(|| "the roles are user, approver, auditor, admin and service".to_owned())
 }
 

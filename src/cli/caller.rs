@@ -3,7 +3,7 @@
 
 use async_trait::async_trait;
 use proscenium::AnswerUsage;
-use proscenium::config::{Loaded, Origin};
+use proscenium::config::{LoadedConfig, ValueOrigin};
 use proscenium::plan::{Plan, TaskId};
 use proscenium::planner::consent;
 use proscenium::run::{RunId, RunState, SessionId, Usage};
@@ -36,7 +36,7 @@ impl ServerClient {
     /// `owned` where the owner is no server; `usage.user`, `usage.config`, `usage.scenes` and `usage.environment`
     /// where the command line or the environment says what only the server's own can say.
     pub async fn new(
-        loaded: &Loaded,
+        loaded: &LoadedConfig,
         owned: Failure,
         asking: Asking,
         as_user: bool,
@@ -50,7 +50,7 @@ impl ServerClient {
 
 /// A server answers with what it was started with. Where something else is wanted here, that is said
 /// before anything is asked.
-fn same_flags(loaded: &Loaded, address: &ServerRecord) -> Result<(), Failure> {
+fn same_flags(loaded: &LoadedConfig, address: &ServerRecord) -> Result<(), Failure> {
     let refuse = |code: &str, flag: &str, theirs: Option<&std::path::Path>| {
         let theirs = theirs.map_or_else(|| "none".to_owned(), |path| path.display().to_string());
         let what = format!(
@@ -62,15 +62,15 @@ fn same_flags(loaded: &Loaded, address: &ServerRecord) -> Result<(), Failure> {
         )))
     };
     let file = loaded.sources.values().find_map(|origin| match origin {
-        Origin::File { path, .. } => Some(address::whole(path)),
+        ValueOrigin::File { path, .. } => Some(address::whole(path)),
         _ => None,
     });
     if file.is_some() && file != address.config {
         return refuse("usage.config", "--config", address.config.as_deref());
     }
     let named = match loaded.sources.get("scenes.dir") {
-        Some(Origin::Flag(_)) => Some("--scenes"),
-        Some(Origin::Variable(name)) => Some(name.as_str()),
+        Some(ValueOrigin::Flag(_)) => Some("--scenes"),
+        Some(ValueOrigin::Variable(name)) => Some(name.as_str()),
         _ => None,
     };
     let scenes = loaded.config.scenes.dir.as_deref().map(address::whole);

@@ -1,7 +1,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use proscenium::config::{Config, Flags};
+use proscenium::config::{Config, ConfigFlags};
 use proscenium::http;
 use tokio::sync::mpsc;
 
@@ -47,7 +47,7 @@ async fn what_waits_is_asked_at_the_prompt_and_every_turn_is_of_one_conversation
         ("PROSCENIUM__SERVER__ADDR", "127.0.0.1:0"),
     ];
     let env = env.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned()));
-    let flags = Flags { data_dir: Some(dir.path().to_owned()), ..Flags::default() };
+    let flags = ConfigFlags { data_dir: Some(dir.path().to_owned()), ..ConfigFlags::default() };
     let loaded = Config::load(None, env, flags).unwrap();
     let owner =
         Arc::new(engine::engine(loaded.clone()).await.unwrap_or_else(|failure| panic!("{failure:?}")));

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use proscenium::config::{Config, Fault, Loaded, Origin};
+use proscenium::config::{Config, ConfigFault, LoadedConfig, ValueOrigin};
 use proscenium::run::Effect;
 use proscenium::scene::Scene;
-use proscenium::setting::url_without_passwords;
+use proscenium::setting::redact_url;
 use proscenium::store::{Code, Holds, Standing, look};
 
 use super::address;
@@ -39,7 +39,7 @@ pub struct Finding {
 
 impl Finding {
     /// A fault or a warning of the configuration.
-    pub fn of(fault: &Fault, level: Level) -> Self {
+    pub fn of(fault: &ConfigFault, level: Level) -> Self {
         Self {
             place: fault.origin.to_string(),
             level,
@@ -78,7 +78,7 @@ pub struct CheckedModel {
 
 impl CheckReport {
     /// What the configuration says; scenes and live answers are added by who has them.
-    pub fn of(loaded: &Loaded) -> Self {
+    pub fn of(loaded: &LoadedConfig) -> Self {
         Self {
             sources: sources(&loaded.sources),
             data_dir: loaded.config.store.data_dir.display().to_string(),
@@ -93,10 +93,10 @@ impl CheckReport {
 ///
 /// # Errors
 /// What is wrong, with the place where the directory is named.
-pub async fn store(loaded: &Loaded) -> Result<String, Finding> {
+pub async fn store(loaded: &LoadedConfig) -> Result<String, Finding> {
     let dir = &loaded.config.store.data_dir;
     let Standing { owner, holds, needed, migrated_keys } = look(dir).await.map_err(|error| Finding {
-        place: loaded.sources.get("store.data_dir").unwrap_or(&Origin::BuiltIn).to_string(),
+        place: loaded.sources.get("store.data_dir").unwrap_or(&ValueOrigin::BuiltIn).to_string(),
         level: Level::Error,
         code: error.code().to_owned(),
         // It says what to do, too.
@@ -133,7 +133,7 @@ pub async fn store(loaded: &Loaded) -> Result<String, Finding> {
 }
 
 /// What of the data directory others than its user may read, a warning each.
-pub fn exposed(loaded: &Loaded) -> Vec<Finding> {
+pub fn exposed(loaded: &LoadedConfig) -> Vec<Finding> {
     let warning = |(path, mode): (std::path::PathBuf, u32)| Finding {
         place: path.display().to_string(),
         level: Level::Warning,
@@ -147,20 +147,20 @@ pub fn exposed(loaded: &Loaded) -> Vec<Finding> {
     proscenium::store::exposed(&loaded.config.store.data_dir).into_iter().map(warning).collect()
 }
 
-fn sources(keys: &BTreeMap<String, Origin>) -> Vec<String> {
-    let mut places: BTreeMap<Origin, usize> = BTreeMap::new();
+fn sources(keys: &BTreeMap<String, ValueOrigin>) -> Vec<String> {
+    let mut places: BTreeMap<ValueOrigin, usize> = BTreeMap::new();
     for origin in keys.values() {
         let place = match origin {
-            Origin::File { path, .. } => Origin::File { path: path.clone(), line: None },
+            ValueOrigin::File { path, .. } => ValueOrigin::File { path: path.clone(), line: None },
             other => other.clone(),
         };
         *places.entry(place).or_default() += 1;
     }
     let told = places.iter().map(|(place, keys)| match place {
-        Origin::File { .. } => format!("{place} ({})", count(*keys, "key")),
+        ValueOrigin::File { .. } => format!("{place} ({})", count(*keys, "key")),
         _ => place.to_string(),
     });
-    std::iter::once(Origin::BuiltIn.to_string()).chain(told).collect()
+    std::iter::once(ValueOrigin::BuiltIn.to_string()).chain(told).collect()
 }
 
 fn models(config: &Config) -> Vec<CheckedModel> {
@@ -174,11 +174,7 @@ fn models(config: &Config) -> Vec<CheckedModel> {
             None => "no key".to_owned(),
         };
         let (name, id) = (&model.name, model.id());
-        format!(
-            "{name}: {id} at {}, forced by \"{}\", {key}",
-            url_without_passwords(&model.base_url),
-            model.forcing
-        )
+        format!("{name}: {id} at {}, forced by \"{}\", {key}", redact_url(&model.base_url), model.forcing)
     };
     let told = |model| CheckedModel { line: line(model), name: model.name.clone(), live: Vec::new() };
     config.llm.models.iter().map(told).collect()
@@ -249,14 +245,18 @@ fn describe(out: &mut impl Write, found: &CheckReport) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use proscenium::config::Flags;
+    use proscenium::config::ConfigFlags;
 
     use super::*;
 
-    fn load(pairs: &[(&str, &str)]) -> Result<Loaded, proscenium::config::Faults> {
+    fn load(pairs: &[(&str, &str)]) -> Result<LoadedConfig, proscenium::config::ConfigFaults> {
         let env: Vec<(String, String)> =
             pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
-        Config::load(None, env.into_iter(), Flags { data_dir: Some("d".into()), ..Flags::default() })
+        Config::load(
+            None,
+            env.into_iter(),
+            ConfigFlags { data_dir: Some("d".into()), ..ConfigFlags::default() },
+        )
     }
 
     fn written(findings: &[Finding], found: Option<&CheckReport>) -> (Exit, String) {
@@ -293,9 +293,9 @@ mod tests {
         let (exit, text) = written(&findings, Some(&found));
         assert_eq!(exit, Exit::Completed);
         insta::assert_snapshot!(text, @r#"
-        environment variable OPENAI_BASE_URL: warning[config.insecure]: model `m` is asked without encryption at http://models.example/v1
+        environment variable OPENAI_BASE_URL: warning[config.insecure]: model `m` is called without encryption at http://models.example/v1
           help: use https
-        environment variable OPENAI_MODEL: warning[config.price]: no prices are known of model `m`, so its cost is told as 0
+        environment variable OPENAI_MODEL: warning[config.price]: no prices are known for model `m`, so its cost is reported as 0
           help: set `input_usd_per_million` and `output_usd_per_million` of the model
 
         Configuration: built-in defaults, environment variable OPENAI_BASE_URL, flag --data-dir

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use proscenium::config::Loaded;
+use proscenium::config::LoadedConfig;
 use proscenium::llm::{Gateway, Probe, Worked, offline::Offline};
 use proscenium::planner::{Command, CommandRefusal, consent};
 use proscenium::run::{Envelope, Event, Fault, RunId, RunState, SessionId, TenantId};
@@ -16,17 +16,17 @@ use super::failure::Failure;
 use crate::shipped;
 
 /// The engine with the scenes that the program ships.
-fn builder(loaded: &Loaded) -> Builder {
+fn builder(loaded: &LoadedConfig) -> Builder {
     Engine::builder(loaded.config.clone()).native_tools(shipped::tools()).builtin_scenes(&shipped::FOLDERS)
 }
 
 /// Starts an engine for a terminal.
-pub async fn start(loaded: Loaded, asking: Asking) -> Result<Box<dyn Assistant>, Failure> {
+pub async fn start(loaded: LoadedConfig, asking: Asking) -> Result<Box<dyn Assistant>, Failure> {
     Ok(Box::new(Ready { engine: Arc::new(engine(loaded).await?), asking }))
 }
 
 /// Starts an engine.
-pub async fn engine(loaded: Loaded) -> Result<Engine, Failure> {
+pub async fn engine(loaded: LoadedConfig) -> Result<Engine, Failure> {
     builder(&loaded).start().await.map_err(failed)
 }
 
@@ -44,7 +44,7 @@ pub fn failed(error: StartError) -> Failure {
 }
 
 /// The scenes there are now, with nothing started.
-pub fn catalogue(loaded: &Loaded) -> Result<scene::Catalogue, Failure> {
+pub fn catalogue(loaded: &LoadedConfig) -> Result<scene::Catalogue, Failure> {
     let found = builder(loaded).load_scenes();
     if found.has_errors() {
         return Err(failed(StartError::Scenes(found.faults)));
@@ -53,7 +53,7 @@ pub fn catalogue(loaded: &Loaded) -> Result<scene::Catalogue, Failure> {
 }
 
 /// Looks at the scenes, and with `live` asks the models.
-pub async fn inspect(loaded: &Loaded, live: bool) -> (CheckReport, Vec<Finding>) {
+pub async fn inspect(loaded: &LoadedConfig, live: bool) -> (CheckReport, Vec<Finding>) {
     let scenes = builder(loaded).load_scenes();
     let mut findings: Vec<Finding> = scenes.faults.iter().map(finding).collect();
     let mut found = CheckReport::of(loaded);
@@ -81,7 +81,7 @@ pub async fn inspect(loaded: &Loaded, live: bool) -> (CheckReport, Vec<Finding>)
 }
 
 /// A model that cannot be forced in the configured way.
-fn unforced(loaded: &Loaded, probe: &Probe) -> Option<Finding> {
+fn unforced(loaded: &LoadedConfig, probe: &Probe) -> Option<Finding> {
     let model = loaded.config.llm.models.iter().find(|model| model.name == probe.model)?;
     let tried = probe.tried.iter().find(|tried| tried.forcing == model.forcing)?;
     let Worked::No(fault) = &tried.worked else { return None };
@@ -98,7 +98,7 @@ fn unforced(loaded: &Loaded, probe: &Probe) -> Option<Finding> {
     })
 }
 
-async fn probe(loaded: &Loaded) -> Result<Vec<Probe>, Fault> {
+async fn probe(loaded: &LoadedConfig) -> Result<Vec<Probe>, Fault> {
     let gateway = Gateway::new(loaded.config.llm.clone(), Arc::new(Offline))?;
     Ok(gateway.probe().await?)
 }
@@ -278,7 +278,7 @@ impl assistant::FollowedTicket for CommandedRun {
     }
 }
 
-struct PendingRun(proscenium::Ticket);
+struct PendingRun(proscenium::RunTicket);
 
 #[async_trait(?Send)]
 impl assistant::FollowedTicket for PendingRun {

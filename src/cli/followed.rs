@@ -175,7 +175,7 @@ impl FollowedTicket for Followed {
 
 #[cfg(test)]
 mod tests {
-    use proscenium::config::{Config, Flags};
+    use proscenium::config::{Config, ConfigFlags};
     use proscenium::store::{DataDir, Store};
     use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
     use tokio::net::TcpListener;
@@ -191,7 +191,7 @@ mod tests {
         const BROKEN: &str = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n8\r\n: ping\n\n\r\n";
         let dir = tempfile::tempdir().unwrap();
         Store::open(DataDir::open(dir.path()).unwrap()).await.unwrap().close().await;
-        let flags = Flags { data_dir: Some(dir.path().to_owned()), ..Flags::default() };
+        let flags = ConfigFlags { data_dir: Some(dir.path().to_owned()), ..ConfigFlags::default() };
         let past = past::open(&Config::load(None, std::iter::empty(), flags).unwrap()).await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());

@@ -39,7 +39,7 @@ use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
-use proscenium::config::{Config, Faults, Flags, Loaded, LogFormat};
+use proscenium::config::{Config, ConfigFaults, ConfigFlags, LoadedConfig, LogFormat};
 use proscenium::plan::{self, PlanStatus};
 
 use args::{Cli, CliCommand, RunsCommand};
@@ -112,7 +112,7 @@ async fn run<W: Write, E: Write>(
     }
 }
 
-fn read(cli: &Cli) -> (Loaded, Faults) {
+fn read(cli: &Cli) -> (LoadedConfig, ConfigFaults) {
     let user = match &cli.command {
         CliCommand::Chat(chat) => chat.user.clone(),
         CliCommand::Plans(plans) => plans.user.clone(),
@@ -124,7 +124,7 @@ fn read(cli: &Cli) -> (Loaded, Faults) {
         _ => None,
     };
     let flags =
-        Flags { scenes: cli.global.scenes.clone(), data_dir: cli.global.data_dir.clone(), user, addr };
+        ConfigFlags { scenes: cli.global.scenes.clone(), data_dir: cli.global.data_dir.clone(), user, addr };
     // A variable that is not text is none of ours.
     let env = std::env::vars_os().filter_map(|(k, v)| Some((k.into_string().ok()?, v.into_string().ok()?)));
     // A key for a server is no part of the configuration.
@@ -151,7 +151,11 @@ fn log(config: &Config) -> Result<(), Failure> {
 
 /// Whoever answers: an engine here, or the server that owns the data directory. `as_user` says that the
 /// command line names who asks.
-async fn assistant(loaded: Loaded, asking: Asking, as_user: bool) -> Result<Box<dyn Assistant>, Failure> {
+async fn assistant(
+    loaded: LoadedConfig,
+    asking: Asking,
+    as_user: bool,
+) -> Result<Box<dyn Assistant>, Failure> {
     match engine::start(loaded.clone(), asking).await {
         Err(owned) if remote::is_owned(&owned) => {
             Ok(Box::new(ServerClient::new(&loaded, owned, asking, as_user).await?))
@@ -162,7 +166,7 @@ async fn assistant(loaded: Loaded, asking: Asking, as_user: bool) -> Result<Box<
 
 async fn chat<W: Write, E: Write>(
     chat: args::ChatArgs,
-    loaded: Loaded,
+    loaded: LoadedConfig,
     out: &mut Output<W>,
     errors: &mut Output<E>,
 ) -> Result<Exit, Failure> {
@@ -203,7 +207,11 @@ async fn chat<W: Write, E: Write>(
     stopped.map(|()| exit)
 }
 
-async fn plan<W: Write>(plan: args::PlanArgs, loaded: Loaded, out: &mut Output<W>) -> Result<Exit, Failure> {
+async fn plan<W: Write>(
+    plan: args::PlanArgs,
+    loaded: LoadedConfig,
+    out: &mut Output<W>,
+) -> Result<Exit, Failure> {
     let assistant = assistant(loaded, Asking::default(), false).await?;
     let draft = assistant.draft(&plan.message).await;
     assistant.stop().await?;
@@ -225,7 +233,11 @@ async fn plan<W: Write>(plan: args::PlanArgs, loaded: Loaded, out: &mut Output<W
     Ok(Exit::Completed)
 }
 
-async fn runs<W: Write>(runs: args::Runs, loaded: Loaded, out: &mut Output<W>) -> Result<Exit, Failure> {
+async fn runs<W: Write>(
+    runs: args::Runs,
+    loaded: LoadedConfig,
+    out: &mut Output<W>,
+) -> Result<Exit, Failure> {
     let zone = loaded.config.execution.zone().unwrap_or(jiff::tz::TimeZone::UTC);
     let past = past::open(&loaded).await?;
     match runs.what.unwrap_or(RunsCommand::List { limit: 20 }) {
@@ -243,8 +255,8 @@ async fn runs<W: Write>(runs: args::Runs, loaded: Loaded, out: &mut Output<W>) -
 
 /// Scenes are looked at also where the configuration has faults: everything is told at once.
 async fn check<W: Write>(
-    loaded: Loaded,
-    faults: Faults,
+    loaded: LoadedConfig,
+    faults: ConfigFaults,
     live: bool,
     out: &mut Output<W>,
 ) -> Result<Exit, Failure> {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use proscenium::Answer;
-use proscenium::config::Loaded;
+use proscenium::config::LoadedConfig;
 use proscenium::plan::{PlanStatus, TaskId};
 use proscenium::run::{ApprovalId, Envelope, Event, RunId, RunState, RunStatus, SessionId, TenantId};
 use proscenium::store::{
@@ -31,7 +31,7 @@ pub struct Past {
 
 /// Opens the store for reading: the runs of the configured tenant; while a server owns the data directory,
 /// those that it would tell, of the tenant of the key that it is shown, or of its own.
-pub async fn open(loaded: &Loaded) -> Result<Past, Failure> {
+pub async fn open(loaded: &LoadedConfig) -> Result<Past, Failure> {
     let dir = &loaded.config.store.data_dir;
     let store = Store::open_reading(dir).await.map_err(failure)?;
     let (data_dir, tenant) = (dir.clone(), loaded.config.auth.default_tenant.clone());

@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 use jiff::tz::TimeZone;
-use proscenium::config::Loaded;
+use proscenium::config::LoadedConfig;
 use proscenium::plan::{self, Plan, TaskId};
 use proscenium::planner::{ApproverChoice, CommandAction};
 use proscenium::run::{Envelope, Event, RunState, RunStatus};
@@ -30,7 +30,7 @@ const LONGEST: u64 = 1024 * 1024;
 /// Does it.
 pub async fn run<W: Write, E: Write>(
     plans: Plans,
-    loaded: Loaded,
+    loaded: LoadedConfig,
     out: &mut Output<W>,
     errors: &mut Output<E>,
 ) -> Result<Exit, Failure> {
@@ -137,7 +137,7 @@ impl RunRequest {
     pub async fn carry_out<W: Write, E: Write>(
         self,
         past: Past,
-        loaded: Loaded,
+        loaded: LoadedConfig,
         out: &mut Output<W>,
         errors: &mut Output<E>,
     ) -> Result<(RunState, Exit), Failure> {
@@ -209,7 +209,7 @@ fn exit(wish: &CommandAction, status: RunStatus) -> Exit {
     }
 }
 
-async fn delete(task: TaskId, past: Past, as_user: bool, loaded: &Loaded) -> Result<(), Failure> {
+async fn delete(task: TaskId, past: Past, as_user: bool, loaded: &LoadedConfig) -> Result<(), Failure> {
     let row = past.plan(task).await?;
     let dir = &loaded.config.store.data_dir;
     let failure = |error: proscenium::store::Error| Failure::new(error.code(), error.to_string());

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use proscenium::config::Loaded;
+use proscenium::config::LoadedConfig;
 use proscenium::llm::{Message, Request};
 use proscenium::replay::{self, PromptDifference, ReplayDifference, ReplayReport};
 use proscenium::run::{Envelope, Event, RunId};
@@ -41,7 +41,7 @@ impl std::str::FromStr for Recorded {
 /// Replays a run and tells what came of it, or writes its events.
 pub async fn run<W: Write>(
     replay: args::Replay,
-    loaded: &Loaded,
+    loaded: &LoadedConfig,
     out: &mut Output<W>,
 ) -> Result<Exit, Failure> {
     let events = recorded(&replay.run, loaded).await?;
@@ -65,7 +65,7 @@ pub async fn run<W: Write>(
     Ok(if replayed.same { Exit::Completed } else { Exit::Failed })
 }
 
-async fn recorded(what: &Recorded, loaded: &Loaded) -> Result<Vec<Envelope<Event>>, Failure> {
+async fn recorded(what: &Recorded, loaded: &LoadedConfig) -> Result<Vec<Envelope<Event>>, Failure> {
     let path = match what {
         Recorded::Run(run) => return past::open(loaded).await?.journal(*run).await,
         Recorded::File(path) => path,

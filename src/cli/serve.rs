@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proscenium::Engine;
-use proscenium::config::Loaded;
+use proscenium::config::LoadedConfig;
 use proscenium::http::{ServeError, Server};
 
 use super::address::{AddressFile, ServerDefaults};
@@ -21,7 +21,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 /// Serves until SIGTERM or Ctrl-C; what was accepted by then is waited for.
 pub async fn serve<W: Write, E: Write>(
     cli: Cli,
-    loaded: Loaded,
+    loaded: LoadedConfig,
     out: &mut Output<W>,
     errors: &mut Output<E>,
 ) -> Result<Exit, Failure> {
@@ -36,7 +36,7 @@ pub async fn serve<W: Write, E: Write>(
         Err(error) => return Err(not_served(engine, &error).await),
     };
     // Before anything new is taken: a request comes after what was left unfinished in its conversation.
-    let unfinished = match engine.carry_on().await {
+    let unfinished = match engine.resume_unfinished().await {
         Ok(unfinished) => unfinished,
         Err(fault) => {
             stop(engine).await?;
@@ -78,7 +78,7 @@ pub async fn serve<W: Write, E: Write>(
         }
     };
     // However long that takes and however it ends: nobody has died.
-    engine.stops().await;
+    engine.begin_shutdown().await;
     writeln!(errors, "{name}: finishing what was accepted; once more leaves at once")?;
     errors.flush()?;
     let drained = tokio::select! {

@@ -2,10 +2,10 @@
 
 use std::io::{self, Write};
 
+use proscenium::invisible;
 use proscenium::run::{
     Approval, ApprovalId, ApprovalSubject, CallState, CallStatus, Decision, Outcome, RunState, RunStatus,
 };
-use proscenium::unseen;
 
 use super::narrate::steps_of;
 use super::text::{one_line, short, whole_json};
@@ -62,7 +62,7 @@ fn called(state: &RunState, call: u32) -> (String, String) {
     let Some(call) = state.calls.get(&call) else { return (format!("call {call}"), String::new()) };
     let CallState { step, scene, requested, .. } = call;
     let arguments: Vec<String> =
-        unseen::json_lines(&requested.arguments).lines().map(|line| format!("  {line}")).collect();
+        invisible::escape_json_lines(&requested.arguments).lines().map(|line| format!("  {line}")).collect();
     (format!("step {step} {}: {}", one_line(scene), one_line(&requested.tool)), arguments.join("\n"))
 }
 

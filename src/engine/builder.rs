@@ -7,8 +7,8 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use jiff::Zoned;
 
-use super::cast::System;
-use super::{Engine, again, once};
+use super::actor_system::ActorSystem;
+use super::{Engine, earlier_requests, idempotency};
 use crate::actors::active_runs::ActiveRuns;
 use crate::actors::clock::EngineClock;
 use crate::actors::recovery_gate::RecoveryGate;
@@ -24,25 +24,25 @@ use crate::telemetry::{Figures, Kpis, Names, Outside};
 use crate::tools::NativeTools;
 
 /// Default time that an idle conversation stays in memory.
-pub(super) const IDLE: Duration = Duration::from_secs(60);
+pub(super) const DEFAULT_IDLE: Duration = Duration::from_secs(60);
 
 /// Builds an engine.
 pub struct Builder {
     pub(super) config: Config,
-    pub(super) sources: Sources,
+    pub(super) sources: SceneSources,
     pub(super) idle: Duration,
 }
 
 /// Sources of scenes besides the configuration, and replaced parts.
 #[derive(Clone, Default)]
-pub(super) struct Sources {
+pub(super) struct SceneSources {
     pub(super) native: NativeTools,
     pub(super) builtin: Option<&'static include_dir::Dir<'static>>,
     pub(super) scenes: Vec<Scene>,
     pub(super) replaced: ReplacedParts,
 }
 
-impl Sources {
+impl SceneSources {
     pub(super) fn load(&self, config: &Config) -> scene::LoadedScenes {
         let folders = self.builtin.map(|dir| SceneFolder::embedded("scenes", dir)).unwrap_or_default();
         let mut loaded = scene::load(&config.scenes, folders, &self.native);
@@ -135,11 +135,11 @@ impl Builder {
         let dir = DataDir::open(&config.store.data_dir)?;
         let store = Store::open(dir).await?;
         // Before anything is accepted or resumed here.
-        let earlier = again::Earlier::read(&store).await?;
-        seed(&gateway.guards().budget, &store, &clock).await?;
-        make_tables(&store, &loaded.scenes).await?;
+        let earlier = earlier_requests::EarlierRequests::read(&store).await?;
+        seed_budget(&gateway.guards().budget, &store, &clock).await?;
+        apply_scene_schemas(&store, &loaded.scenes).await?;
         let workers = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(threads())
+            .worker_threads(worker_threads())
             .thread_name("tools")
             .enable_all()
             .build()
@@ -150,20 +150,26 @@ impl Builder {
         let kpis = kpis.transpose().map(|kpis| kpis.map(Arc::new));
         let kpis = kpis.map_err(|error| start_fault("engine.metrics", error.to_string()))?;
         let workers_handle = workers.handle().clone();
-        let parts = Parts {
-            gate: RecoveryGate::new(store.clone()),
+        let parts = EngineParts {
+            recovery_gate: RecoveryGate::new(store.clone()),
             store,
             clock,
             workers: workers_handle,
             sources: self.sources,
-            current: Arc::new(ArcSwap::from_pointee(Current { config, gateway, catalogue, http, webhook })),
+            current: Arc::new(ArcSwap::from_pointee(ActiveConfig {
+                config,
+                gateway,
+                catalogue,
+                http,
+                webhook,
+            })),
             idle: self.idle,
-            live: ActiveRuns::default(),
+            active_runs: ActiveRuns::default(),
             figures: Figures::new(names.into(), kpis),
             outside: Outside::default(),
-            carries_on: Arc::default(),
+            is_serving: Arc::default(),
         };
-        let system = System::start(parts.clone()).await;
+        let system = ActorSystem::start(parts.clone()).await;
         let system = match system {
             Ok(system) => system,
             Err(error) => {
@@ -171,7 +177,13 @@ impl Builder {
                 return Err(error);
             }
         };
-        Ok(Engine { parts, system, workers: Some(workers), once: once::Locks::default(), earlier })
+        Ok(Engine {
+            parts,
+            system,
+            workers: Some(workers),
+            key_locks: idempotency::KeyLocks::default(),
+            earlier,
+        })
     }
 }
 
@@ -184,7 +196,7 @@ pub enum StartError {
     /// The data directory cannot be used.
     #[error(transparent)]
     Store(#[from] store::Error),
-    /// Something else.
+    /// Any other reason.
     #[error(transparent)]
     Other(#[from] Fault),
 }
@@ -194,22 +206,22 @@ pub(super) fn start_fault(code: &str, message: impl Into<String>) -> StartError 
 }
 
 #[derive(Clone)]
-pub(super) struct Parts {
+pub(super) struct EngineParts {
     pub(super) store: Store,
     pub(super) clock: EngineClock,
     pub(super) workers: tokio::runtime::Handle,
-    pub(super) sources: Sources,
-    pub(super) current: Arc<ArcSwap<Current>>,
+    pub(super) sources: SceneSources,
+    pub(super) current: Arc<ArcSwap<ActiveConfig>>,
     pub(super) idle: Duration,
-    pub(super) live: ActiveRuns,
+    pub(super) active_runs: ActiveRuns,
     pub(super) figures: Figures,
     pub(super) outside: Outside,
-    pub(super) carries_on: Arc<AtomicBool>,
-    pub(super) gate: RecoveryGate,
+    pub(super) is_serving: Arc<AtomicBool>,
+    pub(super) recovery_gate: RecoveryGate,
 }
 
 /// What is made from the configuration, and replaced by a reload.
-pub(super) struct Current {
+pub(super) struct ActiveConfig {
     pub(super) config: Config,
     pub(super) gateway: Gateway,
     pub(super) catalogue: Arc<Catalogue>,
@@ -230,7 +242,7 @@ pub(super) fn http_client(config: &Config) -> Result<reqwest::Client, StartError
         .map_err(|error| start_fault("http.client", format!("no HTTP client for tools: {error}")))
 }
 
-pub(super) async fn make_tables(store: &Store, scenes: &[Scene]) -> Result<(), StartError> {
+pub(super) async fn apply_scene_schemas(store: &Store, scenes: &[Scene]) -> Result<(), StartError> {
     for scene in scenes {
         if let Some(sql) = &scene.schema_sql {
             store.apply_scene_schema(&scene.name, sql).await?;
@@ -240,7 +252,11 @@ pub(super) async fn make_tables(store: &Store, scenes: &[Scene]) -> Result<(), S
 }
 
 /// Initializes the budget with past spending from the journal. Skipped if neither budget is limited.
-pub(super) async fn seed(budget: &Budget, store: &Store, clock: &EngineClock) -> Result<(), StartError> {
+pub(super) async fn seed_budget(
+    budget: &Budget,
+    store: &Store,
+    clock: &EngineClock,
+) -> Result<(), StartError> {
     if budget.limit(BudgetScope::Tenant).is_none() && budget.limit(BudgetScope::Day).is_none() {
         return Ok(());
     }
@@ -255,6 +271,6 @@ pub(super) async fn seed(budget: &Budget, store: &Store, clock: &EngineClock) ->
     Ok(())
 }
 
-pub(super) fn threads() -> usize {
+pub(super) fn worker_threads() -> usize {
     std::thread::available_parallelism().map_or(2, usize::from)
 }

@@ -14,7 +14,7 @@ use crate::planner::{Command, CommandAction, CommandRefusal};
 use crate::run::{Fault, RunId, RunState, TenantId};
 
 /// How long a command may take until its effects are on disk.
-const PATIENCE: Duration = Duration::from_secs(30);
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
 
 impl Engine {
     /// Carries out a command about a tenant's run, whether the run is in progress, waits for a person, or
@@ -22,15 +22,15 @@ impl Engine {
     /// commands one is carried out, and the others are rejected.
     ///
     /// # Errors
-    /// [`Refused`] with why: see [`crate::planner::command`]; `run.unknown` where the tenant has no such
-    /// run.
+    /// [`CommandRefusal`] with the reason, see [`crate::planner::command`]; `run.unknown` if the tenant has
+    /// no such run.
     pub async fn command(
         &self,
         tenant: &TenantId,
         run: RunId,
         command: Command,
     ) -> Result<(), CommandRefusal> {
-        self.order(tenant, run, command, None).await
+        self.dispatch_command(tenant, run, command, None).await
     }
 
     /// Like [`Engine::command`], and returns the run's answer when it ends, or waits for a person again.
@@ -44,7 +44,7 @@ impl Engine {
         command: Command,
     ) -> Result<Result<Answer, Fault>, CommandRefusal> {
         let (answer, answered) = oneshot::channel();
-        self.order(tenant, run, command, Some(answer)).await?;
+        self.dispatch_command(tenant, run, command, Some(answer)).await?;
         Ok(match answered.await {
             Ok(answer) => answer,
             // The run already had a driver, which delivers its answer to others.
@@ -71,7 +71,7 @@ impl Engine {
         Ok((state.seq > 0).then_some(state))
     }
 
-    async fn order(
+    async fn dispatch_command(
         &self,
         tenant: &TenantId,
         run: RunId,
@@ -87,7 +87,7 @@ impl Engine {
         let (reply, done) = oneshot::channel();
         let wish = Do { run, command, reply, answer };
         self.system.registry.command(tenant.clone(), row.session, wish).map_err(refused)?;
-        match tokio::time::timeout(PATIENCE, done).await {
+        match tokio::time::timeout(COMMAND_TIMEOUT, done).await {
             // An unreadable run can still be cancelled.
             Ok(Ok(Err(unread))) if is_cancelled.is_some() && is_unreadable(&unread.fault) => {
                 let by = is_cancelled.unwrap_or_default();

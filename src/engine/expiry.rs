@@ -11,7 +11,7 @@ use futures::StreamExt;
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::oneshot;
 
-use super::builder::Current;
+use super::builder::ActiveConfig;
 use crate::actors::driver::store_fault;
 use crate::actors::scene_manager::Do;
 use crate::actors::session_registry;
@@ -23,27 +23,27 @@ use crate::store::{ApprovalRow, Code, Store};
 /// Time between two passes.
 const BETWEEN_PASSES: Duration = Duration::from_secs(1);
 /// Maximum number of approvals that expire in one pass.
-const MAX_A_PASS: usize = 256;
+const MAX_PER_PASS: usize = 256;
 /// Maximum number of concurrent refusals.
-const AT_ONCE: usize = 8;
+const MAX_CONCURRENT: usize = 8;
 /// How long to wait for a run's reply.
-const PATIENCE: Duration = Duration::from_secs(30);
+const REPLY_TIMEOUT: Duration = Duration::from_secs(30);
 /// Backoff after a failed refusal, and the maximum number of approvals in backoff.
-const LEFT_ALONE: Duration = Duration::from_secs(60);
-const MAX_LEFT_ALONE: usize = 4096;
+const FAILURE_BACKOFF: Duration = Duration::from_secs(60);
+const MAX_BACKED_OFF: usize = 4096;
 
 /// Refuses approvals that nobody decided in time.
-pub(super) struct Expiry {
+pub(super) struct ApprovalExpiry {
     pub(super) store: Store,
     pub(super) registry: session_registry::Address,
-    pub(super) current: Arc<ArcSwap<Current>>,
+    pub(super) current: Arc<ArcSwap<ActiveConfig>>,
     /// Whether this process serves requests. Only then may approvals expire.
-    pub(super) serves: Arc<AtomicBool>,
+    pub(super) is_serving: Arc<AtomicBool>,
 }
 
-impl Expiry {
+impl ApprovalExpiry {
     /// Runs a pass every second, until the task is dropped with its runtime.
-    pub(super) async fn work(self) {
+    pub(super) async fn run_forever(self) {
         let mut ticks = tokio::time::interval(BETWEEN_PASSES);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         // Approvals in backoff, and until when.
@@ -51,7 +51,7 @@ impl Expiry {
         loop {
             ticks.tick().await;
             let expires_s = self.current.load().config.approval.expires_s;
-            if expires_s == 0 || !self.serves.load(Ordering::Acquire) {
+            if expires_s == 0 || !self.is_serving.load(Ordering::Acquire) {
                 continue;
             }
             if let Err(fault) = self.pass(Timestamp::now(), expires_s, &mut stubborn).await {
@@ -75,16 +75,16 @@ impl Expiry {
             return Ok(());
         };
         stubborn.retain(|_, until| *until > Instant::now());
-        let limit = u32::try_from(MAX_A_PASS + stubborn.len()).unwrap_or(u32::MAX);
+        let limit = u32::try_from(MAX_PER_PASS + stubborn.len()).unwrap_or(u32::MAX);
         let overdue =
             self.store.overdue_approvals(before, limit).await.map_err(|error| store_fault(&error))?;
-        let overdue = overdue.into_iter().filter(|row| !stubborn.contains_key(&row.id)).take(MAX_A_PASS);
+        let overdue = overdue.into_iter().filter(|row| !stubborn.contains_key(&row.id)).take(MAX_PER_PASS);
         let overdue: Vec<ApprovalRow> = overdue.collect();
         let refused = futures::stream::iter(overdue).map(|row| async move {
             let id = row.id;
             (id, self.refuse(row).await)
         });
-        let refused: Vec<_> = refused.buffer_unordered(AT_ONCE).collect().await;
+        let refused: Vec<_> = refused.buffer_unordered(MAX_CONCURRENT).collect().await;
         for (id, result) in refused {
             match result {
                 Ok(()) => tracing::info!(approval = %id, "approval expired: it counts as refused"),
@@ -92,8 +92,8 @@ impl Expiry {
                 Err(fault) if fault.code == "approval.decided" => {}
                 Err(fault) => {
                     tracing::warn!(approval = %id, code = %fault.code, "cannot refuse an expired approval: {}", fault.message);
-                    if stubborn.len() < MAX_LEFT_ALONE {
-                        stubborn.insert(id, Instant::now() + LEFT_ALONE);
+                    if stubborn.len() < MAX_BACKED_OFF {
+                        stubborn.insert(id, Instant::now() + FAILURE_BACKOFF);
                     }
                 }
             }
@@ -113,7 +113,7 @@ impl Expiry {
         };
         let (reply, done) = oneshot::channel();
         self.registry.command(row.tenant, row.session, Do { run, command, reply, answer: None })?;
-        match tokio::time::timeout(PATIENCE, done).await {
+        match tokio::time::timeout(REPLY_TIMEOUT, done).await {
             Ok(Ok(result)) => result.map_err(|refused| refused.fault),
             Ok(Err(_)) | Err(_) => {
                 Err(Fault::new("run.not_reached", "the run did not reply in time; this is retried"))
@@ -123,21 +123,21 @@ impl Expiry {
 }
 
 /// Notifies the webhook of pending approvals.
-pub(super) struct Teller {
+pub(super) struct ApprovalNotifier {
     pub(super) messenger: Messenger,
-    pub(super) current: Arc<ArcSwap<Current>>,
+    pub(super) current: Arc<ArcSwap<ActiveConfig>>,
     /// Whether this process serves requests. Only then does it send notifications.
-    pub(super) serves: Arc<AtomicBool>,
+    pub(super) is_serving: Arc<AtomicBool>,
 }
 
-impl Teller {
+impl ApprovalNotifier {
     /// Runs a pass every second, until the task is dropped with its runtime.
-    pub(super) async fn work(self) {
+    pub(super) async fn run_forever(self) {
         let mut ticks = tokio::time::interval(Messenger::BETWEEN);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
-            if !self.serves.load(Ordering::Acquire) {
+            if !self.is_serving.load(Ordering::Acquire) {
                 continue;
             }
             let current = self.current.load_full();

@@ -3,17 +3,17 @@
 use std::sync::Arc;
 
 use super::builder::webhook;
-use super::{Current, Engine, StartError, http_client, make_tables, seed, shared};
+use super::{ActiveConfig, Engine, StartError, apply_scene_schemas, http_client, run_services, seed_budget};
 use crate::actors::driver::store_fault;
 use crate::config::Config;
 use crate::llm::{Cache, Gateway, Guards, RateLimits};
 use crate::scene::Catalogue;
 
 /// A key, and a function that compares it in two configurations.
-type Fixed = (&'static str, fn(&Config, &Config) -> bool);
+type RestartOnlyKey = (&'static str, fn(&Config, &Config) -> bool);
 
 /// Keys that only a restart can change.
-const FIXED: [Fixed; 7] = [
+const RESTART_ONLY_KEYS: [RestartOnlyKey; 7] = [
     ("server", |a, b| a.server != b.server),
     ("auth.allow_anonymous", |a, b| a.auth.allow_anonymous != b.auth.allow_anonymous),
     ("store", |a, b| a.store != b.store),
@@ -56,26 +56,26 @@ impl Engine {
         let gateway = Gateway::new(config.llm.clone(), Arc::new(crate::llm::offline::Offline))
             .map_err(|error| StartError::Other(error.into()))?
             .guarded(guards);
-        make_tables(&parts.store, &loaded.scenes).await?;
+        apply_scene_schemas(&parts.store, &loaded.scenes).await?;
         if before.config.budget != config.budget {
             // Unlimited spending was not added up so far.
             self.system.journal.flush().await.map_err(|error| StartError::Other(store_fault(&error)))?;
             budget.relimit(&config.budget);
-            if let Err(error) = seed(&budget, &parts.store, &parts.clock).await {
+            if let Err(error) = seed_budget(&budget, &parts.store, &parts.clock).await {
                 budget.relimit(&before.config.budget);
                 return Err(error);
             }
         }
-        let needs_restart = FIXED
+        let needs_restart = RESTART_ONLY_KEYS
             .iter()
             .filter(|(_, differs)| differs(&before.config, &config))
             .map(|(key, _)| *key)
             .collect();
         let catalogue = Arc::new(Catalogue::new(loaded.scenes));
         parts.figures.follow(&catalogue, &gateway.configured());
-        let current = Current { config, gateway, catalogue, http, webhook };
-        let shared = shared(parts, &current, &self.system.arbiters, &self.system.journal);
-        self.system.shared.store(Arc::new(shared));
+        let current = ActiveConfig { config, gateway, catalogue, http, webhook };
+        let shared = run_services(parts, &current, &self.system.arbiters, &self.system.journal);
+        self.system.services.store(Arc::new(shared));
         parts.current.store(Arc::new(current));
         Ok(needs_restart)
     }

@@ -58,7 +58,7 @@ pub(super) struct Janitor {
 
 impl Janitor {
     /// Runs a pass now and every hour, until the task is dropped with its runtime.
-    pub(super) async fn work(self) {
+    pub(super) async fn run_forever(self) {
         if self.days == 0 {
             return;
         }

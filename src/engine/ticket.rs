@@ -5,12 +5,12 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
-use super::once::Locks;
+use super::idempotency::KeyLocks;
 use crate::actors::active_runs::RunWatch;
 use crate::actors::journal;
 use crate::actors::session_registry;
 use crate::answer::Answer;
-use crate::public::{EventId, PublicStream, Source};
+use crate::public::{EventId, EventSource, PublicStream};
 use crate::run::{Envelope, Event, Fault, RunId, SessionId, TenantId, Turn};
 use crate::store::Store;
 
@@ -52,7 +52,7 @@ pub struct ChatRequest {
     pub idempotency: Option<String>,
     /// A hash in hex of what is asked, by whom and from where. It recognizes retries without an idempotency
     /// key, even after a restart.
-    pub asked: Option<String>,
+    pub fingerprint: Option<String>,
 }
 
 impl ChatRequest {
@@ -73,13 +73,13 @@ impl ChatRequest {
             dry_run: false,
             plan: None,
             idempotency: None,
-            asked: None,
+            fingerprint: None,
         }
     }
 }
 
 /// An accepted request. It will end exactly once, even if nobody waits for it.
-pub struct Ticket {
+pub struct RunTicket {
     /// The run.
     pub run: RunId,
     /// The conversation.
@@ -90,11 +90,11 @@ pub struct Ticket {
     /// The last event before the request. If the request decided about a waiting run, earlier events do not
     /// belong to it.
     pub(super) after: EventId,
-    pub(super) source: Source,
+    pub(super) source: EventSource,
     pub(super) answer: oneshot::Receiver<Result<Answer, Fault>>,
 }
 
-impl Ticket {
+impl RunTicket {
     /// The next event of the run; `None` when there will be no more. A subscriber that lags more than a few
     /// hundred events behind loses the oldest; they are in the journal.
     pub async fn next(&mut self) -> Option<Arc<Envelope<Event>>> {
@@ -149,12 +149,12 @@ pub(super) struct Intake {
     pub(super) registry: session_registry::Address,
     pub(super) journal: journal::Handle,
     pub(super) store: Store,
-    pub(super) locks: Locks,
+    pub(super) locks: KeyLocks,
 }
 
 impl Intake {
-    pub(super) fn source(&self, tenant: TenantId, run: RunId) -> Source {
-        Source { store: self.store.clone(), journal: self.journal.clone(), tenant, run }
+    pub(super) fn source(&self, tenant: TenantId, run: RunId) -> EventSource {
+        EventSource { store: self.store.clone(), journal: self.journal.clone(), tenant, run }
     }
 }
 

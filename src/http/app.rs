@@ -7,26 +7,26 @@ use actix_web::http::StatusCode;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::problem::Problem;
-use super::v1::Tries;
+use super::v1::RetryRegistry;
 use crate::Engine;
-use crate::config::Server;
+use crate::config::ServerConfig;
 use crate::store::KeyRing;
 
 /// The engine, with the server's options, keys and admission control.
 pub(crate) struct App {
     pub(crate) engine: Arc<Engine>,
-    pub(crate) options: Server,
+    pub(crate) options: ServerConfig,
     pub(crate) keys: KeyRing,
-    pub(crate) anonymous: Anonymous,
+    pub(crate) anonymous: AnonymousAccess,
     /// Recent runs of the OpenAI protocol, so that a client's retry finds its run.
-    pub(crate) tries: Tries,
+    pub(crate) tries: RetryRegistry,
     admission: Arc<Semaphore>,
     draining: AtomicBool,
 }
 
 /// When a request without a key is accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Anonymous {
+pub(crate) enum AnonymousAccess {
     /// Always: `auth.allow_anonymous`.
     Always,
     /// Until the first key is created: the default on loopback.
@@ -36,9 +36,9 @@ pub(crate) enum Anonymous {
 }
 
 impl App {
-    pub(crate) fn new(engine: Arc<Engine>, options: Server, anonymous: Anonymous) -> Self {
+    pub(crate) fn new(engine: Arc<Engine>, options: ServerConfig, anonymous: AnonymousAccess) -> Self {
         let keys = KeyRing::new(engine.store().clone());
-        let tries = Tries::after(&engine.take_earlier());
+        let tries = RetryRegistry::from_earlier(&engine.take_earlier_requests());
         let admission = Arc::new(Semaphore::new(options.max_in_flight));
         Self { engine, options, keys, anonymous, tries, admission, draining: AtomicBool::new(false) }
     }

@@ -6,14 +6,14 @@ use serde_json::Value;
 use utoipa::{IntoParams, ToSchema};
 
 use super::app::App;
-use super::body::Sent;
+use super::body::AuthenticatedJson;
 use super::chat;
-use super::commands::order;
+use super::commands::submit_command;
+use super::principal::RequestPrincipal;
 use super::problem::Problem;
-use super::view::Journalled;
-use super::who::Who;
-use super::{behind, page};
-use crate::access::Action;
+use super::view::JournaledRun;
+use super::{next_cursor, parse_page};
+use crate::access::AccessAction;
 use crate::documents::ApprovalDocument;
 use crate::planner::{ApproverChoice, CommandAction};
 use crate::run::{ApprovalId, TenantId};
@@ -53,7 +53,7 @@ pub(crate) struct ApprovalList {
 #[serde(deny_unknown_fields)]
 pub(crate) struct DecisionBody {
     /// `yes` or `no`; for a write whose outcome is unknown: `done`, `not_done` or `again`.
-    pub(crate) decision: Said,
+    pub(crate) decision: DecisionChoice,
     /// With `yes` to a call: the arguments to call the tool with instead.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
@@ -70,7 +70,7 @@ pub(crate) struct DecisionBody {
 /// The choices of a decision.
 #[derive(Debug, Clone, Copy, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Said {
+pub(crate) enum DecisionChoice {
     /// Approve.
     Yes,
     /// Refuse.
@@ -84,18 +84,18 @@ pub(crate) enum Said {
 }
 
 impl DecisionBody {
-    fn choice(self) -> Result<(ApproverChoice, Option<String>, Option<String>), Problem> {
+    fn into_choice(self) -> Result<(ApproverChoice, Option<String>, Option<String>), Problem> {
         let choice = match (self.decision, self.arguments) {
-            (Said::Yes, Some(arguments)) => ApproverChoice::Edited(Value::Object(arguments)),
+            (DecisionChoice::Yes, Some(arguments)) => ApproverChoice::Edited(Value::Object(arguments)),
             (_, Some(_)) => {
                 let detail = "`arguments` is allowed with `yes` only";
                 return Err(Problem::unprocessable("approval.choice", detail));
             }
-            (Said::Yes, None) => ApproverChoice::Yes,
-            (Said::No, None) => ApproverChoice::No,
-            (Said::Done, None) => ApproverChoice::Done,
-            (Said::NotDone, None) => ApproverChoice::NotDone,
-            (Said::Again, None) => ApproverChoice::Again,
+            (DecisionChoice::Yes, None) => ApproverChoice::Yes,
+            (DecisionChoice::No, None) => ApproverChoice::No,
+            (DecisionChoice::Done, None) => ApproverChoice::Done,
+            (DecisionChoice::NotDone, None) => ApproverChoice::NotDone,
+            (DecisionChoice::Again, None) => ApproverChoice::Again,
         };
         Ok((choice, self.hash, self.note))
     }
@@ -105,17 +105,17 @@ impl DecisionBody {
 const MAX_PAGE: u32 = 100;
 
 /// Parses the id in the path. Malformed ids give 404, like unknown ones.
-fn id(text: &str) -> Result<ApprovalId, Problem> {
-    text.parse().map_err(|_| Problem::unknown("approval", text))
+fn parse_approval_id(text: &str) -> Result<ApprovalId, Problem> {
+    text.parse().map_err(|_| Problem::not_found("approval", text))
 }
 
-fn unknown(id: ApprovalId) -> Problem {
-    Problem::unknown("approval", &id.to_string())
+fn unknown_approval(id: ApprovalId) -> Problem {
+    Problem::not_found("approval", &id.to_string())
 }
 
 async fn document(app: &App, tenant: &TenantId, id: ApprovalId) -> Result<ApprovalDocument, Problem> {
-    let run = Journalled::read(app, tenant, id.run).await?.ok_or_else(|| unknown(id))?;
-    run.approval(app, id).ok_or_else(|| unknown(id))
+    let run = JournaledRun::read(app, tenant, id.run).await?.ok_or_else(|| unknown_approval(id))?;
+    run.approval(app, id).ok_or_else(|| unknown_approval(id))
 }
 
 /// Lists approvals, oldest first.
@@ -123,22 +123,22 @@ async fn document(app: &App, tenant: &TenantId, id: ApprovalId) -> Result<Approv
     responses((status = 200, body = ApprovalList), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn list(
     app: web::Data<App>,
-    who: Who,
+    who: RequestPrincipal,
     query: web::Query<ApprovalQuery>,
 ) -> Result<HttpResponse, Problem> {
-    let session = query.session_id.as_deref().map(chat::session).transpose()?;
-    let (open_only, scope) = (!query.all.unwrap_or(false), who.scope());
+    let session = query.session_id.as_deref().map(chat::parse_session_id).transpose()?;
+    let (open_only, scope) = (!query.all.unwrap_or(false), who.visible_scope());
     let filter = ApprovalFilter { open_only, session, about: query.about, scope };
-    let page = page(query.limit, MAX_PAGE, query.after.as_deref(), id)?;
+    let page = parse_page(query.limit, MAX_PAGE, query.after.as_deref(), parse_approval_id)?;
     let rows = app.engine.store().approvals(&who.tenant, &filter, &page).await?;
-    let next = behind(&rows, page.limit).map(|row| row.id);
+    let next = next_cursor(&rows, page.limit).map(|row| row.id);
     let mut approvals = Vec::with_capacity(rows.len());
-    let mut last: Option<Journalled> = None;
+    let mut last: Option<JournaledRun> = None;
     for row in rows {
         // Approvals of one run are usually adjacent.
         if last.as_ref().is_none_or(|read| read.state.run != row.id.run) {
             // One unreadable run must not hide the approvals of the others.
-            last = match Journalled::read(&app, &who.tenant, row.id.run).await {
+            last = match JournaledRun::read(&app, &who.tenant, row.id.run).await {
                 Ok(read) => read,
                 Err(problem) => {
                     tracing::error!(approval = %row.id, code = %problem.code, "cannot read the run of an approval");
@@ -159,11 +159,11 @@ pub(crate) async fn list(
     responses((status = 200, body = ApprovalDocument), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn one(
     app: web::Data<App>,
-    who: Who,
+    who: RequestPrincipal,
     path: web::Path<String>,
 ) -> Result<HttpResponse, Problem> {
-    let id = id(&path)?;
-    who.may_with_run(&app, id.run, Action::Read, || unknown(id)).await?;
+    let id = parse_approval_id(&path)?;
+    who.authorize_run(&app, id.run, AccessAction::Read, || unknown_approval(id)).await?;
     Ok(HttpResponse::Ok().json(document(&app, &who.tenant, id).await?))
 }
 
@@ -173,17 +173,17 @@ pub(crate) async fn one(
     responses((status = 200, body = ApprovalDocument), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn decide(
     app: web::Data<App>,
-    sent: Sent<DecisionBody>,
+    sent: AuthenticatedJson<DecisionBody>,
     path: web::Path<String>,
 ) -> Result<HttpResponse, Problem> {
-    let Sent { who, body } = sent;
-    let id = id(&path)?;
+    let AuthenticatedJson { who, body } = sent;
+    let id = parse_approval_id(&path)?;
     // Whether the approval exists, and is visible to the caller, comes before any other error.
-    who.may_with_run(&app, id.run, Action::Read, || unknown(id)).await?;
+    who.authorize_run(&app, id.run, AccessAction::Read, || unknown_approval(id)).await?;
     document(&app, &who.tenant, id).await?;
-    who.may_with_run(&app, id.run, Action::Decide, || unknown(id)).await?;
-    let (choice, hash, note) = body.choice()?;
+    who.authorize_run(&app, id.run, AccessAction::Decide, || unknown_approval(id)).await?;
+    let (choice, hash, note) = body.into_choice()?;
     let wish = CommandAction::Decide { approval: id.approval, choice, hash };
-    order(&app, &who.tenant, id.run, who.wants(wish, note)).await?;
+    submit_command(&app, &who.tenant, id.run, who.command(wish, note)).await?;
     Ok(HttpResponse::Ok().json(document(&app, &who.tenant, id).await?))
 }

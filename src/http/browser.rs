@@ -8,13 +8,13 @@ use actix_web::http::header::{self, HeaderMap};
 use actix_web::http::uri::Authority;
 use actix_web::http::{Method, StatusCode};
 
-use super::app::Anonymous;
+use super::app::AnonymousAccess;
 use super::problem::Problem;
 
 /// The entry of `server.allowed_hosts` that matches every name.
-const EVERY: &str = "*";
+const ANY_HOST: &str = "*";
 /// Maximum length of a client's value that an error message repeats, in characters.
-const SHOWN: usize = 80;
+const MAX_SHOWN_CHARS: usize = 80;
 
 /// A host from a header.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,7 +25,7 @@ struct Host {
 }
 
 impl Host {
-    fn read(text: &str) -> Option<Self> {
+    fn parse_header(text: &str) -> Option<Self> {
         let authority: Authority = text.parse().ok()?;
         if text.contains('@') || authority.host().is_empty() {
             return None;
@@ -47,7 +47,7 @@ impl Host {
     }
 
     fn is_allowed(&self, allowed: &[String]) -> bool {
-        let entries = allowed.iter().filter_map(|entry| Self::read(entry));
+        let entries = allowed.iter().filter_map(|entry| Self::parse_header(entry));
         entries
             .into_iter()
             .any(|entry| entry.name == self.name && (entry.port.is_none() || entry.port == self.port))
@@ -55,8 +55,8 @@ impl Host {
 }
 
 /// Whether an entry of `server.allowed_hosts` is valid: a host with an optional port, or `*`.
-pub(crate) fn is_host(entry: &str) -> bool {
-    entry == EVERY || Host::read(entry).is_some_and(|host| !host.name.contains(EVERY))
+pub(crate) fn is_host_entry(entry: &str) -> bool {
+    entry == ANY_HOST || Host::parse_header(entry).is_some_and(|host| !host.name.contains(ANY_HOST))
 }
 
 /// Checks the `Host` of a request without a key. Allowed are loopback names, the configured names, and with
@@ -64,18 +64,18 @@ pub(crate) fn is_host(entry: &str) -> bool {
 ///
 /// # Errors
 /// `auth.host` (403).
-pub(super) fn reached_by(host: &str, anonymous: Anonymous, allowed: &[String]) -> Result<(), Problem> {
-    let named = Host::read(host);
+pub(super) fn check_host(host: &str, anonymous: AnonymousAccess, allowed: &[String]) -> Result<(), Problem> {
+    let named = Host::parse_header(host);
     let own = named.as_ref().is_some_and(|named| {
         // DNS rebinding needs a name: an IP address is safe.
-        let address = anonymous == Anonymous::Always && named.address().is_some();
-        let every = allowed.iter().any(|entry| entry == EVERY);
+        let address = anonymous == AnonymousAccess::Always && named.address().is_some();
+        let every = allowed.iter().any(|entry| entry == ANY_HOST);
         named.is_loopback() || address || every || named.is_allowed(allowed)
     });
     if own {
         return Ok(());
     }
-    let host: String = host.chars().take(SHOWN).collect();
+    let host: String = host.chars().take(MAX_SHOWN_CHARS).collect();
     let detail = format!(
         "without a key this server does not accept the host `{host}`; add it to server.allowed_hosts, or create a key"
     );
@@ -86,7 +86,7 @@ pub(super) fn reached_by(host: &str, anonymous: Anonymous, allowed: &[String]) -
 ///
 /// # Errors
 /// `auth.origin` (403).
-pub(super) fn comes_from(
+pub(super) fn check_origin(
     method: &Method,
     headers: &HeaderMap,
     host: &str,
@@ -101,9 +101,9 @@ pub(super) fn comes_from(
     let site = header::HeaderName::from_static("sec-fetch-site");
     let cross =
         texts(site).any(|site| site.eq_ignore_ascii_case("cross-site")).then(|| "another site".to_owned());
-    let foreign = || texts(header::ORIGIN).find(|origin| !is_own(origin, host, allowed));
+    let foreign = || texts(header::ORIGIN).find(|origin| !is_own_origin(origin, host, allowed));
     let Some(from) = cross.or_else(foreign) else { return Ok(()) };
-    let from: String = from.chars().take(SHOWN).collect();
+    let from: String = from.chars().take(MAX_SHOWN_CHARS).collect();
     let detail = format!(
         "a page of `{from}` cannot change anything without a key; send a key, or add the host under which browsers \
          reach this server in server.allowed_hosts"
@@ -113,15 +113,15 @@ pub(super) fn comes_from(
 
 /// Whether `origin` is this server: the host of the request or a configured one. Only host and port are
 /// compared, because a proxy in front may use another scheme.
-fn is_own(origin: &str, host: &str, allowed: &[String]) -> bool {
+fn is_own_origin(origin: &str, host: &str, allowed: &[String]) -> bool {
     let Some((scheme, rest)) = origin.split_once("://") else { return false };
     let usual = match scheme {
         "http" => 80,
         "https" => 443,
         _ => return false,
     };
-    let Some(page) = Host::read(rest) else { return false };
-    let same = Host::read(host)
+    let Some(page) = Host::parse_header(rest) else { return false };
+    let same = Host::parse_header(host)
         .is_some_and(|own| own.name == page.name && own.port.unwrap_or(usual) == page.port.unwrap_or(usual));
     same || page.is_allowed(allowed)
 }
@@ -137,23 +137,23 @@ mod tests {
     }
 
     #[test]
-    fn a_server_without_keys_is_reached_by_its_own_names_only() {
+    fn keyless_server_accepts_only_its_own_host_names() {
         let reached = |host: &str, anonymous, allowed: &[&str]| {
-            reached_by(host, anonymous, &list(allowed)).map_err(|problem| problem.code.to_string())
+            check_host(host, anonymous, &list(allowed)).map_err(|problem| problem.code.to_string())
         };
         for host in ["localhost", "LOCALHOST:8080", "127.0.0.1:80", "127.1.2.3", "[::1]", "[::1]:8080"] {
-            for anonymous in [Anonymous::UntilKeys, Anonymous::Always] {
+            for anonymous in [AnonymousAccess::UntilKeys, AnonymousAccess::Always] {
                 assert_eq!(reached(host, anonymous, &[]), Ok(()), "{host}");
             }
         }
         for host in ["evil.example", "127.0.0.1.evil.example", "a@localhost", "", "localhost:x", "x y"] {
-            for anonymous in [Anonymous::UntilKeys, Anonymous::Always] {
+            for anonymous in [AnonymousAccess::UntilKeys, AnonymousAccess::Always] {
                 assert_eq!(reached(host, anonymous, &["chat.example"]), Err("auth.host".into()), "{host}");
             }
         }
-        assert_eq!(reached("10.0.0.5:8080", Anonymous::Always, &[]), Ok(()));
-        assert_eq!(reached("10.0.0.5", Anonymous::UntilKeys, &[]), Err("auth.host".into()));
-        for anonymous in [Anonymous::UntilKeys, Anonymous::Always] {
+        assert_eq!(reached("10.0.0.5:8080", AnonymousAccess::Always, &[]), Ok(()));
+        assert_eq!(reached("10.0.0.5", AnonymousAccess::UntilKeys, &[]), Err("auth.host".into()));
+        for anonymous in [AnonymousAccess::UntilKeys, AnonymousAccess::Always] {
             assert_eq!(reached("Chat.Example:8080", anonymous, &["chat.example"]), Ok(()));
             assert_eq!(reached("chat.example:8080", anonymous, &["chat.example:8080"]), Ok(()));
             assert_eq!(reached("chat.example", anonymous, &["chat.example:8080"]), Err("auth.host".into()));
@@ -162,13 +162,13 @@ mod tests {
     }
 
     #[test]
-    fn only_pages_of_the_server_itself_may_change_something() {
+    fn cross_origin_writes_without_a_key_are_rejected() {
         let comes = |method: &Method, headers: &[(&'static str, &'static str)], allowed: &[&str]| {
             let mut map = HeaderMap::new();
             for (name, value) in headers {
                 map.append(header::HeaderName::from_static(name), HeaderValue::from_static(value));
             }
-            comes_from(method, &map, "127.0.0.1:8080", &list(allowed)).is_ok()
+            check_origin(method, &map, "127.0.0.1:8080", &list(allowed)).is_ok()
         };
         let post = Method::POST;
         assert!(comes(&post, &[], &[]));

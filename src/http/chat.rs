@@ -9,12 +9,12 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use utoipa::ToSchema;
 
 use super::app::App;
-use super::body::Sent;
-use super::messages::{self, Role, Said};
+use super::body::AuthenticatedJson;
+use super::messages::{self, MessageRole, TextMessage};
+use super::principal::RequestPrincipal;
 use super::problem::{Problem, status_of};
 use super::sse;
 use super::v1::Delivery;
-use super::who::Who;
 use crate::Submitted;
 use crate::llm::cache::Mode;
 use crate::public::EventId;
@@ -82,7 +82,7 @@ pub(crate) enum ChatRole {
 }
 
 impl ChatBody {
-    fn unsupported(&self) -> Result<(), Problem> {
+    fn check_supported(&self) -> Result<(), Problem> {
         let refuse = |field: &str, why: &str| {
             let detail = format!("`{field}`: {why}");
             Err(Problem::unprocessable("request.unsupported", detail))
@@ -99,18 +99,23 @@ impl ChatBody {
         Ok(())
     }
 
-    fn request(self, who: Who, idempotency: Option<String>, max: usize) -> Result<ChatRequest, Problem> {
-        self.unsupported()?;
-        let said = |message: ChatMessage| Said {
+    fn into_request(
+        self,
+        who: RequestPrincipal,
+        idempotency: Option<String>,
+        max: usize,
+    ) -> Result<ChatRequest, Problem> {
+        self.check_supported()?;
+        let said = |message: ChatMessage| TextMessage {
             role: match message.role {
-                ChatRole::System => Role::System,
-                ChatRole::User => Role::User,
-                ChatRole::Assistant => Role::Assistant,
+                ChatRole::System => MessageRole::System,
+                ChatRole::User => MessageRole::User,
+                ChatRole::Assistant => MessageRole::Assistant,
             },
             text: message.content,
         };
-        let chat = messages::read(self.messages.into_iter().map(said).collect(), max)?;
-        let session = self.session_id.as_deref().map(session).transpose()?;
+        let chat = messages::parse_messages(self.messages.into_iter().map(said).collect(), max)?;
+        let session = self.session_id.as_deref().map(parse_session_id).transpose()?;
         let request = chat.into_request(who, session, idempotency);
         Ok(ChatRequest {
             cache: self.cache,
@@ -121,27 +126,27 @@ impl ChatBody {
     }
 }
 
-impl messages::Chat {
-    /// Makes the request to the engine. If the server keeps the conversation, its memory comes from the store.
+impl messages::ParsedChat {
+    /// Makes the request to the engine. If the server keeps the conversation, the store has its memory.
     pub(crate) fn into_request(
         self,
-        who: Who,
+        who: RequestPrincipal,
         session: Option<SessionId>,
         idempotency: Option<String>,
     ) -> ChatRequest {
         let history = session.is_none().then_some(self.turns);
         let instructions = self.instructions;
-        ChatRequest { session, history, instructions, idempotency, ..who.asks(self.request) }
+        ChatRequest { session, history, instructions, idempotency, ..who.chat_request(self.request) }
     }
 }
 
 /// Parses a conversation's name.
-pub(crate) fn session(name: &str) -> Result<SessionId, Problem> {
+pub(crate) fn parse_session_id(name: &str) -> Result<SessionId, Problem> {
     SessionId::new(name).map_err(|error| Problem::unprocessable("request.session", error.to_string()))
 }
 
 /// Reads the header `X-Cache-Mode`: `off`, `on`, `read_only` or `write_only`.
-pub(crate) fn cache(request: &HttpRequest) -> Result<Option<Mode>, Problem> {
+pub(crate) fn cache_mode(request: &HttpRequest) -> Result<Option<Mode>, Problem> {
     let Some(value) = request.headers().get("x-cache-mode") else { return Ok(None) };
     let mode = value.to_str().ok().and_then(|text| serde_json::from_value(Value::from(text)).ok());
     let unknown = || {
@@ -152,7 +157,7 @@ pub(crate) fn cache(request: &HttpRequest) -> Result<Option<Mode>, Problem> {
 }
 
 /// Reads the header `Idempotency-Key`.
-pub(crate) fn idempotency(request: &HttpRequest) -> Result<Option<String>, Problem> {
+pub(crate) fn idempotency_header(request: &HttpRequest) -> Result<Option<String>, Problem> {
     let Some(value) = request.headers().get("idempotency-key") else { return Ok(None) };
     match value.to_str() {
         Ok(key) if (1..=255).contains(&key.len()) => Ok(Some(key.to_owned())),
@@ -164,24 +169,24 @@ pub(crate) fn idempotency(request: &HttpRequest) -> Result<Option<String>, Probl
 }
 
 /// An accepted run, for this request or for an earlier equal one.
-pub(crate) struct Accepted {
+pub(crate) struct AcceptedRequest {
     pub(crate) run: RunId,
     pub(crate) session: SessionId,
     /// The run's last event before the request. Later events belong to the request.
     pub(crate) after: EventId,
     /// Whether an earlier equal request had started the run.
-    pub(crate) again: bool,
+    pub(crate) is_replay: bool,
     /// Receives the answer.
     pub(crate) answer: oneshot::Receiver<Result<Answer, Fault>>,
     /// Tracks whether the answer reaches its client, if retries are recognized.
     delivery: Option<Delivery>,
 }
 
-impl Accepted {
+impl AcceptedRequest {
     /// Records that the answer was handed to the connection.
-    pub(crate) fn sent(self) {
+    pub(crate) fn mark_delivered(self) {
         if let Some(delivery) = self.delivery {
-            delivery.sent();
+            delivery.mark_sent();
         }
     }
 }
@@ -192,22 +197,22 @@ pub(crate) async fn accept(
     app: &web::Data<App>,
     request: ChatRequest,
     delivery: Option<Delivery>,
-) -> Result<Accepted, Problem> {
+) -> Result<AcceptedRequest, Problem> {
     let permit = app.admit()?;
     // In a separate task: a client that disconnects drops this future, and the run would be lost track of.
-    let task = actix_web::rt::spawn(submit(app.clone(), request, delivery, permit));
+    let task = actix_web::rt::spawn(submit_with_permit(app.clone(), request, delivery, permit));
     task.await.unwrap_or_else(|_| {
         let detail = "the request could not be accepted because of an internal error; see the server's log";
         Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "server.failed", detail))
     })
 }
 
-async fn submit(
+async fn submit_with_permit(
     app: web::Data<App>,
     request: ChatRequest,
     delivery: Option<Delivery>,
     permit: OwnedSemaphorePermit,
-) -> Result<Accepted, Problem> {
+) -> Result<AcceptedRequest, Problem> {
     let tenant = request.tenant.clone();
     let mut accepted = match app.engine.submit_once(request).await? {
         Submitted::New(ticket) => {
@@ -218,35 +223,37 @@ async fn submit(
                 let _ = tell.send(ticket.answer().await);
                 drop(permit);
             });
-            Accepted { run, session, after, again: false, answer, delivery: None }
+            AcceptedRequest { run, session, after, is_replay: false, answer, delivery: None }
         }
-        Submitted::Before { run, after, .. } => Accepted { after, ..again(&app, tenant, run, permit).await? },
+        Submitted::Duplicate { run, after, .. } => {
+            AcceptedRequest { after, ..wait_for_existing(&app, tenant, run, permit).await? }
+        }
     };
     accepted.delivery = delivery.map(|mut delivery| {
-        delivery.accepted(accepted.run);
+        delivery.set_run(accepted.run);
         delivery
     });
     Ok(accepted)
 }
 
 /// Joins a run that an earlier request started.
-pub(crate) async fn join(
+pub(crate) async fn join_run(
     app: &web::Data<App>,
     tenant: &TenantId,
     run: RunId,
     delivery: Delivery,
-) -> Result<Accepted, Problem> {
+) -> Result<AcceptedRequest, Problem> {
     let permit = app.admit()?;
-    match again(app, tenant.clone(), run, permit).await {
+    match wait_for_existing(app, tenant.clone(), run, permit).await {
         Ok(accepted) => {
-            let after = app.engine.before_asked(tenant, run, &delivery.mark()).await;
-            let after = after.map_err(|fault| told(fault, run))?;
-            Ok(Accepted { after, delivery: Some(delivery), ..accepted })
+            let after = app.engine.event_before_request(tenant, run, &delivery.fingerprint_hex()).await;
+            let after = after.map_err(|fault| accepted_problem(fault, run))?;
+            Ok(AcceptedRequest { after, delivery: Some(delivery), ..accepted })
         }
         Err(problem) => {
             // "No answer will come" is a final reply, too. Errors of the store are not.
             if matches!(&*problem.code, INTERRUPTED | "run.unknown") {
-                delivery.sent();
+                delivery.mark_sent();
             }
             Err(problem)
         }
@@ -254,42 +261,49 @@ pub(crate) async fn join(
 }
 
 /// Starts waiting for the answer of an existing run.
-async fn again(
+async fn wait_for_existing(
     app: &web::Data<App>,
     tenant: TenantId,
     run: RunId,
     permit: OwnedSemaphorePermit,
-) -> Result<Accepted, Problem> {
-    let (mut row, mut goes_on) = stand(app, &tenant, run).await?;
+) -> Result<AcceptedRequest, Problem> {
+    let (mut row, mut goes_on) = load_status(app, &tenant, run).await?;
     if !goes_on {
-        app.engine.until_carried_on(&tenant, &row.session, run).await;
-        (row, goes_on) = stand(app, &tenant, run).await?;
+        app.engine.wait_until_resumed(&tenant, &row.session, run).await;
+        (row, goes_on) = load_status(app, &tenant, run).await?;
     }
     if !goes_on {
-        return Err(told(interrupted(run), run));
+        return Err(accepted_problem(interrupted_fault(run), run));
     }
     let (tell, answer) = oneshot::channel();
     let app = app.clone();
     actix_web::rt::spawn(async move {
         let answer = match app.engine.wait(&tenant, run).await {
-            Ok(answer) if is_cut_off(answer.status) => Err(interrupted(run)),
+            Ok(answer) if is_unfinished(answer.status) => Err(interrupted_fault(run)),
             answer => answer,
         };
         // The client may have disconnected.
         let _ = tell.send(answer);
         drop(permit);
     });
-    Ok(Accepted { run, session: row.session, after: EventId::default(), again: true, answer, delivery: None })
+    Ok(AcceptedRequest {
+        run,
+        session: row.session,
+        after: EventId::default(),
+        is_replay: true,
+        answer,
+        delivery: None,
+    })
 }
 
 /// Reads a run's row, and whether it is in progress or has ended.
-async fn stand(app: &web::Data<App>, tenant: &TenantId, run: RunId) -> Result<(RunRow, bool), Problem> {
+async fn load_status(app: &web::Data<App>, tenant: &TenantId, run: RunId) -> Result<(RunRow, bool), Problem> {
     // In this order: a run that ends in between has ended in the store, too.
     let live = app.engine.watch(tenant, run).is_some();
     let row = app.engine.store().run(tenant, run).await;
     let row = row.map_err(|error| Problem { run_id: Some(run), ..error.into() })?;
-    let row = row.ok_or_else(|| Problem::unknown("run", &run.to_string()))?;
-    let goes_on = live || !is_cut_off(row.status);
+    let row = row.ok_or_else(|| Problem::not_found("run", &run.to_string()))?;
+    let goes_on = live || !is_unfinished(row.status);
     Ok((row, goes_on))
 }
 
@@ -297,11 +311,11 @@ async fn stand(app: &web::Data<App>, tenant: &TenantId, run: RunId) -> Result<(R
 const INTERRUPTED: &str = "run.interrupted";
 
 /// Whether a run of this status has to be in progress somewhere.
-fn is_cut_off(status: RunStatus) -> bool {
+fn is_unfinished(status: RunStatus) -> bool {
     matches!(status, RunStatus::Queued | RunStatus::Running)
 }
 
-fn interrupted(run: RunId) -> Fault {
+fn interrupted_fault(run: RunId) -> Fault {
     let message = format!(
         "run {run} was accepted, was interrupted when the server stopped and has not been resumed; \
          check what it did before you ask again: GET /api/runs/{run}"
@@ -310,7 +324,7 @@ fn interrupted(run: RunId) -> Fault {
 }
 
 /// The problem to reply with if the run failed. It contains what the run did, so that nothing is done twice.
-pub(crate) fn failure(answer: &Answer) -> Option<Problem> {
+pub(crate) fn failure_problem(answer: &Answer) -> Option<Problem> {
     if answer.status != RunStatus::Failed {
         return None;
     }
@@ -326,12 +340,12 @@ pub(crate) fn failure(answer: &Answer) -> Option<Problem> {
 }
 
 /// The answer's text, for clients that get nothing else. A cancelled run has a text, too.
-pub(crate) async fn words(app: &App, tenant: &TenantId, answer: &Answer) -> Result<String, Fault> {
+pub(crate) async fn answer_text(app: &App, tenant: &TenantId, answer: &Answer) -> Result<String, Fault> {
     if answer.status != RunStatus::Cancelled || !answer.answer.is_empty() {
         return Ok(answer.answer.clone());
     }
     let state = app.engine.state_of(tenant, answer.run_id).await?;
-    Ok(state.map(|state| crate::answer::words_of_stopped(&state)).unwrap_or_default())
+    Ok(state.map(|state| crate::answer::stopped_text(&state)).unwrap_or_default())
 }
 
 /// Sends a message to the assistant.
@@ -343,41 +357,41 @@ pub(crate) async fn words(app: &App, tenant: &TenantId, answer: &Answer) -> Resu
         (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn chat(
     app: web::Data<App>,
-    sent: Sent<ChatBody>,
+    sent: AuthenticatedJson<ChatBody>,
     request: HttpRequest,
 ) -> Result<HttpResponse, Problem> {
-    let Sent { who, body } = sent;
+    let AuthenticatedJson { who, body } = sent;
     let wants = request.headers().get(header::ACCEPT).and_then(|value| value.to_str().ok());
     let streamed = body.stream.unwrap_or_else(|| wants.is_some_and(|media| media.contains(sse::MEDIA_TYPE)));
-    who.may_ask(&app, body.session_id.as_deref()).await?;
+    who.authorize_chat(&app, body.session_id.as_deref()).await?;
     let tenant = who.tenant.clone();
-    let asked = body.request(who, idempotency(&request)?, app.options.max_messages)?;
+    let asked = body.into_request(who, idempotency_header(&request)?, app.options.max_messages)?;
     let accepted = accept(&app, asked, None).await?;
     if streamed {
         let events = app
             .engine
             .stream(&tenant, accepted.run, Some(accepted.after))
             .await
-            .map_err(|fault| told(fault, accepted.run))?;
-        return Ok(sse::reply(accepted.run, &accepted.session, events, app.options.ping_ms));
+            .map_err(|fault| accepted_problem(fault, accepted.run))?;
+        return Ok(sse::event_stream_reply(accepted.run, &accepted.session, events, app.options.ping_ms));
     }
-    let answer = accepted.answer.await.unwrap_or_else(|_| Err(lost(accepted.run)));
-    let answer = answer.map_err(|fault| told(fault, accepted.run))?;
-    if let Some(problem) = failure(&answer) {
+    let answer = accepted.answer.await.unwrap_or_else(|_| Err(lost_run_fault(accepted.run)));
+    let answer = answer.map_err(|fault| accepted_problem(fault, accepted.run))?;
+    if let Some(problem) = failure_problem(&answer) {
         return Err(problem);
     }
     let mut response = HttpResponse::Ok();
     response
         .insert_header(("x-run-id", answer.run_id.to_string()))
         .insert_header(("x-session-id", answer.session_id.to_string()));
-    if accepted.again {
+    if accepted.is_replay {
         response.insert_header(("idempotent-replayed", "true"));
     }
     Ok(response.json(answer))
 }
 
 /// A problem after acceptance of the request: it names the run, and is never a client error.
-pub(crate) fn told(fault: Fault, run: RunId) -> Problem {
+pub(crate) fn accepted_problem(fault: Fault, run: RunId) -> Problem {
     let mut problem = Problem::from(fault);
     if status_of(&problem.code).is_client_error() {
         problem = Problem::new(StatusCode::INTERNAL_SERVER_ERROR, &problem.code, problem.detail);
@@ -386,6 +400,6 @@ pub(crate) fn told(fault: Fault, run: RunId) -> Problem {
     problem
 }
 
-pub(crate) fn lost(run: RunId) -> Fault {
+pub(crate) fn lost_run_fault(run: RunId) -> Fault {
     Fault::new("run.lost", format!("run {run} stopped without an answer; its events show how far it got"))
 }

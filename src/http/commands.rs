@@ -5,19 +5,19 @@ use actix_web::{rt, web};
 use tokio::sync::oneshot;
 
 use super::app::App;
-use super::chat::told;
+use super::chat::accepted_problem;
 use super::problem::Problem;
 use crate::planner::{ApproverChoice, Command, CommandAction};
 use crate::run::{RunId, TenantId};
 
 /// Has the engine carry out a command. When this returns, its effects are in the journal.
-pub(crate) async fn order(
+pub(crate) async fn submit_command(
     app: &web::Data<App>,
     tenant: &TenantId,
     run: RunId,
     command: Command,
 ) -> Result<(), Problem> {
-    let place = begins(&command.action).then(|| app.admit()).transpose()?;
+    let place = needs_permit(&command.action).then(|| app.admit()).transpose()?;
     let (app, tenant) = (app.clone(), tenant.clone());
     let (tell, done) = oneshot::channel();
     // In a separate task: a client that disconnects cancels nothing.
@@ -32,17 +32,17 @@ pub(crate) async fn order(
         }
         drop(place);
     });
-    Ok(done.await.map_err(|_| failed())??)
+    Ok(done.await.map_err(|_| uncertain_outcome())??)
 }
 
 /// Like [`submit_command`], and waits until the run ends or waits for a person again.
-pub(crate) async fn order_and_wait(
+pub(crate) async fn submit_command_and_wait(
     app: &web::Data<App>,
     tenant: &TenantId,
     run: RunId,
     command: Command,
 ) -> Result<(), Problem> {
-    let place = begins(&command.action).then(|| app.admit()).transpose()?;
+    let place = needs_permit(&command.action).then(|| app.admit()).transpose()?;
     let (app, tenant) = (app.clone(), tenant.clone());
     let (tell, done) = oneshot::channel();
     rt::spawn(async move {
@@ -51,12 +51,12 @@ pub(crate) async fn order_and_wait(
         let _ = tell.send(carried_out);
         drop(place);
     });
-    let answer = done.await.map_err(|_| failed())??;
-    answer.map(drop).map_err(|fault| told(fault, run))
+    let answer = done.await.map_err(|_| uncertain_outcome())??;
+    answer.map(drop).map_err(|fault| accepted_problem(fault, run))
 }
 
 /// Whether the run continues after this command, and so needs a permit. Stopping must always be possible.
-fn begins(wish: &CommandAction) -> bool {
+fn needs_permit(wish: &CommandAction) -> bool {
     match wish {
         CommandAction::Approve { hold, .. } => !hold,
         CommandAction::Decide { choice, .. } => {
@@ -67,7 +67,7 @@ fn begins(wish: &CommandAction) -> bool {
     }
 }
 
-fn failed() -> Problem {
+fn uncertain_outcome() -> Problem {
     let detail = "the command may not have been carried out because of an internal error; check its effect";
     Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "server.failed", detail)
 }

@@ -9,15 +9,16 @@ mod body;
 mod browser;
 mod chat;
 mod commands;
-mod gate;
-mod line;
+mod connections;
 mod messages;
+mod middleware;
 mod openapi;
 mod operations;
 mod planning;
 mod plans;
+mod principal;
 mod problem;
-mod revoked;
+mod revocation;
 mod runs;
 mod scenes;
 mod serve;
@@ -26,7 +27,6 @@ mod sse;
 mod usage;
 mod v1;
 mod view;
-mod who;
 
 use actix_web::http::{Method, StatusCode};
 use actix_web::{HttpRequest, HttpResponse, Resource, Route, web};
@@ -34,16 +34,16 @@ use actix_web::{HttpRequest, HttpResponse, Resource, Route, web};
 use self::plans::{control, shown};
 use crate::store::Page;
 
-pub(crate) use browser::is_host;
-pub use openapi::document;
+pub(crate) use browser::is_host_entry;
+pub use openapi::openapi_document;
 pub use problem::Problem;
 pub use serve::{ServeError, Server};
 
 /// A path with its methods and their handlers.
-type Address = (&'static str, Vec<(Method, Route)>);
+type RouteEntry = (&'static str, Vec<(Method, Route)>);
 
 /// All routes. Nothing else is registered, and the OpenAPI document lists exactly these.
-fn table() -> Vec<Address> {
+fn route_table() -> Vec<RouteEntry> {
     let get = |route: Route| vec![(Method::GET, route)];
     let post = |route: Route| vec![(Method::POST, route)];
     vec![
@@ -96,21 +96,21 @@ fn table() -> Vec<Address> {
 }
 
 /// The paths and the methods of each, as registered.
-pub fn addresses() -> Vec<(&'static str, Vec<String>)> {
+pub fn route_methods() -> Vec<(&'static str, Vec<String>)> {
     let names = |methods: Vec<(Method, Route)>| methods.iter().map(|(m, _)| m.to_string()).collect();
-    table().into_iter().map(|(path, methods)| (path, names(methods))).collect()
+    route_table().into_iter().map(|(path, methods)| (path, names(methods))).collect()
 }
 
 /// Registers the routes. Other methods get 405 with the allowed ones.
-fn routes(config: &mut web::ServiceConfig) {
-    for (path, methods) in table() {
-        config.service(at(path, methods));
+fn register_routes(config: &mut web::ServiceConfig) {
+    for (path, methods) in route_table() {
+        config.service(resource_with_methods(path, methods));
     }
-    config.default_service(web::to(nowhere));
+    config.default_service(web::to(no_such_route));
 }
 
 /// A resource that answers these methods.
-fn at(path: &str, methods: Vec<(Method, Route)>) -> Resource {
+fn resource_with_methods(path: &str, methods: Vec<(Method, Route)>) -> Resource {
     let allowed = methods.iter().map(|(method, _)| method.as_str()).collect::<Vec<_>>().join(", ");
     let resource =
         methods.into_iter().fold(web::resource(path), |resource, (_, route)| resource.route(route));
@@ -119,7 +119,7 @@ fn at(path: &str, methods: Vec<(Method, Route)>) -> Resource {
         async move {
             let detail = format!("{} allows {allowed}, not {}", request.path(), request.method());
             let problem = Problem::new(StatusCode::METHOD_NOT_ALLOWED, "request.method", detail);
-            let mut response = refusal(&request, problem).error_response();
+            let mut response = protocol_error(&request, problem).error_response();
             if let Ok(value) = allowed.parse() {
                 response.headers_mut().insert(actix_web::http::header::ALLOW, value);
             }
@@ -128,14 +128,14 @@ fn at(path: &str, methods: Vec<(Method, Route)>) -> Resource {
     }))
 }
 
-async fn nowhere(request: HttpRequest) -> HttpResponse {
+async fn no_such_route(request: HttpRequest) -> HttpResponse {
     let path: String = request.path().chars().take(120).collect();
     let detail = format!("there is no route {path}; /api/openapi.json lists all routes");
-    refusal(&request, Problem::new(StatusCode::NOT_FOUND, "request.address", detail)).error_response()
+    protocol_error(&request, Problem::new(StatusCode::NOT_FOUND, "request.address", detail)).error_response()
 }
 
 /// The problem as an error of the route's protocol.
-fn refusal(request: &HttpRequest, problem: Problem) -> actix_web::Error {
+fn protocol_error(request: &HttpRequest, problem: Problem) -> actix_web::Error {
     if is_openai(request) { v1::Error::from(problem).into() } else { problem.into() }
 }
 
@@ -145,7 +145,7 @@ fn is_openai(request: &HttpRequest) -> bool {
 }
 
 /// Parses `limit` (1 to `most`, default 50) and the cursor `after` of a query.
-fn page<T>(
+fn parse_page<T>(
     limit: Option<u32>,
     most: u32,
     after: Option<&str>,
@@ -163,6 +163,6 @@ fn page<T>(
 }
 
 /// The row after which the next page starts; `None` if this page is not full.
-fn behind<T>(rows: &[T], limit: u32) -> Option<&T> {
+fn next_cursor<T>(rows: &[T], limit: u32) -> Option<&T> {
     rows.last().filter(|_| rows.len() >= limit as usize)
 }

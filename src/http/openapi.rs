@@ -44,15 +44,15 @@ use super::{approvals, chat, operations, planning, plans, runs, scenes, sessions
         v1::models,
         v1::model,
     ),
-    modifiers(&Keys),
+    modifiers(&KeySecurity),
     security((), ("key" = []))
 )]
-struct Document;
+struct ApiDocument;
 
 /// Describes how keys are sent.
-struct Keys;
+struct KeySecurity;
 
-impl Modify for Keys {
+impl Modify for KeySecurity {
     fn modify(&self, document: &mut utoipa::openapi::OpenApi) {
         let components = document.components.get_or_insert_default();
         let key = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
@@ -85,13 +85,13 @@ fn user_header() -> Parameter {
 }
 
 /// The OpenAPI document of this server.
-pub fn document() -> utoipa::openapi::OpenApi {
-    Document::openapi()
+pub fn openapi_document() -> utoipa::openapi::OpenApi {
+    ApiDocument::openapi()
 }
 
 /// Returns this document.
 #[utoipa::path(get, path = "/api/openapi.json", operation_id = "openapi", tag = "operations", 
     responses((status = 200, description = "OpenAPI 3.1", body = Value, content_type = "application/json")))]
 pub(crate) async fn serve() -> HttpResponse {
-    HttpResponse::Ok().json(document())
+    HttpResponse::Ok().json(openapi_document())
 }

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::app::App;
+use super::principal::authenticate;
 use super::problem::Problem;
-use super::who::who;
 
 /// The media type of the Prometheus text format.
 const EXPOSITION: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -49,7 +49,7 @@ pub(crate) async fn readyz(app: web::Data<App>) -> Result<HttpResponse, Problem>
         (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn metrics(app: web::Data<App>, request: HttpRequest) -> Result<HttpResponse, Problem> {
     if !app.options.open_metrics {
-        who(&request).await?;
+        authenticate(&request).await?;
     }
     match app.engine.metrics().await {
         Some(figures) => Ok(HttpResponse::Ok().content_type(EXPOSITION).body(figures)),

@@ -14,7 +14,7 @@ use crate::run::Fault;
 pub const MEDIA_TYPE: &str = "application/problem+json";
 
 /// Default `Retry-After`, in seconds.
-const SOON: u64 = 1;
+const DEFAULT_RETRY_AFTER_S: u64 = 1;
 
 /// An error reply (RFC 9457).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -45,7 +45,7 @@ pub struct Problem {
     /// How the current state differs from what the client had seen, one line per difference.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<String>>)]
-    pub difference: Option<Box<Difference>>,
+    pub difference: Option<Box<DifferenceLines>>,
     /// Seconds to wait before a retry; also in the header `Retry-After`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<u64>,
@@ -54,13 +54,13 @@ pub struct Problem {
 /// How the current state differs from what the client had seen, one line per difference.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Difference(Vec<String>);
+pub struct DifferenceLines(Vec<String>);
 
 impl Problem {
     /// A problem with this status, code and detail.
     pub fn new(status: StatusCode, code: &str, detail: impl Into<String>) -> Self {
-        let retry_after =
-            matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE).then_some(SOON);
+        let retry_after = matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE)
+            .then_some(DEFAULT_RETRY_AFTER_S);
         Self {
             kind: format!("urn:proscenium:problem:{code}").into(),
             title: status.canonical_reason().unwrap_or("Error").into(),
@@ -75,7 +75,7 @@ impl Problem {
     }
 
     /// The tenant has no such thing. Another tenant's things give the same reply.
-    pub fn unknown(what: &str, id: &str) -> Self {
+    pub fn not_found(what: &str, id: &str) -> Self {
         let id: String = id.chars().take(80).collect();
         Self::new(StatusCode::NOT_FOUND, &format!("{what}.unknown"), format!("there is no {what} `{id}`"))
     }
@@ -162,7 +162,7 @@ impl From<Fault> for Problem {
 impl From<CommandRefusal> for Problem {
     fn from(refused: CommandRefusal) -> Self {
         let CommandRefusal { fault, difference, .. } = refused;
-        let difference = (!difference.is_empty()).then(|| Box::new(Difference(difference)));
+        let difference = (!difference.is_empty()).then(|| Box::new(DifferenceLines(difference)));
         Self { difference, ..fault.into() }
     }
 }

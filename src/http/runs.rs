@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::app::App;
-use super::commands::order;
+use super::commands::submit_command;
+use super::principal::RequestPrincipal;
 use super::problem::Problem;
 use super::sse;
-use super::who::Who;
 use crate::Answer;
-use crate::access::Action;
+use crate::access::AccessAction;
 use crate::planner::CommandAction;
 use crate::public::EventId;
 use crate::run::{RunId, RunStatus, SessionId};
@@ -94,14 +94,19 @@ pub(crate) struct CancelView {
 }
 
 /// Parses the id in the path. Malformed ids give 404, like unknown ones.
-fn id(text: &str) -> Result<RunId, Problem> {
-    text.parse().map_err(|_| Problem::unknown("run", text))
+fn parse_run_id(text: &str) -> Result<RunId, Problem> {
+    text.parse().map_err(|_| Problem::not_found("run", text))
 }
 
 /// The run in the path, if the caller may do `action` with it.
-async fn reached(app: &App, who: &Who, text: &str, action: Action) -> Result<RunId, Problem> {
-    let run = id(text)?;
-    who.may_with_run(app, run, action, || Problem::unknown("run", text)).await?;
+async fn authorized_run(
+    app: &App,
+    who: &RequestPrincipal,
+    text: &str,
+    action: AccessAction,
+) -> Result<RunId, Problem> {
+    let run = parse_run_id(text)?;
+    who.authorize_run(app, run, action, || Problem::not_found("run", text)).await?;
     Ok(run)
 }
 
@@ -110,12 +115,12 @@ async fn reached(app: &App, who: &Who, text: &str, action: Action) -> Result<Run
     responses((status = 200, body = RunList), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn list(
     app: web::Data<App>,
-    who: Who,
+    who: RequestPrincipal,
     query: web::Query<RunQuery>,
 ) -> Result<HttpResponse, Problem> {
-    let session = query.session_id.as_deref().map(super::chat::session).transpose()?;
-    let page = super::page(query.limit, MAX_PAGE, query.after.as_deref(), id)?;
-    let filter = RunFilter { session, status: query.status, scope: who.scope() };
+    let session = query.session_id.as_deref().map(super::chat::parse_session_id).transpose()?;
+    let page = super::parse_page(query.limit, MAX_PAGE, query.after.as_deref(), parse_run_id)?;
+    let filter = RunFilter { session, status: query.status, scope: who.visible_scope() };
     let rows = app.engine.store().runs(&who.tenant, &filter, &page).await?;
     let view = |row| RunView::of(row, app.engine.store());
     Ok(HttpResponse::Ok().json(RunList { runs: rows.into_iter().map(view).collect() }))
@@ -126,12 +131,12 @@ pub(crate) async fn list(
     responses((status = 200, body = Answer), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn one(
     app: web::Data<App>,
-    who: Who,
+    who: RequestPrincipal,
     path: web::Path<String>,
 ) -> Result<HttpResponse, Problem> {
-    let run = reached(&app, &who, &path, Action::Read).await?;
+    let run = authorized_run(&app, &who, &path, AccessAction::Read).await?;
     let answer = app.engine.answer_of(&who.tenant, run).await?;
-    Ok(HttpResponse::Ok().json(answer.ok_or_else(|| Problem::unknown("run", &path))?))
+    Ok(HttpResponse::Ok().json(answer.ok_or_else(|| Problem::not_found("run", &path))?))
 }
 
 /// Streams a run's events, from the beginning or after `Last-Event-ID`, until the run ends or waits for a
@@ -142,13 +147,13 @@ pub(crate) async fn one(
         (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn events(
     app: web::Data<App>,
-    who: Who,
+    who: RequestPrincipal,
     path: web::Path<String>,
     request: HttpRequest,
 ) -> Result<HttpResponse, Problem> {
-    let run = reached(&app, &who, &path, Action::Read).await?;
+    let run = authorized_run(&app, &who, &path, AccessAction::Read).await?;
     let row =
-        app.engine.store().run(&who.tenant, run).await?.ok_or_else(|| Problem::unknown("run", &path))?;
+        app.engine.store().run(&who.tenant, run).await?.ok_or_else(|| Problem::not_found("run", &path))?;
     let last = match request.headers().get("last-event-id").map(|value| value.to_str().unwrap_or_default()) {
         None | Some("") => None,
         Some(text) => Some(text.parse::<EventId>().map_err(|_| {
@@ -159,7 +164,7 @@ pub(crate) async fn events(
         })?),
     };
     let events = app.engine.stream(&who.tenant, run, last).await?;
-    Ok(sse::reply(run, &row.session, events, app.options.ping_ms))
+    Ok(sse::event_stream_reply(run, &row.session, events, app.options.ping_ms))
 }
 
 /// Cancels a run at its next safe point.
@@ -168,12 +173,12 @@ pub(crate) async fn events(
         (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn cancel(
     app: web::Data<App>,
-    who: Who,
+    who: RequestPrincipal,
     path: web::Path<String>,
 ) -> Result<HttpResponse, Problem> {
-    let run = reached(&app, &who, &path, Action::Stop).await?;
+    let run = authorized_run(&app, &who, &path, AccessAction::Stop).await?;
     let row =
-        app.engine.store().run(&who.tenant, run).await?.ok_or_else(|| Problem::unknown("run", &path))?;
+        app.engine.store().run(&who.tenant, run).await?.ok_or_else(|| Problem::not_found("run", &path))?;
     let stopping = app.engine.cancel(&who.tenant, run, &who.user).await?;
     let view = CancelView { run_id: run, status: row.status, stopping };
     Ok(if stopping { HttpResponse::Accepted().json(view) } else { HttpResponse::Ok().json(view) })
@@ -185,17 +190,21 @@ pub(crate) async fn cancel(
         (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn resume(
     app: web::Data<App>,
-    who: Who,
+    who: RequestPrincipal,
     path: web::Path<String>,
 ) -> Result<HttpResponse, Problem> {
-    let run = reached(&app, &who, &path, Action::Resume).await?;
-    carry_on(&app, &who, run).await
+    let run = authorized_run(&app, &who, &path, AccessAction::Resume).await?;
+    resume_and_reply(&app, &who, run).await
 }
 
 /// Resumes a run and replies with its answer document.
-pub(crate) async fn carry_on(app: &web::Data<App>, who: &Who, run: RunId) -> Result<HttpResponse, Problem> {
-    order(app, &who.tenant, run, who.wants(CommandAction::Reopen, None)).await?;
+pub(crate) async fn resume_and_reply(
+    app: &web::Data<App>,
+    who: &RequestPrincipal,
+    run: RunId,
+) -> Result<HttpResponse, Problem> {
+    submit_command(app, &who.tenant, run, who.command(CommandAction::Reopen, None)).await?;
     let answer = app.engine.answer_of(&who.tenant, run).await?;
-    let answer = answer.ok_or_else(|| Problem::unknown("run", &run.to_string()))?;
+    let answer = answer.ok_or_else(|| Problem::not_found("run", &run.to_string()))?;
     Ok(HttpResponse::Accepted().insert_header(("x-run-id", run.to_string())).json(answer))
 }

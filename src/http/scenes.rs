@@ -6,8 +6,8 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::app::App;
+use super::principal::RequestPrincipal;
 use super::problem::Problem;
-use super::who::Who;
 use crate::run::Effect;
 use crate::scene::Scene;
 
@@ -72,7 +72,7 @@ impl SceneView {
 /// Lists the scenes and their tools.
 #[utoipa::path(get, path = "/api/scenes", operation_id = "list_scenes", tag = "scenes",
     responses((status = 200, body = SceneList), (status = "default", body = Problem, content_type = "application/problem+json")))]
-pub(crate) async fn list(app: web::Data<App>, _: Who) -> HttpResponse {
+pub(crate) async fn list(app: web::Data<App>, _: RequestPrincipal) -> HttpResponse {
     let scenes = app.engine.catalogue().iter().map(|scene| SceneView::of(scene)).collect();
     HttpResponse::Ok().json(SceneList { scenes })
 }
@@ -82,10 +82,10 @@ pub(crate) async fn list(app: web::Data<App>, _: Who) -> HttpResponse {
     responses((status = 200, body = SceneView), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn one(
     app: web::Data<App>,
-    _: Who,
+    _: RequestPrincipal,
     name: web::Path<String>,
 ) -> Result<HttpResponse, Problem> {
     let catalogue = app.engine.catalogue();
-    let scene = catalogue.get(&name).ok_or_else(|| Problem::unknown("scene", &name))?;
+    let scene = catalogue.get(&name).ok_or_else(|| Problem::not_found("scene", &name))?;
     Ok(HttpResponse::Ok().json(SceneView::of(scene)))
 }

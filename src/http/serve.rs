@@ -11,8 +11,8 @@ use actix_web::rt::net::TcpStream;
 use actix_web::{App as Application, HttpServer, web};
 use tokio::sync::oneshot;
 
-use super::app::{Anonymous, App};
-use super::line::Lines;
+use super::app::{AnonymousAccess, App};
+use super::connections::Connections;
 use super::problem::Problem;
 use crate::Engine;
 use crate::config::Config;
@@ -21,7 +21,7 @@ use crate::config::Config;
 const BACKLOG: i32 = 2048;
 
 /// How often a draining server checks whether all requests have ended.
-const LOOK: Duration = Duration::from_millis(20);
+const IN_FLIGHT_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Why a server did not start.
 #[derive(Debug, thiserror::Error)]
@@ -64,10 +64,10 @@ impl ServeError {
 }
 
 /// A bound address that is not served yet: connections wait.
-pub struct Bound {
+pub struct BoundListener {
     listener: std::net::TcpListener,
     addr: SocketAddr,
-    anonymous: Anonymous,
+    anonymous: AnonymousAccess,
 }
 
 /// A running server. Dropping it leaves it running; [`Server::stop`] ends it.
@@ -94,30 +94,34 @@ impl Server {
     ///
     /// # Errors
     /// See [`ServeError`].
-    pub async fn bind(engine: &Engine, config: &Config) -> Result<Bound, ServeError> {
+    pub async fn bind(engine: &Engine, config: &Config) -> Result<BoundListener, ServeError> {
         let options = &config.server;
         let address = |error| ServeError::Address { addr: options.addr.clone(), error };
         let addresses = options.addresses().map_err(address)?;
         let outside = addresses.iter().find(|addr| !addr.ip().is_loopback()).copied();
         let anonymous = match outside {
-            _ if config.auth.allow_anonymous => Anonymous::Always,
-            None => Anonymous::UntilKeys,
+            _ if config.auth.allow_anonymous => AnonymousAccess::Always,
+            None => AnonymousAccess::UntilKeys,
             Some(addr) if !engine.store().has_keys().await? => return Err(ServeError::Open { addr }),
-            Some(_) => Anonymous::Never,
+            Some(_) => AnonymousAccess::Never,
         };
         let listener = std::net::TcpListener::bind(addresses.as_slice()).map_err(address)?;
         // The standard library sets a backlog of 128; a second `listen` raises it.
         socket2::SockRef::from(&listener).listen(BACKLOG).map_err(address)?;
         let addr = listener.local_addr().map_err(address)?;
-        Ok(Bound { listener, addr, anonymous })
+        Ok(BoundListener { listener, addr, anonymous })
     }
 
     /// Serves `engine` on the bound address, on separate threads.
     ///
     /// # Errors
     /// See [`ServeError`].
-    pub async fn serve(engine: Arc<Engine>, config: &Config, bound: Bound) -> Result<Self, ServeError> {
-        let Bound { listener, addr, anonymous } = bound;
+    pub async fn serve(
+        engine: Arc<Engine>,
+        config: &Config,
+        bound: BoundListener,
+    ) -> Result<Self, ServeError> {
+        let BoundListener { listener, addr, anonymous } = bound;
         let options = config.server.clone();
         let app = web::Data::new(App::new(engine, options.clone(), anonymous));
         let (tell, told) = oneshot::channel();
@@ -128,7 +132,7 @@ impl Server {
             .spawn(move || {
                 let system = actix_web::rt::System::new();
                 system.block_on(async move {
-                    match build(shared, listener, &options) {
+                    match build_server(shared, listener, &options) {
                         Ok(server) => {
                             let _ = tell.send(Ok(server.handle()));
                             if let Err(error) = server.await {
@@ -163,7 +167,7 @@ impl Server {
         let drained = async {
             handle.stop(true).await;
             while self.app.in_flight() > 0 {
-                tokio::time::sleep(LOOK).await;
+                tokio::time::sleep(IN_FLIGHT_POLL_INTERVAL).await;
             }
         };
         let drained = tokio::time::timeout(wait, drained).await.is_ok();
@@ -179,31 +183,31 @@ impl Server {
     }
 }
 
-fn build(
+fn build_server(
     app: web::Data<App>,
     listener: std::net::TcpListener,
-    options: &crate::config::Server,
+    options: &crate::config::ServerConfig,
 ) -> std::io::Result<actix_web::dev::Server> {
     let workers = match options.workers {
         0 => std::thread::available_parallelism().map_or(2, usize::from),
         workers => workers,
     };
     let patience = Duration::from_millis(options.write_timeout_ms);
-    let lines = Lines::default();
+    let lines = Connections::default();
     // The time for a request's head comes on top of the keep-alive time.
     let quiet = Duration::from_millis(options.keep_alive_ms.saturating_add(options.header_timeout_ms));
-    actix_web::rt::spawn(lines.clone().watch(quiet));
+    actix_web::rt::spawn(lines.clone().close_idle(quiet));
     actix_web::rt::spawn(app.keys.clone().watch());
     let server = HttpServer::new(move || {
         let query = web::QueryConfig::default().error_handler(|error, request| {
             let detail = format!("invalid query: {error}");
-            super::refusal(request, Problem::unprocessable("request.query", detail))
+            super::protocol_error(request, Problem::unprocessable("request.query", detail))
         });
         Application::new()
             .app_data(app.clone())
             .app_data(query)
-            .wrap(from_fn(super::gate::gate))
-            .configure(super::routes)
+            .wrap(from_fn(super::middleware::guard_request))
+            .configure(super::register_routes)
     })
     .workers(workers)
     .max_connections(options.max_connections.div_ceil(workers))
@@ -215,7 +219,7 @@ fn build(
     .h1_allow_half_closed(false)
     .on_connect(move |connection, data| {
         if let Some(stream) = connection.downcast_ref::<TcpStream>() {
-            bound(stream, patience);
+            set_socket_options(stream, patience);
             if let Some(line) = lines.add(stream) {
                 data.insert(line);
             }
@@ -228,7 +232,7 @@ fn build(
 }
 
 /// Sets `TCP_USER_TIMEOUT` (RFC 5482), so that the system closes a connection whose client stops reading.
-fn bound(stream: &TcpStream, patience: Duration) {
+fn set_socket_options(stream: &TcpStream, patience: Duration) {
     // If this fails, the connection works without the timeout.
     #[cfg(target_os = "linux")]
     let _ = socket2::SockRef::from(stream).set_tcp_user_timeout(Some(patience));

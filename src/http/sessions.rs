@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::app::App;
+use super::principal::RequestPrincipal;
 use super::problem::Problem;
 use super::runs::RunView;
-use super::who::Who;
-use crate::access::Action;
+use crate::access::AccessAction;
 use crate::run::SessionId;
 use crate::store::{MAX_PAGE, Page, RunFilter, SessionRow};
 
@@ -64,8 +64,8 @@ pub(crate) struct SessionDetail {
 }
 
 /// Parses the name in the path. Invalid names give 404, like unknown ones.
-fn name(text: &str) -> Result<SessionId, Problem> {
-    SessionId::new(text).map_err(|_| Problem::unknown("session", text))
+fn session_id_from_path(text: &str) -> Result<SessionId, Problem> {
+    SessionId::new(text).map_err(|_| Problem::not_found("session", text))
 }
 
 /// Lists conversations, most recently changed first.
@@ -73,11 +73,11 @@ fn name(text: &str) -> Result<SessionId, Problem> {
     responses((status = 200, body = SessionList), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn list(
     app: web::Data<App>,
-    who: Who,
+    who: RequestPrincipal,
     query: web::Query<SessionQuery>,
 ) -> Result<HttpResponse, Problem> {
-    let page = super::page(query.limit, MAX_PAGE, query.after.as_deref(), name)?;
-    let rows = app.engine.store().sessions_of(&who.tenant, who.sessions_of(), &page).await?;
+    let page = super::parse_page(query.limit, MAX_PAGE, query.after.as_deref(), session_id_from_path)?;
+    let rows = app.engine.store().sessions_of(&who.tenant, who.session_owner_filter(), &page).await?;
     Ok(HttpResponse::Ok().json(SessionList { sessions: rows.into_iter().map(SessionView::from).collect() }))
 }
 
@@ -86,14 +86,14 @@ pub(crate) async fn list(
     responses((status = 200, body = SessionDetail), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn one(
     app: web::Data<App>,
-    who: Who,
+    who: RequestPrincipal,
     path: web::Path<String>,
 ) -> Result<HttpResponse, Problem> {
-    let id = name(&path)?;
-    who.may_with_session(&app, &id, Action::Read).await?;
+    let id = session_id_from_path(&path)?;
+    who.authorize_session(&app, &id, AccessAction::Read).await?;
     let store = app.engine.store();
-    let row = store.session(&who.tenant, &id).await?.ok_or_else(|| Problem::unknown("session", &path))?;
-    let filter = RunFilter { session: Some(id), scope: who.scope(), ..RunFilter::default() };
+    let row = store.session(&who.tenant, &id).await?.ok_or_else(|| Problem::not_found("session", &path))?;
+    let filter = RunFilter { session: Some(id), scope: who.visible_scope(), ..RunFilter::default() };
     let runs = store.runs(&who.tenant, &filter, &Page { limit: 100, after: None }).await?;
     let view = |row| RunView::of(row, app.engine.store());
     let detail = SessionDetail { session: row.into(), runs: runs.into_iter().map(view).collect() };
@@ -105,14 +105,14 @@ pub(crate) async fn one(
     responses((status = 204, description = "erased"), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn erase(
     app: web::Data<App>,
-    who: Who,
+    who: RequestPrincipal,
     path: web::Path<String>,
 ) -> Result<HttpResponse, Problem> {
-    let id = name(&path)?;
-    who.may_with_session(&app, &id, Action::Erase).await?;
+    let id = session_id_from_path(&path)?;
+    who.authorize_session(&app, &id, AccessAction::Erase).await?;
     if app.engine.erase(&who.tenant, &id).await? {
         Ok(HttpResponse::NoContent().finish())
     } else {
-        Err(Problem::unknown("session", &path))
+        Err(Problem::not_found("session", &path))
     }
 }

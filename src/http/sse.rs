@@ -27,8 +27,17 @@ pub(crate) struct ServerEvent {
 }
 
 /// A reply that streams these events until the run ends or waits for a person.
-pub(crate) fn reply(run: RunId, session: &SessionId, events: PublicStream, ping_ms: u64) -> HttpResponse {
-    let lines = alive(events.map(line), Duration::from_millis(ping_ms), Bytes::from_static(b": ping\n\n"));
+pub(crate) fn event_stream_reply(
+    run: RunId,
+    session: &SessionId,
+    events: PublicStream,
+    ping_ms: u64,
+) -> HttpResponse {
+    let lines = with_keep_alive(
+        events.map(format_event),
+        Duration::from_millis(ping_ms),
+        Bytes::from_static(b": ping\n\n"),
+    );
     HttpResponse::Ok()
         .content_type(MEDIA_TYPE)
         .insert_header(("cache-control", "no-store"))
@@ -40,7 +49,7 @@ pub(crate) fn reply(run: RunId, session: &SessionId, events: PublicStream, ping_
 }
 
 /// Formats one event. If the journal cannot be read, an event `error` ends the stream.
-fn line(event: Result<PublicEvent, Fault>) -> Bytes {
+fn format_event(event: Result<PublicEvent, Fault>) -> Bytes {
     let event = match event {
         Ok(event) => event,
         Err(fault) => {
@@ -55,7 +64,7 @@ fn line(event: Result<PublicEvent, Fault>) -> Bytes {
 
 /// Adds a keep-alive `sign` whenever `lines` had nothing for the time `every`. Nothing is read ahead, so a
 /// slow client delays only itself.
-pub(crate) fn alive<S: Stream<Item = Bytes>>(
+pub(crate) fn with_keep_alive<S: Stream<Item = Bytes>>(
     lines: S,
     every: Duration,
     sign: Bytes,

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::app::App;
+use super::principal::RequestPrincipal;
 use super::problem::Problem;
-use super::who::Who;
 
 /// Maximum number of days in a report.
 const MAX_DAYS: i64 = 400;
@@ -59,7 +59,7 @@ pub(crate) struct UsageView {
     pub(crate) cost_usd: f64,
 }
 
-fn day(name: &str, text: Option<&str>) -> Result<Option<jiff::civil::Date>, Problem> {
+fn parse_day(name: &str, text: Option<&str>) -> Result<Option<jiff::civil::Date>, Problem> {
     text.map(|text| {
         text.parse().map_err(|_| {
             let detail = format!("`{name}` is not a date: write YYYY-MM-DD");
@@ -74,16 +74,16 @@ fn day(name: &str, text: Option<&str>) -> Result<Option<jiff::civil::Date>, Prob
     responses((status = 200, body = UsageReport), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn usage(
     app: web::Data<App>,
-    who: Who,
+    who: RequestPrincipal,
     query: web::Query<UsageQuery>,
 ) -> Result<HttpResponse, Problem> {
-    who.may_read_usage()?;
+    who.authorize_usage()?;
     let zone = app.engine.zone();
     let bad = |detail: String| Problem::unprocessable("request.query", detail);
     let today = jiff::Timestamp::now().to_zoned(zone.clone()).date();
-    let to = day("to", query.to.as_deref())?.unwrap_or(today);
+    let to = parse_day("to", query.to.as_deref())?.unwrap_or(today);
     let default = to.saturating_sub(jiff::Span::new().days(29));
-    let from = day("from", query.from.as_deref())?.unwrap_or(default);
+    let from = parse_day("from", query.from.as_deref())?.unwrap_or(default);
     let days = from.duration_until(to).as_hours() / 24;
     if !(0..=MAX_DAYS).contains(&days) {
         return Err(bad(format!("`from` must be at most {MAX_DAYS} days before `to`, and not after it")));

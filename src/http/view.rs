@@ -11,16 +11,16 @@ use crate::documents::{ApprovalDocument, PlanDocument, VersionPage};
 use crate::run::{ApprovalId, Envelope, Event, RunId, RunState, TenantId};
 
 /// A run's events and the state folded from them.
-pub(crate) struct Journalled {
+pub(crate) struct JournaledRun {
     events: Vec<Envelope<Event>>,
     pub(crate) state: RunState,
 }
 
-impl Journalled {
+impl JournaledRun {
     /// Reads the run, including events that are not on disk yet; `None` if the tenant has no such run.
     pub(crate) async fn read(app: &App, tenant: &TenantId, run: RunId) -> Result<Option<Self>, Problem> {
         let events = app.engine.events_of(tenant, run).await?;
-        aside(move || {
+        run_blocking(move || {
             let state = crate::engine::fold(run, &events);
             (!events.is_empty()).then_some(Self { events, state })
         })
@@ -35,10 +35,11 @@ impl Journalled {
         page: VersionPage,
     ) -> Result<PlanDocument, Problem> {
         let run = self.state.run;
-        let unknown = || Problem::unknown("run", &run.to_string());
+        let unknown = || Problem::not_found("run", &run.to_string());
         let session = &self.events.first().ok_or_else(unknown)?.session;
         let cost = app.engine.store().session_usage(tenant, session).await?.cost_nano_usd;
-        let document = aside(move || PlanDocument::paged(&self.events, &self.state, cost, page)).await?;
+        let document =
+            run_blocking(move || PlanDocument::paged(&self.events, &self.state, cost, page)).await?;
         document.ok_or_else(unknown)
     }
 
@@ -49,26 +50,26 @@ impl Journalled {
 }
 
 /// Runs long work on the blocking pool, so that the server's threads stay responsive.
-async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Problem> {
-    web::block(work).await.map_err(|_| unmade())
+async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Problem> {
+    web::block(work).await.map_err(|_| document_failed())
 }
 
 /// A response with a potentially large document.
-pub(crate) async fn large<T: Serialize + Send + 'static>(
+pub(crate) async fn large_json<T: Serialize + Send + 'static>(
     mut response: HttpResponseBuilder,
     document: T,
 ) -> Result<HttpResponse, Problem> {
-    let json = aside(move || serde_json::to_vec(&document)).await?.map_err(|_| unmade())?;
+    let json = run_blocking(move || serde_json::to_vec(&document)).await?.map_err(|_| document_failed())?;
     Ok(response.content_type(ContentType::json()).body(json))
 }
 
-fn unmade() -> Problem {
+fn document_failed() -> Problem {
     let detail = "the document could not be created: retry";
     Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "server.document", detail)
 }
 
 /// The problem if the last modification of a plan failed.
-pub(crate) fn not_modified(document: &PlanDocument) -> Option<Problem> {
+pub(crate) fn modification_problem(document: &PlanDocument) -> Option<Problem> {
     let fault = document.unmodified.as_ref()?;
     let detail = format!("the plan could not be changed and remains as it was: {}", fault.message);
     let mut problem = Problem::unprocessable("plan.not_modified", detail);

@@ -1,5 +1,5 @@
-//! A circuit breaker for each model: one that fails again and again is left alone for a while, and the
-//! next model serves at once. The rules are pure: the time is told.
+//! A circuit breaker per model: after repeated failures the model is not called for a while, and the next model
+//! serves at once. The rules are pure: the time is an argument.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -9,13 +9,13 @@ use tokio::time::Instant;
 
 use super::error::{Error, ErrorKind};
 
-/// When a model is left alone (`llm.breaker`).
+/// When a circuit breaker opens (`llm.breaker`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Options {
-    /// Failures in a row after which it is; 0 for never.
+    /// Consecutive failures that open it; 0 disables it.
     pub failures: u32,
-    /// Milliseconds until one attempt may find out whether it works again.
+    /// Milliseconds until one probe tests whether the model works again.
     pub pause_ms: u64,
 }
 
@@ -25,48 +25,48 @@ impl Default for Options {
     }
 }
 
-/// What is known of a model.
+/// The state of a breaker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BreakerState {
-    /// It works, as far as is known.
+    /// Closed: the model is considered healthy.
     Closed,
-    /// It is left alone.
+    /// Open: the model is not called.
     Open,
-    /// One attempt is finding out whether it works again.
+    /// Half-open: one probe is in progress.
     HalfOpen,
 }
 
-/// What is remembered of one model.
+/// The recorded state of one model.
 #[derive(Debug)]
 pub(super) struct Breaker {
     options: Options,
     failures: u32,
-    /// Until when it is left alone.
+    /// Until when the breaker is open.
     until: Option<Instant>,
-    /// An attempt is finding out.
+    /// A probe is in progress.
     probing: bool,
 }
 
-/// An attempt that may be made.
+/// Permission for an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Pass {
-    /// It is the one that finds out.
+    /// Whether it is the probe.
     probe: bool,
 }
 
-/// What an attempt says of its model.
+/// What an attempt reports about its model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AttemptReport {
-    /// It answered, well or with a refusal.
+    /// The model responded, with a reply or a refusal.
     Works,
-    /// It does not work.
+    /// The model failed.
     Fails,
-    /// Nothing: the attempt was given up.
+    /// Nothing: the attempt was abandoned.
     Nothing,
 }
 
 impl AttemptReport {
-    /// What a failed attempt says.
+    /// The report of a failed attempt.
     pub(super) fn by(error: &Error) -> Self {
         match error.kind() {
             ErrorKind::Connect { .. }
@@ -92,7 +92,7 @@ impl AttemptReport {
 #[derive(Debug, Clone)]
 pub(super) struct ModelBreaker(Arc<Mutex<Breaker>>);
 
-/// An attempt under way. Dropped without a word it says nothing of its model.
+/// An attempt in progress. If it is dropped without a report, the breaker does not change.
 pub(super) struct Trial {
     breaker: ModelBreaker,
     pass: Option<Pass>,
@@ -103,7 +103,7 @@ impl ModelBreaker {
         Self(Arc::new(Mutex::new(Breaker::new(options.clone()))))
     }
 
-    /// An attempt that may be made; otherwise after how long to ask again.
+    /// Permission for an attempt, or the delay until the next request for one.
     pub(super) fn admit(&self) -> Result<Trial, Duration> {
         let pass = self.lock().admit(Instant::now())?;
         Ok(Trial { breaker: self.clone(), pass: Some(pass) })
@@ -114,7 +114,7 @@ impl ModelBreaker {
     }
 
     fn lock(&self) -> MutexGuard<'_, Breaker> {
-        // A few plain fields; no change of them can panic halfway.
+        // Plain fields: no update can panic half-way.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -142,7 +142,7 @@ impl Breaker {
         Self { options, failures: 0, until: None, probing: false }
     }
 
-    /// Whether an attempt may be made; otherwise after how long to ask again.
+    /// Whether an attempt is allowed, or the delay until the next request for one.
     pub(super) fn admit(&mut self, now: Instant) -> Result<Pass, Duration> {
         let Some(until) = self.until else { return Ok(Pass { probe: false }) };
         if now < until {
@@ -155,14 +155,14 @@ impl Breaker {
         Ok(Pass { probe: true })
     }
 
-    /// What came of an attempt. Each pass is reported exactly once.
+    /// Records the result of an attempt. Every permission is reported exactly once.
     pub(super) fn report(&mut self, pass: Pass, said: AttemptReport, now: Instant) {
         if pass.probe {
             self.probing = false;
         }
         match said {
             AttemptReport::Works => {
-                // An attempt from before it opened says nothing of how it is now.
+                // An attempt from before it opened says nothing about the current state.
                 if pass.probe || self.until.is_none() {
                     (self.failures, self.until) = (0, None);
                 }
@@ -174,7 +174,7 @@ impl Breaker {
                     self.until = Some(now + self.pause());
                 }
             }
-            // The next attempt finds out.
+            // The next attempt is the probe.
             AttemptReport::Nothing => {}
         }
     }
@@ -235,7 +235,7 @@ mod tests {
         assert!(breaker.admit(later + Duration::from_millis(999)).is_err());
         let later = later + Duration::from_millis(1_000);
         let probe = breaker.admit(later).unwrap();
-        // Given up: the next one finds out.
+        // Abandoned: the next attempt is the probe.
         breaker.report(probe, AttemptReport::Nothing, later);
         let probe = breaker.admit(later).unwrap();
         breaker.report(probe, AttemptReport::Works, later);

@@ -1,11 +1,11 @@
-//! Why no usable reply came from a model.
+//! Errors of model calls.
 
 use std::time::Duration;
 
 use super::{budget, limits};
 use crate::run::{Attempt, Fault, Usage};
 
-/// Why a model gave no reply, which model it was, and what it cost all the same. Never carries a key.
+/// Why a model call failed, which model it was, and its cost. Never contains an API key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("model {model:?}: {kind}")]
 pub struct Error {
@@ -15,41 +15,41 @@ pub struct Error {
     attempts: Box<[Attempt]>,
 }
 
-/// The closed set of reasons. `detail` is at most a few hundred characters of what the other side said.
+/// The closed set of reasons. `detail` holds at most a few hundred characters of the provider's message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ErrorKind {
     /// No connection: refused, unknown host, TLS, or not made in time. Nothing was sent.
     #[error("could not be reached ({detail}): check `base_url` and that the server is up")]
     Connect {
-        /// What the network said.
+        /// The network error.
         detail: String,
     },
-    /// Connected, but nothing came for too long.
+    /// Connected, but no data arrived in time.
     #[error("was silent for {millis} ms: the server may be overloaded; `{option}` sets the bound")]
     Silence {
-        /// How long was waited.
+        /// The elapsed time.
         millis: u64,
         /// The option that sets the bound.
         option: &'static str,
     },
-    /// The deadline of the whole call, with its retries, passed.
+    /// The deadline of the whole call, retries included, passed.
     #[error("gave no reply within {millis} ms: `llm.deadline_ms` sets the bound")]
     Timeout {
-        /// The deadline, from the beginning of the call.
+        /// The deadline, from the start of the call.
         millis: u64,
     },
     /// Too many requests or tokens: 429.
     #[error("limits the rate ({detail}): wait, or configure another model after it")]
     RateLimited {
-        /// How long the server asks to wait.
+        /// The delay requested by the server.
         retry_after: Option<Duration>,
-        /// What the server said.
+        /// The server's message.
         detail: String,
     },
-    /// The account has no money left; waiting does not help.
+    /// The provider account has no credit left; waiting does not help.
     #[error("says that its quota is used up ({detail}): see to the account, or configure another model")]
     Quota {
-        /// What the server said.
+        /// The server's message.
         detail: String,
     },
     /// 401 or 403.
@@ -57,7 +57,7 @@ pub enum ErrorKind {
     Unauthorized {
         /// The HTTP status.
         status: u16,
-        /// What the server said.
+        /// The server's message.
         detail: String,
     },
     /// Any other error status.
@@ -65,15 +65,15 @@ pub enum ErrorKind {
     Status {
         /// The HTTP status.
         status: u16,
-        /// How long the server asks to wait.
+        /// The delay requested by the server.
         retry_after: Option<Duration>,
-        /// What the server said.
+        /// The server's message.
         detail: String,
     },
-    /// The request is longer than the model's window.
+    /// The request exceeds the model's context window.
     #[error("cannot take a request this long ({detail}): lower `context_window` to what the model has")]
     ContextOverflow {
-        /// What the server said.
+        /// The server's message.
         detail: String,
     },
     /// Status 200, but not a chat completion.
@@ -84,31 +84,31 @@ pub enum ErrorKind {
         /// What was wrong.
         detail: String,
     },
-    /// A stream with status 200 that held nothing.
+    /// An empty stream with status 200.
     #[error("sent an empty stream: try again, or set `stream = false` for it")]
     EmptyStream,
-    /// A stream that ended before the reply did.
+    /// A stream that ended before the reply was complete.
     #[error("broke off in the middle of its reply: try again")]
     CutStream,
-    /// The reply is larger than is read.
+    /// The reply exceeds the size limit.
     #[error("sent more than {limit} bytes: lower `max_output_tokens`")]
     TooLarge {
-        /// Most bytes that are read.
+        /// The size limit in bytes.
         limit: usize,
     },
-    /// A budget has not so much left. Nothing was sent.
+    /// A budget is exhausted. Nothing was sent.
     #[error("is not asked: {0}")]
     Budget(Box<budget::BudgetRefusal>),
-    /// A limit does not let it pass. Nothing was sent.
+    /// A limit refused the call. Nothing was sent.
     #[error("is not asked: {0}")]
     Limits(Box<limits::LimitRefusal>),
-    /// It failed again and again, and is left alone for a while. Nothing was sent.
+    /// The circuit breaker is open. Nothing was sent.
     #[error("failed again and again and is left alone for {millis} ms: `llm.breaker` sets when and how long")]
     Open {
-        /// Until it is tried again.
+        /// The time until the next probe.
         millis: u64,
     },
-    /// The caller does not want the reply any more.
+    /// The caller cancelled the call.
     #[error("was not waited for: the request was cancelled")]
     Cancelled,
     /// The configuration does not allow the call.
@@ -117,7 +117,7 @@ pub enum ErrorKind {
         /// What is missing and where.
         detail: String,
     },
-    /// A fault of this program.
+    /// An internal error.
     #[error("could not be asked because of an internal fault ({detail}): please report it")]
     Internal {
         /// What happened.
@@ -161,7 +161,7 @@ impl ErrorKind {
         }
     }
 
-    /// Every class that there is.
+    /// All classes.
     pub const CLASSES: [&str; 18] = [
         "connect",
         "silence",
@@ -183,7 +183,7 @@ impl ErrorKind {
         "internal",
     ];
 
-    /// Whether the model never began to work, so that the call is free.
+    /// Whether the model never started to work, so that the call is free.
     pub fn is_free(&self) -> bool {
         matches!(
             self,
@@ -214,7 +214,7 @@ impl Error {
         self
     }
 
-    /// The same error after these attempts, having cost what they cost together.
+    /// The same error after these attempts, with their total cost.
     #[must_use]
     pub fn after(mut self, attempts: Vec<Attempt>) -> Self {
         self.usage = Attempt::sum(&attempts);
@@ -222,7 +222,7 @@ impl Error {
         self
     }
 
-    /// Each attempt that was made, where the whole question is over.
+    /// All attempts, once the question is over.
     pub fn attempts(&self) -> &[Attempt] {
         &self.attempts
     }
@@ -242,12 +242,12 @@ impl Error {
         &self.model
     }
 
-    /// What it cost all the same, failed attempts included.
+    /// The cost, failed attempts included.
     pub fn usage(&self) -> Usage {
         self.usage
     }
 
-    /// Whether the same model may be asked again: the request did no harm and the fault may pass.
+    /// Whether the same model may be retried: the request did no harm and the error may be transient.
     pub fn is_retryable(&self) -> bool {
         match &self.kind {
             ErrorKind::Connect { .. }
@@ -263,7 +263,7 @@ impl Error {
         }
     }
 
-    /// Whether another model may be asked in this one's place.
+    /// Whether another model may be called instead.
     pub fn may_hand_over(&self) -> bool {
         match &self.kind {
             ErrorKind::Cancelled | ErrorKind::Timeout { .. } | ErrorKind::Internal { .. } => false,
@@ -273,7 +273,7 @@ impl Error {
         }
     }
 
-    /// How long the server, or a limit here, asks to wait.
+    /// The delay requested by the server or by a limit.
     pub fn retry_after(&self) -> Option<Duration> {
         match &self.kind {
             ErrorKind::Limits(refusal) => refusal.retry_after,

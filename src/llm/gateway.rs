@@ -1,17 +1,18 @@
 //! The only way from this program to a model.
 //!
-//! A call's way through the gateway, in this order:
+//! A call passes these stages in order:
 //!
-//! 1. **cache**: an equal call that was answered costs nothing and passes no limit ([`cache`](super::cache));
+//! 1. **cache**: a cached reply costs nothing and passes no limit ([`cache`](super::cache));
 //!    it is looked up for each model in turn, since the model is part of what makes calls equal;
 //! 2. **budget**: money is reserved before each attempt, and settled after it ([`budget`](super::budget));
-//! 3. **limits**: requests, tokens and attempts at once, by tenant and by model ([`limits`](super::limits));
-//! 4. **models**: one that failed again and again is left alone ([`breaker`](super::breaker)); otherwise those of the purpose, in order; each is tried again where that is safe, and the next
-//!    one takes over when it is out ([`retry`]);
-//! 5. *settle, keep*: what it really cost; and, once its reader found it valid, the reply
+//! 3. **limits**: request rate, token rate and concurrency, per tenant and per model ([`limits`](super::limits));
+//! 4. **models**: those of the purpose, in order, except where the circuit breaker is open
+//!    ([`breaker`](super::breaker)); each is retried if that is safe, and the next one takes over when it is out
+//!    ([`retry`]);
+//! 5. *settle, cache*: the actual cost is settled; the reply is cached once its reader found it valid
 //!    ([`Confirm`](super::Confirm)).
 //!
-//! The embedded rules are free and at once, so nothing stands before them.
+//! The offline model is free and immediate, so it passes none of these stages.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -36,8 +37,8 @@ use crate::run::{AskReservation, Attempt};
 /// Fewest threads of the runtime on which providers are called; it has one for each core.
 const THREADS: usize = 2;
 
-/// A handle on the gateway; clones are the same gateway. Providers run on a runtime of its own, so
-/// that a caller on any runtime, or on none, can await it.
+/// A handle to the gateway; clones share it. Providers run on a separate runtime, so callers on any runtime, or
+/// on none, can await it.
 #[derive(Clone)]
 pub struct Gateway {
     core: Arc<Core>,
@@ -58,15 +59,15 @@ struct GatewayModel {
     price: Price,
     context_window: u32,
     max_output_tokens: u32,
-    /// What tells its replies from those of other models; absent for the embedded rules, whose replies
-    /// are not kept.
+    /// Distinguishes its cached replies from those of other models; absent for the offline model, whose replies
+    /// are not cached.
     identity: Option<Arc<str>>,
     breaker: breaker::ModelBreaker,
-    /// How often another model was asked in its place.
+    /// How often another model was called instead.
     handed_over: Arc<AtomicU64>,
 }
 
-/// One question on its way through the gateway.
+/// One question in the gateway.
 struct GatewayCall<'a> {
     request: &'a Request,
     caller: &'a Caller,
@@ -77,7 +78,7 @@ struct GatewayCall<'a> {
 }
 
 impl GatewayCall<'_> {
-    /// The most tokens that a reply of `model` may have.
+    /// Maximum number of tokens of a reply of `model`.
     fn max_output(&self, model: &GatewayModel) -> u64 {
         u64::from(self.request.max_output_tokens.unwrap_or(model.max_output_tokens))
     }
@@ -102,7 +103,7 @@ impl GatewayCall<'_> {
 
 impl Gateway {
     /// A gateway to the models of `options`; `offline` serves where none is configured, and where the
-    /// caller asks for the fallback. Keys are read from the environment once, here.
+    /// caller asks for the fallback. API keys are read from the environment once, here.
     ///
     /// Errors: `llm.not_configured` with every fault of the options; `llm.internal` if threads or an
     /// HTTP client cannot be had. A missing key is told by the calls of its model.
@@ -110,7 +111,7 @@ impl Gateway {
         Self::with_keys(options, offline, |name| std::env::var(name).ok())
     }
 
-    /// [`new`](Self::new) with another place to look up the variables that hold keys.
+    /// [`new`](Self::new) with a custom lookup of the variables that hold API keys.
     pub fn with_keys(
         options: Options,
         offline: Arc<dyn Provider>,
@@ -130,7 +131,7 @@ impl Gateway {
                 price: Price::of(model),
                 context_window: model.context_window,
                 max_output_tokens: model.max_output_tokens,
-                // Plain data, which can always be written.
+                // Plain data is always serialisable.
                 identity: Some(serde_json::to_string(model).unwrap_or_default().into()),
                 breaker: breaker::ModelBreaker::new(&options.breaker),
                 handed_over: Arc::default(),
@@ -151,20 +152,21 @@ impl Gateway {
         Ok(Self { core, guards: Guards::default(), worker })
     }
 
-    /// The same gateway behind these guards.
+    /// The same gateway with these guards.
     #[must_use]
     pub fn guarded(mut self, guards: Guards) -> Self {
         self.guards = guards;
         self
     }
 
-    /// What stands between callers and models.
+    /// The guards between callers and models.
     pub fn guards(&self) -> &Guards {
         &self.guards
     }
 
-    /// Asks the models of the request's purpose for `caller` until one replies. `fallback` asks the
-    /// embedded rules in their place. Tell the reply's [`Confirm`] what its reader made of it. The usage tells of failed attempts too. Dropping the future ends the call.
+    /// Calls the models of the request's purpose for `caller` until one replies. With `fallback` the offline model
+    /// is called instead. Report to the reply's [`Confirm`] whether it was usable. The usage includes failed
+    /// attempts. Dropping the future cancels the call.
     pub async fn complete(
         &self,
         caller: &Caller,
@@ -199,8 +201,8 @@ impl Gateway {
         self.worker.run(ask).await?
     }
 
-    /// Begins `work` on the threads where models are called, so that what it asks of them changes no
-    /// thread on its way. It must not block. It ends with the gateway's last handle.
+    /// Spawns `work` on the threads where models are called, so that its calls stay on one thread. It must not
+    /// block. It ends with the last handle of the gateway.
     ///
     /// # Errors
     /// Only while the gateway itself ends.
@@ -211,7 +213,7 @@ impl Gateway {
         self.worker.spawn(work)
     }
 
-    /// Asks every configured model one small question in each way of forcing, all models at once:
+    /// Sends every configured model one small question in each way of forcing, all models at once, and reports
     /// which ways work, how fast, and which setting to use. For `check --live`.
     pub async fn probe(&self) -> Result<Vec<Probe>, Error> {
         let servers = self.core.servers.clone();
@@ -245,7 +247,7 @@ impl Gateway {
             .unwrap_or(0)
     }
 
-    /// What is set aside for the first attempt at a question; `None` where that costs nothing.
+    /// The reservation for the first attempt at a question; `None` if it is free.
     pub fn reserved(&self, request: &Request) -> Option<AskReservation> {
         let model = self.core.models_for(request.purpose).next().filter(|model| model.identity.is_some())?;
         // What is free need not be counted.
@@ -260,7 +262,7 @@ impl Gateway {
         })
     }
 
-    /// Whether each configured model is left alone because it failed again and again.
+    /// Whether the circuit breaker of each configured model is open.
     pub fn breakers(&self) -> Vec<(String, breaker::BreakerState)> {
         let state = |model: &GatewayModel| (model.provider.name().to_owned(), model.breaker.state());
         self.core.models.iter().map(state).collect()
@@ -271,7 +273,7 @@ impl Gateway {
         self.core.models.iter().map(|model| model.provider.name().to_owned()).collect()
     }
 
-    /// How often another model was asked in place of each configured one, which could not reply.
+    /// How often another model replaced each configured one that could not reply.
     pub fn fallbacks(&self) -> Vec<(String, u64)> {
         let count = |model: &GatewayModel| {
             (model.provider.name().to_owned(), model.handed_over.load(Ordering::Relaxed))
@@ -285,7 +287,7 @@ impl Gateway {
     }
 }
 
-/// Tokens of the shortest reply that says anything.
+/// Tokens of the shortest meaningful reply.
 const FEWEST: u64 = 8;
 
 impl std::fmt::Debug for Gateway {
@@ -340,7 +342,7 @@ impl Core {
         Err(failed.unwrap_or_else(nobody).after(tried))
     }
 
-    /// Asks one model, unless the reply is there already.
+    /// Calls one model, unless the reply is cached.
     async fn cached(
         &self,
         model: &GatewayModel,
@@ -376,7 +378,7 @@ impl Core {
         Ok(found)
     }
 
-    /// Asks one model, and again while that is safe and there is time. Every attempt goes to `tried`.
+    /// Calls one model, with retries while they are safe and there is time. Every attempt is added to `tried`.
     async fn try_model(
         &self,
         model: &GatewayModel,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::Purpose;
 use crate::nearest::nearest;
-use crate::setting::{DAY_MS, Review, Wrong, url_without_passwords};
+use crate::setting::{DAY_MS, SettingProblem, SettingsReview, redact_url};
 
 /// The name under which `llm.purposes` can speak of the embedded rules.
 pub const OFFLINE: &str = "offline";
@@ -225,7 +225,7 @@ impl ModelOptions {
     }
 
     /// Holds the model, number `index` of the list, to its bounds.
-    fn review(&self, index: usize, review: &mut Review) {
+    fn review(&self, index: usize, review: &mut SettingsReview) {
         let key = |field: &str| format!("llm.models.{index}.{field}");
         for (field, value) in [("name", &self.name), ("base_url", &self.base_url)] {
             if value.trim().is_empty() {
@@ -237,7 +237,7 @@ impl ModelOptions {
             let fits = reqwest::Url::parse(&self.base_url)
                 .is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
             if !fits {
-                let shown = url_without_passwords(&self.base_url);
+                let shown = redact_url(&self.base_url);
                 let message = format!("`{}` = `{shown}` is no http or https address", key("base_url"));
                 let remedy = format!("write the API's address, such as `{OPENAI_BASE_URL}`");
                 review.add(key("base_url"), message, remedy);
@@ -258,8 +258,8 @@ impl ModelOptions {
 
 impl Options {
     /// Everything that is wrong with these values.
-    pub fn problems(&self) -> Vec<Wrong> {
-        let mut review = Review::default();
+    pub fn problems(&self) -> Vec<SettingProblem> {
+        let mut review = SettingsReview::default();
         review.range("llm.max_attempts", self.max_attempts, 1..=20);
         review.range("llm.deadline_ms", self.deadline_ms, 1..=DAY_MS);
         review.range("llm.connect_timeout_ms", self.connect_timeout_ms, 1..=DAY_MS);
@@ -300,7 +300,7 @@ impl Options {
                 review.add(key, message, remedy);
             }
         }
-        review.end()
+        review.into_problems()
     }
 }
 

@@ -1,14 +1,14 @@
-//! When a failed call is tried again at the same model, and after how long. Pure.
+//! When and after which delay a failed call is retried at the same model. Pure.
 
 use std::time::Duration;
 
 use super::error::{Error, ErrorKind};
 use super::options::Options;
 
-/// The longest random wait between two attempts.
+/// The maximum jitter between two attempts.
 const MAX_BACKOFF: Duration = Duration::from_secs(10);
 
-/// How long to wait before the next attempt at the same model; `None` to give it up.
+/// The delay before the next attempt at the same model; `None` to stop retrying.
 ///
 /// `attempt` counts from 1 and has just failed with `error`. `another` says that a further model is
 /// left: then a silent one is not waited for twice. `jitter` is between 0 and 1. A server's own
@@ -32,7 +32,7 @@ pub(super) fn wait(
     }
     let doubled = 2_u32.saturating_pow(attempt.saturating_sub(1));
     let bound = Duration::from_millis(options.backoff_ms).saturating_mul(doubled).min(MAX_BACKOFF);
-    // Half of it is certain: with none, many that failed together would come back together at once.
+    // Half of the delay is fixed, so that calls that failed together do not retry together immediately.
     Some(asked + bound.mul_f64(0.5 + jitter.clamp(0.0, 1.0) / 2.0))
 }
 

@@ -26,7 +26,7 @@ pub fn request(request: &Request) -> u64 {
         .tools
         .iter()
         .map(|tool| {
-            FRAME + text(&tool.name) + text(&tool.description) + bytes(tool.parameters.length() as u64)
+            FRAME + text(&tool.name) + text(&tool.description) + bytes(tool.parameters.json_bytes() as u64)
         })
         .sum();
     messages + tools

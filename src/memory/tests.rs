@@ -77,7 +77,7 @@ fn a_run_that_ends_late_leaves_what_a_newer_one_has_asked() {
     let (newer, late, silent) = (asks(2, "newer"), asks(1, "late"), ended(turn(1)));
     assert_eq!(pending(&[newer.clone(), silent.clone()]).as_deref(), Some("newer"));
     assert_eq!(pending(&[newer.clone(), late.clone()]).as_deref(), Some("newer"));
-    // Where the newer one asks nothing, what is asked late is open, until something newer ends.
+    // If the newer run asks nothing, the late question stays pending until a newer turn ends.
     assert_eq!(pending(&[ended(turn(2)), late.clone()]).as_deref(), Some("late"));
     assert_eq!(pending(&[ended(turn(2)), late, ended(turn(3))]), None);
     assert_eq!(pending(&[newer, silent, ended(turn(3))]), None);
@@ -285,7 +285,7 @@ fn any_pending() -> impl Strategy<Value = PendingQuestion> {
     )
 }
 
-/// What a driver does with a turn: remembers it, and summarises when it is time to.
+/// Does what a driver does with a turn: remembers it, and summarises when needed.
 fn drive(
     memory: &mut Memory,
     events: &mut Vec<SessionEvent>,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::format::object;
 use super::{Plan, PreparedCall, Step};
-use crate::unseen::one_line;
+use crate::invisible::one_line;
 
 /// The changes from `old` to `new`, one line each, beginning with `+`, `-` or `~`; empty if nothing
 /// changed. Steps match if their contents are equal, whatever their numbers; otherwise if number and scene

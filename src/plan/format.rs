@@ -6,7 +6,7 @@ use std::fmt::Write;
 use serde_json::{Map, Value};
 
 use super::{Plan, PlanStatus, StepStatus, TaskId};
-use crate::unseen::{self, one_line};
+use crate::invisible::{self, one_line};
 
 /// The known calls of a plan, by step, each with its tool and arguments.
 pub type KnownCalls = BTreeMap<u32, Vec<(String, Value)>>;
@@ -107,7 +107,7 @@ pub(super) fn object(arguments: &Map<String, Value>) -> String {
 /// exactly the value.
 fn json(value: &Value) -> String {
     // Serialisation keeps the order of the keys.
-    unseen::json(&value.to_string())
+    invisible::escape_json(&value.to_string())
 }
 
 /// Mermaid reads `#name;` inside quoted labels as an entity, `%%{…}%%` anywhere as a directive, and

@@ -14,6 +14,7 @@ use super::grounding::{GroundingSources, untraced};
 use super::prompt::binding_calls;
 use super::read::{SceneReplyCall, read_call, unusable};
 use super::supplied_plan::invalid_plan_fault;
+use crate::invisible::{self, one_line};
 use crate::llm::offline;
 use crate::plan::{DependsOn, Plan, PreparedCall, Step};
 use crate::run::{
@@ -23,7 +24,6 @@ use crate::run::{
 };
 use crate::scene::{Catalogue, Scene, SceneTool};
 use crate::tools::phrase;
-use crate::unseen::{self, one_line};
 
 /// A write that a scene's model requests, before any confirmation or approval.
 pub(super) struct ProposedWrite<'a> {
@@ -275,7 +275,7 @@ fn confirmation_question(scene: &str, tool: &SceneTool, arguments: &Value, langu
         .get(language)
         .and_then(|template| phrase::render(template, language, &json!({}), arguments));
     if let Some(own) = own {
-        return unseen::text(&own);
+        return invisible::escape_text(&own);
     }
     let [lead, with] = match language {
         "it" => ["Devo eseguire", "con"],

@@ -30,21 +30,21 @@
 //!
 //! `call` numbers the tool calls of a run from 1; an `error` has `code` and `message`.
 
+mod projection;
 mod stream;
-mod tell;
 
 use serde_json::Value;
 
+pub use projection::PublicProjection;
+pub(crate) use stream::EventSource;
 pub use stream::PublicStream;
-pub(crate) use stream::Source;
-pub use tell::Teller;
 
-/// The position of an event in a run's stream, as `seq.offset.epoch` (`Last-Event-ID`): the run's events up to
-/// `seq` were sent, and `offset` bytes of the answer.
+/// The position of an event in a run's stream, as `seq.offset.epoch` (`Last-Event-ID`): the run's events up
+/// to `seq` were sent, and `offset` bytes of the answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct EventId {
-    /// How often a new process had taken over the run when the event was sent. The offset is valid only in the
-    /// process that sent it. Absent in ids of earlier releases.
+    /// How often a new process had taken over the run when the event was sent. The offset is valid only in
+    /// the process that sent it. Absent in ids of earlier releases.
     pub epoch: Option<u32>,
     /// The sequence number of the last journal event, from 1; 0 before the first.
     pub seq: u64,
@@ -54,7 +54,7 @@ pub struct EventId {
 
 impl EventId {
     /// The position after this event of the journal.
-    pub(crate) fn behind(seq: u64) -> Self {
+    pub(crate) fn after_seq(seq: u64) -> Self {
         // A position read from the journal is valid in every epoch.
         Self { epoch: Some(u32::MAX), seq, offset: 0 }
     }

@@ -8,6 +8,7 @@
 //! state machine have to be among the actions of [`RunState::next`]; branches of a plan run in parallel, so
 //! their order is free. Replies are read again, and prompts are built again.
 
+mod equality;
 mod lines;
 mod origin;
 
@@ -21,6 +22,7 @@ use crate::planner;
 use crate::run::{Action, Envelope, Event, RunId, RunState, RunStatus, Subject};
 use crate::scene::Catalogue;
 
+use equality::is_same;
 pub use lines::{read, write};
 use origin::{Origin, origin};
 
@@ -201,7 +203,7 @@ impl<'a> ReplayWalk<'a> {
 
     /// Compares an event that was decided here: by the state machine, or by reading a reply.
     fn compare_decision(&mut self, seq: u64, event: &Event, due: &[Action]) {
-        let recorded = |action: &Action| matches!(action, Action::Record { event: e } if e == event);
+        let recorded = |action: &Action| matches!(action, Action::Record { event: e } if is_same(event, e));
         let reply = due.iter().find_map(|action| match action {
             Action::Read { call, subject } if is_reading_of(event, *call, *subject) => {
                 Some((*call, *subject))
@@ -212,7 +214,7 @@ impl<'a> ReplayWalk<'a> {
         if taken && let Event::PlanCreated(_) | Event::PlanningFailed { .. } = event {
             self.held.replies += 1;
             let today = as_stored(planner::supplied_plan(&self.state, self.catalogue, 1));
-            if today != *event {
+            if !is_same(event, &today) {
                 let why = "the plan supplied with the request is validated differently".to_owned();
                 self.add_difference(
                     seq,
@@ -229,7 +231,7 @@ impl<'a> ReplayWalk<'a> {
         {
             self.held.replies += 1;
             let today = as_stored(planner::prepared(&self.state, self.catalogue, *step));
-            if today != *event {
+            if !is_same(event, &today) {
                 let why = format!("the calls of step {step} are prepared differently");
                 self.add_difference(
                     seq,
@@ -248,7 +250,7 @@ impl<'a> ReplayWalk<'a> {
         };
         self.held.replies += 1;
         let today = as_stored(planner::read(&self.state, self.catalogue, call, subject));
-        if today == *event {
+        if is_same(event, &today) {
             return;
         }
         let why = match today.name() {

@@ -102,8 +102,8 @@ pub fn quarantine_fault() -> Fault {
     Fault::new(
         "run.put_aside",
         format!(
-            "the server crashed {MAX_CRASHES_ALONE} times in a row while only this run was in progress: it is quarantined \
-             until it is resumed or cancelled; its events show what was done before"
+            "the server crashed {MAX_CRASHES_ALONE} times in a row while only this run was in progress: it is \
+             quarantined until it is resumed or cancelled; its events show what was done before"
         ),
     )
 }

@@ -60,8 +60,8 @@ pub struct Settings {
 ///
 /// | revision | what changed |
 /// | --- | --- |
-/// | 0 | until 0.1: days of a write are refused unless said; a repeated write shares the first one's outcome; reads are read anew after a write of their own scene; the last round offers no tools |
-/// | 1 | unclear writes are confirmed; arguments are traced to their sources; a repeated write in one step is confirmed or, where its tool says so, repeated; reads are read anew after any write; a step that a bound cut makes the run partial; parts that no scene serves are named |
+/// | 0 | until 0.1: days of a write are refused unless the user named them; a repeated write shares the first one's outcome; reads are repeated after a write of their own scene; the last round offers no tools |
+/// | 1 | unclear writes are confirmed; arguments are traced to their sources; a repeated write in one step is confirmed or, where its tool declares so, repeated; reads are repeated after any write; a step cut short by a limit makes the run partial; parts that no scene serves are listed |
 pub const RULES_REVISION: u16 = 1;
 
 /// Which writes the user is asked to confirm before they are executed (`execution.confirm`). Ordered by

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::SceneTool;
 use crate::nearest::did_you_mean;
-use crate::nested;
+use crate::nesting;
 use crate::run::Fault;
 
 /// The maximum length of arguments, in bytes.
@@ -35,7 +35,7 @@ pub fn check(tool: &SceneTool, raw: &str) -> Result<Value, Fault> {
         return Err(Fault::new("tool.arguments_too_long", message));
     }
     let mut arguments = parse_object(tool, raw)?;
-    if nested::is_too_deep([&arguments]) {
+    if nesting::is_too_deep([&arguments]) {
         let message = format!("the arguments of {} {}", tool.name, too_deep_text());
         return Err(Fault::new("tool.arguments_too_deep", message));
     }
@@ -61,7 +61,7 @@ pub fn check(tool: &SceneTool, raw: &str) -> Result<Value, Fault> {
 /// The violations of incomplete arguments, one line each, in the format of [`check`]. A missing argument is
 /// not a violation.
 pub fn check_partial(tool: &SceneTool, arguments: &Map<String, Value>) -> Vec<String> {
-    if nested::is_too_deep(arguments.values()) {
+    if nesting::is_too_deep(arguments.values()) {
         return vec![format!("they {}", too_deep_text())];
     }
     let whole = Value::Object(arguments.clone());
@@ -78,7 +78,7 @@ pub fn check_partial(tool: &SceneTool, arguments: &Map<String, Value>) -> Vec<St
 }
 
 fn too_deep_text() -> String {
-    format!("are nested deeper than {} levels: say the same with fewer", nested::MAX_DEPTH)
+    format!("are nested deeper than {} levels: say the same with fewer", nesting::MAX_DEPTH)
 }
 
 fn parse_object(tool: &SceneTool, raw: &str) -> Result<Value, Fault> {

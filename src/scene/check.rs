@@ -10,7 +10,7 @@ use super::document::Located;
 use super::draft::{CallDraft, ExampleDraft, HttpDraft, SceneDraft, ToolDraft};
 use super::fault::FaultReport;
 use super::{Scene, SceneExample, SceneTool, ToolApproval, parameters, undo};
-use crate::nearest::{did_you_mean, listed};
+use crate::nearest::{did_you_mean, name_list};
 use crate::run::Effect;
 use crate::tools::bound::MIN_BOUND;
 use crate::tools::guard::NetworkPolicy;
@@ -144,7 +144,8 @@ fn check_examples(
     for draft in drafts {
         if let Some(tool) = draft.tool.as_ref().filter(|tool| !known().any(|name| name == tool.value)) {
             let hint = did_you_mean(&tool.value, known());
-            let remedy = if hint.is_empty() { format!("its tools are: {}", listed(known())) } else { hint };
+            let remedy =
+                if hint.is_empty() { format!("its tools are: {}", name_list(known())) } else { hint };
             let message =
                 format!("the example names the tool {:?}, which the scene does not have", tool.value);
             report.error(tool.line, "example_tool", message, remedy);
@@ -324,7 +325,7 @@ fn resolve_native_tool(
     if found.is_none() {
         let hint = did_you_mean(&name.value, around.natives.names());
         let remedy = if hint.is_empty() {
-            format!("registered are: {}", listed(around.natives.names()))
+            format!("registered are: {}", name_list(around.natives.names()))
         } else {
             hint
         };

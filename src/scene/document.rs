@@ -7,7 +7,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::fault::FaultReport;
-use crate::nearest::{did_you_mean, listed};
+use crate::nearest::{did_you_mean, name_list};
 
 /// A value and, if it was read from a file, its line.
 #[derive(Debug, Clone)]
@@ -121,7 +121,7 @@ impl<'a> TableReader<'a> {
         let names = words.iter().map(|(word, _)| *word);
         let message = format!("`{}{key}` is {:?}", self.path, given.value);
         let hint = did_you_mean(&given.value, names.clone());
-        let remedy = format!("write one of: {}; {hint}", listed(names));
+        let remedy = format!("write one of: {}; {hint}", name_list(names));
         self.report.error(given.line, "invalid_value", message, remedy.trim_end_matches([';', ' ']));
         None
     }

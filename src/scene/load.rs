@@ -10,7 +10,7 @@ use super::check::{CheckContext, check};
 use super::document::Located;
 use super::fault::{FaultReport, SceneFault, Severity};
 use super::{Options, Scene, parse};
-use crate::nearest::{did_you_mean, listed};
+use crate::nearest::{did_you_mean, name_list};
 use crate::tools::NativeTools;
 use crate::tools::guard::NetworkPolicy;
 
@@ -247,7 +247,8 @@ impl SceneCollector {
         let known = || self.claimed.values().map(|seen| seen.name.as_str());
         if !self.claimed.contains_key(&name.to_lowercase()) {
             let hint = did_you_mean(name, known());
-            let remedy = if hint.is_empty() { format!("the scenes are: {}", listed(known())) } else { hint };
+            let remedy =
+                if hint.is_empty() { format!("the scenes are: {}", name_list(known())) } else { hint };
             let message = format!("scenes.settings.{name} is for a scene that does not exist");
             report.error(None, "settings_scene", message, remedy);
             return;
@@ -282,7 +283,7 @@ fn merge_settings(
             let known = || settings.keys().map(String::as_str);
             let hint = did_you_mean(key, known());
             let remedy =
-                if hint.is_empty() { format!("its settings are: {}", listed(known())) } else { hint };
+                if hint.is_empty() { format!("its settings are: {}", name_list(known())) } else { hint };
             let message = format!("{at}.{key} is not among the settings that the scene lists");
             report.warning(None, "settings_key", message, remedy);
         }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::document::{Located, PointerLines};
 use super::fault::FaultReport;
-use crate::nearest::{did_you_mean, listed, nearest};
+use crate::nearest::{did_you_mean, name_list, nearest};
 
 const KEYWORDS: [&str; 53] = [
     "$anchor",
@@ -107,7 +107,7 @@ pub(super) fn compile(
         if let Some(given) = given {
             let message = format!("{given:?} in the parameters of {tool} is not a JSON Schema type");
             let hint = did_you_mean(given, TYPES);
-            let remedy = if hint.is_empty() { format!("the types are: {}", listed(TYPES)) } else { hint };
+            let remedy = if hint.is_empty() { format!("the types are: {}", name_list(TYPES)) } else { hint };
             fault(pointer, "parameters", message, remedy);
             continue;
         }
@@ -147,7 +147,7 @@ pub(super) fn compile(
 /// The remedy for a name that is not among the properties.
 pub(super) fn hint(name: &str, names: &[&str]) -> String {
     let meant = did_you_mean(name, names.iter().copied());
-    if meant.is_empty() { format!("the properties are: {}", listed(names.iter().copied())) } else { meant }
+    if meant.is_empty() { format!("the properties are: {}", name_list(names.iter().copied())) } else { meant }
 }
 
 pub(super) fn property_names(schema: &Value) -> impl Iterator<Item = &str> {

@@ -8,7 +8,7 @@ use super::document::Located;
 use super::draft::UndoDraft;
 use super::fault::FaultReport;
 use super::{SceneTool, parameters};
-use crate::nearest::{did_you_mean, listed};
+use crate::nearest::{did_you_mean, name_list};
 use crate::run::{Effect, Undo};
 
 /// The checked undo of `tool`, whose scene has `tools`; `None` if an error was reported.
@@ -29,7 +29,7 @@ pub(super) fn check(
         let message =
             format!("{} is undone by {:?}, which is not a write of its scene", tool.name, named.value);
         let hint = did_you_mean(&named.value, writes());
-        let remedy = if hint.is_empty() { format!("its writes are: {}", listed(writes())) } else { hint };
+        let remedy = if hint.is_empty() { format!("its writes are: {}", name_list(writes())) } else { hint };
         report.error(named.line, "undo_tool", message, remedy);
         return None;
     };

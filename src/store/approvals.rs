@@ -234,7 +234,7 @@ pub(crate) enum ApprovalChange {
 }
 
 impl ApprovalChange {
-    /// A pure function of the event.
+    /// Extracts the change from the event. A pure function.
     pub(super) fn of(event: &Event) -> Option<Self> {
         Some(match event {
             Event::ApprovalRequired { approval, matter, .. } => {

@@ -60,8 +60,8 @@ pub struct Asked {
 impl Store {
     /// The requests with a fingerprint, of all tenants, oldest first: those whose runs were active, however
     /// long ago they started, and those accepted at `created` or later whose runs wait, or ended at `ended`
-    /// or later. If there are more than `limit`, requests of unfinished runs take precedence, then newer ones.
-    /// Reads the lists of runs and decisions from `created` on, and the end of the journal.
+    /// or later. If there are more than `limit`, requests of unfinished runs take precedence, then newer
+    /// ones. Reads the lists of runs and decisions from `created` on, and the end of the journal.
     ///
     /// # Errors
     /// Database errors.
@@ -90,7 +90,7 @@ impl Store {
     /// # Errors
     /// Database errors.
     pub async fn last_event_at(&self) -> Result<Option<Timestamp>, Error> {
-        let failed = |e| Error::database(self.path(), "look for the last event", &e);
+        let failed = |e| Error::database(self.path(), "read the time of the last event", &e);
         let at: Option<i64> = sqlx::query_scalar("SELECT at FROM journal ORDER BY rowid DESC LIMIT 1")
             .fetch_optional(self.pool())
             .await
@@ -175,8 +175,8 @@ mod tests {
         let cut_off = [pair("under way for long", false), pair("cut off", false), pair("cut off", false)];
         let all = [cut_off[0].clone(), cut_off[1].clone(), pair("just ended", true), cut_off[2].clone()];
         assert_eq!(found(&store, 1000, 8000, 10).await, all);
-        // The clock was set forward: active runs were still interrupted, and a run that ended after that counts
-        // as just ended, however old it looks.
+        // The clock was set forward: active runs were still interrupted, and a run that ended after that
+        // counts as just ended, however old it looks.
         assert_eq!(found(&store, 900_000, 890_000, 10).await, cut_off);
         assert_eq!(found(&store, 900_000, 8500, 10).await, all);
         let asked = store.asked(at(9000), at(9500), 10).await.unwrap();
@@ -222,7 +222,7 @@ mod tests {
                 word: Some(word),
             }
         };
-        // Of runs that are older than anything that is looked for.
+        // Decisions about runs that are older than the requested period.
         let decided = |n: u8, millis: i64, asked: Option<&str>, then: Option<Event>| {
             let events = [(0, put()), (0, Event::RunWaiting {}), (millis, yes(asked))];
             let then = then.map(|event| (millis + 1, event));
@@ -288,7 +288,7 @@ mod tests {
             let plan = lines(query).await;
             let has = |what: &str| plan.iter().any(|line| line.contains(what));
             assert!(has(first) && has(then), "{plan:#?}");
-            // Those under way are an index of their own.
+            // Unfinished runs have their own index.
             let scans =
                 |line: &&String| line.contains("SCAN runs") && !line.contains("INDEX runs_unfinished");
             assert!(plan.iter().find(scans).is_none(), "{plan:#?}");

@@ -90,8 +90,8 @@ impl Store {
     }
 
     /// Verifies the audit log row by row, up to the first failure: a row that was changed or removed, or that
-    /// contradicts the journal of its run. `head` is the hash of a row seen earlier: that row must still exist,
-    /// which detects a truncated log.
+    /// contradicts the journal of its run. `head` is the hash of a row seen earlier: that row must still
+    /// exist, which detects a truncated log.
     ///
     /// # Errors
     /// Database errors.
@@ -125,12 +125,14 @@ impl Store {
         }
         let why = if !seen {
             Some(
-                "no row has the hash that was seen: rows were taken from the end, or all are others"
+                "no row has the given hash: rows were removed from the end, or all rows were replaced"
                     .to_owned(),
             )
         } else {
             self.unrecorded().await.map_err(failed)?.map(|run| {
-                format!("run {run} has a key and no decision: rows were taken from the end of the record")
+                format!(
+                    "run {run} has an audit key but no decision: rows were removed from the end of the log"
+                )
             })
         };
         audit.broken = why.map(|why| Broken { seq: audit.rows + 1, why });
@@ -151,7 +153,7 @@ impl Store {
 fn checked(row: &SqliteRow, seq: i64, before: &[u8]) -> Result<Result<Vec<u8>, String>, sqlx::Error> {
     let found: i64 = row.try_get("seq")?;
     if found != seq {
-        return Ok(Err(format!("it is missing: row {found} is the next one")));
+        return Ok(Err(format!("it is missing: the next row is {found}")));
     }
     let hash: Vec<u8> = row.try_get("hash")?;
     let fields = Fields {
@@ -167,25 +169,27 @@ fn checked(row: &SqliteRow, seq: i64, before: &[u8]) -> Result<Result<Vec<u8>, S
         what: row.try_get("what")?,
     };
     if !bool::from(fields.hash(before).ct_eq(&hash)) {
-        return Ok(Err("its hash is not that of what it says behind the row before: it, or that row, was \
+        return Ok(Err(
+            "its hash does not match its content and the previous row: this row or the previous one was \
                        changed or replaced"
-            .to_owned()));
+                .to_owned(),
+        ));
     }
     let run = fields.run;
     let why = match (row.try_get::<Option<&[u8]>, _>("key")?, row.try_get::<bool, _>("erased")?) {
         // The run was erased, and its decisions with it.
         (None, true) => None,
-        (None, false) => Some(format!("the key of run {run} is gone, and the run is still there")),
+        (None, false) => Some(format!("the key of run {run} is missing, but the run still exists")),
         (Some(key), _) => {
             let event = fields.event;
             match row.try_get::<Option<&str>, _>("decided")? {
-                None => Some(format!("the journal of run {run} has no event {event} any more")),
+                None => Some(format!("the journal of run {run} no longer has event {event}")),
                 Some(decided) => {
                     let made = what(key, decided, row.try_get("put")?);
                     let same = made.is_some_and(|made| bool::from(made.ct_eq(fields.what)));
                     (!same).then(|| {
                         format!(
-                            "the journal of run {run} says something else at event {event} than was decided"
+                            "event {event} in the journal of run {run} differs from the recorded decision"
                         )
                     })
                 }

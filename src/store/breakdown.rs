@@ -27,15 +27,15 @@ pub struct UsageRow {
     pub model: String,
     /// The purpose of the requests, as `llm.purposes` names it.
     pub purpose: String,
-    /// Calls sent to the model.
+    /// Number of calls to the model.
     pub calls: u64,
-    /// Prompt tokens, cached ones included.
+    /// Prompt tokens, including cached ones.
     pub input_tokens: u64,
     /// Prompt tokens that the provider had cached.
     pub cached_input_tokens: u64,
     /// Completion tokens.
     pub output_tokens: u64,
-    /// Billionths of a US dollar.
+    /// Cost in billionths of a US dollar.
     pub cost_nano_usd: u64,
 }
 

@@ -9,10 +9,10 @@ use super::error::{Code, Error};
 use super::record::{Row, Stream};
 use crate::run::{RunId, SessionId, TenantId};
 
-/// The request that was accepted under an idempotency key.
+/// The request that was accepted with an idempotency key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claimed {
-    /// Its run.
+    /// The run that it started or decided about.
     pub run: RunId,
     /// The run's conversation.
     pub session: SessionId,
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
     use crate::run::{ApprovalSubject, Decision, Envelope, Event, Idempotency, RequestIdentity, RunStatus};
 
-    /// Who asked for what the tests write.
+    /// The user of the test requests.
     const USER: &str = "keysersoze";
 
     fn named(n: u128, key: &str) -> Row {

@@ -71,8 +71,8 @@ use writer::{Writer, Writing};
 /// Name of the database file in the data directory.
 pub const FILE: &str = "proscenium.db";
 
-/// Connections for the scenes' data and for reads. The journal writer uses a separate connection, so a
-/// scene's long transaction never blocks it from being acquired.
+/// Connections for the scenes' data and for reads. The journal writer has its own connection, which a
+/// scene's long transaction cannot occupy.
 const READERS: u32 = 4;
 
 /// The SQLite VFS that keeps the write-ahead log's index in memory instead of in a file, which a full disk
@@ -166,7 +166,7 @@ impl Store {
         let path = path.join(FILE);
         let options = SqliteConnectOptions::new().filename(&path).read_only(true).busy_timeout(PATIENCE);
         let pool = pool(READERS).connect_lazy_with(options);
-        let remedy = "run a command that writes, such as `proscenium chat`, which brings it up to date";
+        let remedy = "run a command that writes, such as `proscenium chat`, to migrate it";
         up_to_date(&path, &pool, remedy).await?;
         Ok(Self::over(pool, None, path, None))
     }
@@ -186,7 +186,7 @@ impl Store {
             .foreign_keys(true)
             .busy_timeout(PATIENCE);
         let pool = pool(1).connect_lazy_with(options.clone());
-        let remedy = "stop the process that works with it and try again, which brings it up to date";
+        let remedy = "stop the process that uses it and try again, which migrates it";
         up_to_date(&path, &pool, remedy).await?;
         let writer = Some(Writer::new(options));
         Ok(Self::over(pool, writer, path, None))
@@ -226,7 +226,7 @@ impl Store {
         self.inner.writer.as_ref().ok_or_else(|| {
             Error::new(
                 Code::ReadOnly,
-                format!("{}: the database was opened for looking only", self.path().display()),
+                format!("{}: the database was opened read-only", self.path().display()),
             )
         })
     }

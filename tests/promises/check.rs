@@ -64,10 +64,10 @@ fn every_fault_of_the_configuration_and_the_scenes_is_told_at_once() {
       help: set a value from 1 to 100
     site.toml:3: error[config.unknown_key]: there is no key `planning.temprature`
       help: did you mean `planning.temperature`?
-    site.toml:6: error[config.value]: `execution.time_zone` = `Europe/Roma` is no time zone: failed to find time zone `Europe/Roma` in time zone database
+    site.toml:6: error[config.value]: `execution.time_zone` = `Europe/Roma` is not a time zone: failed to find time zone `Europe/Roma` in time zone database
       help: did you mean `Europe/Rome`?
     site.toml:9: error[config.type]: `memory.window_share` = `half` is text, and must be a number
-      help: mend it, or leave it out for the default `0.5`
+      help: fix it, or remove it to use the default `0.5`
     site.toml:15: error[config.unknown_key]: there is no key `llm.forcing`
       help: remove it; keys of `llm` are backoff_ms, between_tokens_timeout_ms, breaker, connect_timeout_ms, deadline_ms, first_token_timeout_ms, max_attempts, max_retry_after_ms, models, offline_context_window, purposes
     site.toml:19: error[config.value]: `llm.models.0.base_url` = `model.example/v1` is no http or https address

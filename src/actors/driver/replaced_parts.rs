@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::RunServices;
 use crate::actors::scene;
 use crate::llm::{self, Gateway};
-use crate::nested;
+use crate::nesting;
 use crate::parts::{Executor, Generator, Planner, PlannerRequest, ToolExecution, ToolRunner};
 use crate::planner::{CHECK_CONTINUATION, CREATE_PLAN};
 use crate::run::{Fault, Outcome, Reply, ReplyCall, RunState, Subject};
@@ -126,7 +126,7 @@ pub(super) async fn execute_with(
     let error = match task {
         Ok(task) => match task.await {
             Ok(Outcome::Ok { result, say }) => {
-                return Outcome::Ok { result: nested::shallow(result), say };
+                return Outcome::Ok { result: nesting::truncate_deep(result), say };
             }
             Ok(outcome) => return outcome,
             Err(_) => Fault::new("executor.panicked", "the custom executor panicked"),

@@ -7,15 +7,15 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::super::app::App;
-use super::super::body::{self, Sent};
-use super::super::commands::{order, order_and_wait};
+use super::super::body::{self, AuthenticatedJson};
+use super::super::commands::{submit_command, submit_command_and_wait};
+use super::super::principal::RequestPrincipal;
 use super::super::problem::Problem;
 use super::super::runs;
-use super::super::view::{large, not_modified};
-use super::super::who::Who;
-use super::{document, run_of};
+use super::super::view::{large_json, modification_problem};
+use super::{authorized_run_of_plan, document};
 use crate::Answer;
-use crate::access::Action;
+use crate::access::AccessAction;
 use crate::documents::PlanDocument;
 use crate::plan::Plan;
 use crate::planner::CommandAction;
@@ -85,14 +85,14 @@ pub(crate) struct CancelBody {
     responses((status = 200, body = PlanDocument), (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn approve(
     app: web::Data<App>,
-    sent: Sent<ApproveBody>,
+    sent: AuthenticatedJson<ApproveBody>,
     path: web::Path<String>,
 ) -> Result<HttpResponse, Problem> {
-    let Sent { who, body } = sent;
-    let run = run_of(&app, &who, &path, Action::Decide).await?;
+    let AuthenticatedJson { who, body } = sent;
+    let run = authorized_run_of_plan(&app, &who, &path, AccessAction::Decide).await?;
     let wish = CommandAction::Approve { version: body.version, hash: body.hash, hold: !body.execute };
-    order(&app, &who.tenant, run, who.wants(wish, body.note)).await?;
-    large(HttpResponse::Ok(), document(&app, &who.tenant, run).await?).await
+    submit_command(&app, &who.tenant, run, who.command(wish, body.note)).await?;
+    large_json(HttpResponse::Ok(), document(&app, &who.tenant, run).await?).await
 }
 
 /// Modifies a plan: makes a new version, which needs a new approval.
@@ -102,11 +102,11 @@ pub(crate) async fn approve(
         (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn modify(
     app: web::Data<App>,
-    sent: Sent<ModifyBody>,
+    sent: AuthenticatedJson<ModifyBody>,
     path: web::Path<String>,
 ) -> Result<HttpResponse, Problem> {
-    let Sent { who, body } = sent;
-    let run = run_of(&app, &who, &path, Action::Change).await?;
+    let AuthenticatedJson { who, body } = sent;
+    let run = authorized_run_of_plan(&app, &who, &path, AccessAction::Change).await?;
     let wish = match (body.feedback, body.plan) {
         // Feedback needs no separate reason.
         (Some(words), None) if body.why.is_none() => CommandAction::Modify { words, version: body.version },
@@ -116,11 +116,11 @@ pub(crate) async fn modify(
             return Err(Problem::unprocessable("request.body", detail));
         }
     };
-    order_and_wait(&app, &who.tenant, run, who.wants(wish, body.why)).await?;
+    submit_command_and_wait(&app, &who.tenant, run, who.command(wish, body.why)).await?;
     let changed = document(&app, &who.tenant, run).await?;
-    match not_modified(&changed) {
+    match modification_problem(&changed) {
         Some(problem) => Err(problem),
-        None => large(HttpResponse::Ok(), changed).await,
+        None => large_json(HttpResponse::Ok(), changed).await,
     }
 }
 
@@ -132,21 +132,22 @@ pub(crate) async fn modify(
         (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn cancel(
     app: web::Data<App>,
-    who: Who,
+    who: RequestPrincipal,
     path: web::Path<String>,
     request: HttpRequest,
     payload: web::Payload,
 ) -> Result<HttpResponse, Problem> {
-    let body: CancelBody = body::optional(&request, payload, &app.options).await?;
-    let run = run_of(&app, &who, &path, Action::Stop).await?;
-    let command = who.wants(CommandAction::Cancel, body.why);
-    let stopped = tokio::time::timeout(CANCEL_WAIT, order_and_wait(&app, &who.tenant, run, command)).await;
+    let body: CancelBody = body::optional_json(&request, payload, &app.options).await?;
+    let run = authorized_run_of_plan(&app, &who, &path, AccessAction::Stop).await?;
+    let command = who.command(CommandAction::Cancel, body.why);
+    let stopped =
+        tokio::time::timeout(CANCEL_WAIT, submit_command_and_wait(&app, &who.tenant, run, command)).await;
     if let Ok(refused @ Err(_)) = stopped {
         refused?;
     }
     let told = document(&app, &who.tenant, run).await?;
     let ended = told.run_status.is_terminal();
-    large(if ended { HttpResponse::Ok() } else { HttpResponse::Accepted() }, told).await
+    large_json(if ended { HttpResponse::Ok() } else { HttpResponse::Accepted() }, told).await
 }
 
 /// Resumes a plan that failed or completed in part. Completed work is not repeated.
@@ -156,9 +157,9 @@ pub(crate) async fn cancel(
         (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn resume(
     app: web::Data<App>,
-    who: Who,
+    who: RequestPrincipal,
     path: web::Path<String>,
 ) -> Result<HttpResponse, Problem> {
-    let run = run_of(&app, &who, &path, Action::Resume).await?;
-    runs::carry_on(&app, &who, run).await
+    let run = authorized_run_of_plan(&app, &who, &path, AccessAction::Resume).await?;
+    runs::resume_and_reply(&app, &who, run).await
 }

@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use super::super::app::App;
+use super::super::principal::RequestPrincipal;
 use super::super::problem::Problem;
-use super::super::view::{Journalled, large};
-use super::super::who::Who;
-use super::run_of;
-use crate::access::Action;
+use super::super::view::{JournaledRun, large_json};
+use super::authorized_run_of_plan;
+use crate::access::AccessAction;
 use crate::documents::{PlanDocument, VersionPage};
 use crate::plan::{self, KnownCalls, Plan, TaskId};
 use crate::run::RunState;
@@ -22,7 +22,7 @@ const MERMAID: &str = "text/vnd.mermaid; charset=utf-8";
 /// Formats of a plan.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Format {
+pub(crate) enum PlanFormat {
     /// The document.
     #[default]
     Json,
@@ -38,7 +38,7 @@ pub(crate) enum Format {
 pub(crate) struct FormatQuery {
     /// `json`, `text` or `mermaid`. Default: from the header `Accept`.
     #[param(inline)]
-    pub(crate) format: Option<Format>,
+    pub(crate) format: Option<PlanFormat>,
     /// With `json`: maximum number of versions, 1 to 32. Default: 32. Large versions give shorter pages.
     #[param(minimum = 1, maximum = 32)]
     pub(crate) limit: Option<usize>,
@@ -51,7 +51,7 @@ pub(crate) struct FormatQuery {
 const MAX_BEFORE: u32 = 1_000_000;
 
 impl FormatQuery {
-    fn page(&self) -> Result<VersionPage, Problem> {
+    fn version_page(&self) -> Result<VersionPage, Problem> {
         let most = plan::MAX_VERSIONS;
         let limit = self.limit.unwrap_or(most);
         if !(1..=most).contains(&limit) {
@@ -74,47 +74,51 @@ impl FormatQuery {
         (status = "default", body = Problem, content_type = "application/problem+json")))]
 pub(crate) async fn one(
     app: web::Data<App>,
-    who: Who,
+    who: RequestPrincipal,
     path: web::Path<String>,
     query: web::Query<FormatQuery>,
     request: HttpRequest,
 ) -> Result<HttpResponse, Problem> {
-    let page = query.page()?;
-    let run = run_of(&app, &who, &path, Action::Read).await?;
-    let journalled = Journalled::read(&app, &who.tenant, run).await?;
-    let journalled = journalled.ok_or_else(|| Problem::unknown("plan", &path))?;
+    let page = query.version_page()?;
+    let run = authorized_run_of_plan(&app, &who, &path, AccessAction::Read).await?;
+    let journalled = JournaledRun::read(&app, &who.tenant, run).await?;
+    let journalled = journalled.ok_or_else(|| Problem::not_found("plan", &path))?;
     let state = &journalled.state;
-    match query.format.unwrap_or_else(|| accepted(&request)) {
-        Format::Json => large(HttpResponse::Ok(), journalled.plan(&app, &who.tenant, page).await?).await,
-        Format::Text => {
+    match query.format.unwrap_or_else(|| negotiated_format(&request)) {
+        PlanFormat::Json => {
+            large_json(HttpResponse::Ok(), journalled.plan(&app, &who.tenant, page).await?).await
+        }
+        PlanFormat::Text => {
             let text = plan::text_with_calls(
-                &whole(state)?,
+                &plan_with_begun_steps(state)?,
                 state.request(),
                 state.queued.as_ref().map_or(TaskId(run.0), |queued| queued.task),
                 state.plan_status,
                 &state.step_statuses(),
-                &calls(state),
+                &known_calls(state),
             );
             Ok(HttpResponse::Ok().content_type(ContentType::plaintext()).body(text))
         }
-        Format::Mermaid => Ok(HttpResponse::Ok().content_type(MERMAID).body(plan::mermaid(&whole(state)?))),
+        PlanFormat::Mermaid => {
+            Ok(HttpResponse::Ok().content_type(MERMAID).body(plan::mermaid(&plan_with_begun_steps(state)?)))
+        }
     }
 }
 
 /// The first supported format in `Accept`.
-fn accepted(request: &HttpRequest) -> Format {
+fn negotiated_format(request: &HttpRequest) -> PlanFormat {
     let wants = request.headers().get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or("");
     let named = wants.split(',').filter_map(|media| match media.split(';').next().unwrap_or("").trim() {
-        "application/json" | "*/*" | "application/*" => Some(Format::Json),
-        "text/plain" | "text/*" => Some(Format::Text),
-        "text/vnd.mermaid" => Some(Format::Mermaid),
+        "application/json" | "*/*" | "application/*" => Some(PlanFormat::Json),
+        "text/plain" | "text/*" => Some(PlanFormat::Text),
+        "text/vnd.mermaid" => Some(PlanFormat::Mermaid),
         _ => None,
     });
     named.take(1).next().unwrap_or_default()
 }
 
 /// The current plan, plus the steps of earlier versions that were started.
-fn whole(state: &RunState) -> Result<Plan, Problem> {
+fn plan_with_begun_steps(state: &RunState) -> Result<Plan, Problem> {
     let Some(made) = state.plan() else {
         let detail = "no plan has been made yet: wait for it, or request the JSON document";
         return Err(Problem::new(StatusCode::CONFLICT, "plan.not_made", detail));
@@ -123,7 +127,7 @@ fn whole(state: &RunState) -> Result<Plan, Problem> {
 }
 
 /// The known calls of each step.
-fn calls(state: &RunState) -> KnownCalls {
+fn known_calls(state: &RunState) -> KnownCalls {
     let mut known = KnownCalls::new();
     // Undo calls are not part of the plan.
     for call in state.calls.values().filter(|call| call.undoes.is_none()) {

@@ -9,7 +9,7 @@ use crate::{Answer, AnswerUsage};
 
 /// A reply of the OpenAI protocol.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
-pub(crate) struct Completion {
+pub(crate) struct ChatCompletion {
     /// `chatcmpl-` and the run's id.
     pub(crate) id: String,
     /// `chat.completion`.
@@ -69,11 +69,11 @@ pub(crate) struct PromptDetails {
     pub(crate) cached_tokens: u64,
 }
 
-pub(crate) fn id(run: RunId) -> String {
+pub(crate) fn completion_id(run: RunId) -> String {
     format!("chatcmpl-{run}")
 }
 
-pub(crate) fn now() -> i64 {
+pub(crate) fn unix_seconds() -> i64 {
     jiff::Timestamp::now().as_second()
 }
 
@@ -88,14 +88,14 @@ impl CompletionUsage {
     }
 }
 
-impl Completion {
+impl ChatCompletion {
     pub(crate) fn of(answer: &Answer, content: String) -> Self {
         let message = OutputMessage { role: "assistant".to_owned(), content, refusal: None };
         let choice = CompletionChoice { index: 0, message, logprobs: None, finish_reason: "stop".to_owned() };
         Self {
-            id: id(answer.run_id),
+            id: completion_id(answer.run_id),
             object: "chat.completion".to_owned(),
-            created: now(),
+            created: unix_seconds(),
             model: MODEL.to_owned(),
             choices: vec![choice],
             usage: CompletionUsage::of(&answer.usage),

@@ -45,7 +45,7 @@ impl Error {
         Self { problem: problem.into(), param: Some(param.to_owned()) }
     }
 
-    pub(crate) fn about(problem: Problem, param: &str) -> Self {
+    pub(crate) fn with_param(problem: Problem, param: &str) -> Self {
         Self { problem: problem.into(), param: Some(param.to_owned()) }
     }
 

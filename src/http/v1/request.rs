@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::super::messages::{self, Chat, Role, Said};
+use super::super::messages::{self, MessageRole, ParsedChat, TextMessage};
 use super::super::problem::Problem;
 use super::MODEL;
 use super::error::Error;
@@ -78,7 +78,7 @@ pub(crate) struct InputMessage {
     pub(crate) role: String,
     /// Text, or parts of type `text`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) content: Option<Content>,
+    pub(crate) content: Option<MessageContent>,
     /// Not supported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<Object>>)]
@@ -88,16 +88,16 @@ pub(crate) struct InputMessage {
 /// The content of a message.
 #[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 #[serde(untagged)]
-pub(crate) enum Content {
+pub(crate) enum MessageContent {
     /// As text.
     Text(String),
     /// As parts.
-    Parts(Vec<Part>),
+    Parts(Vec<ContentPart>),
 }
 
 /// A part of a message.
 #[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
-pub(crate) struct Part {
+pub(crate) struct ContentPart {
     /// Only `text`.
     #[serde(rename = "type")]
     #[schema(rename = "type", pattern = "^text$")]
@@ -108,18 +108,18 @@ pub(crate) struct Part {
 }
 
 /// The error for any other model.
-pub(crate) fn no_such_model(name: &str) -> Error {
+pub(crate) fn unknown_model(name: &str) -> Error {
     let name: String = name.chars().take(80).collect();
     let detail = format!("the model `{name}` does not exist here: this server is the model `{MODEL}`");
-    Error::about(Problem::new(StatusCode::NOT_FOUND, "model_not_found", detail), "model")
+    Error::with_param(Problem::new(StatusCode::NOT_FOUND, "model_not_found", detail), "model")
 }
 
-fn is_given(value: Option<&Value>) -> bool {
+fn is_present(value: Option<&Value>) -> bool {
     value.is_some_and(|value| !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty()))
 }
 
 impl CompletionRequest {
-    pub(crate) fn streamed(&self) -> bool {
+    pub(crate) fn is_streamed(&self) -> bool {
         self.stream.unwrap_or(false)
     }
 
@@ -128,13 +128,13 @@ impl CompletionRequest {
     }
 
     /// Rejects unsupported parameters.
-    pub(crate) fn check(&self) -> Result<(), Error> {
+    pub(crate) fn check_supported(&self) -> Result<(), Error> {
         if self.model != MODEL {
-            return Err(no_such_model(&self.model));
+            return Err(unknown_model(&self.model));
         }
         let tools = "this server's tools are its scenes; it does not call a client's tools. Remove it";
         for (name, value) in [("tools", &self.tools), ("functions", &self.functions)] {
-            if is_given(value.as_ref()) {
+            if is_present(value.as_ref()) {
                 return Err(Error::unsupported(name, tools));
             }
         }
@@ -156,7 +156,7 @@ impl CompletionRequest {
         if self.n.is_some_and(|n| n != 1) {
             return Err(Error::unsupported("n", "there is exactly one answer; remove it, or send 1"));
         }
-        if is_given(self.stop.as_ref()) {
+        if is_present(self.stop.as_ref()) {
             return Err(Error::unsupported("stop", "an answer is always complete; remove it"));
         }
         if self.logprobs == Some(true) {
@@ -168,27 +168,27 @@ impl CompletionRequest {
         if self.modalities.as_ref().is_some_and(|kinds| kinds.iter().any(|kind| kind != "text")) {
             return Err(Error::unsupported("modalities", "only text is supported"));
         }
-        if is_given(self.audio.as_ref()) {
+        if is_present(self.audio.as_ref()) {
             return Err(Error::unsupported("audio", "only text is supported"));
         }
         Ok(())
     }
 
     /// The conversation as text messages.
-    pub(crate) fn talk(self, max: usize) -> Result<Chat, Error> {
-        let said: Result<Vec<Said>, Error> =
-            self.messages.into_iter().enumerate().map(|(i, message)| message.said(i)).collect();
-        messages::read(said?, max).map_err(|problem| Error::about(problem, "messages"))
+    pub(crate) fn into_chat(self, max: usize) -> Result<ParsedChat, Error> {
+        let said: Result<Vec<TextMessage>, Error> =
+            self.messages.into_iter().enumerate().map(|(i, message)| message.into_message(i)).collect();
+        messages::parse_messages(said?, max).map_err(|problem| Error::with_param(problem, "messages"))
     }
 }
 
 impl InputMessage {
-    fn said(self, at: usize) -> Result<Said, Error> {
+    fn into_message(self, at: usize) -> Result<TextMessage, Error> {
         let place = |field: &str| format!("messages[{at}].{field}");
         let role = match self.role.as_str() {
-            "system" | "developer" => Role::System,
-            "user" => Role::User,
-            "assistant" => Role::Assistant,
+            "system" | "developer" => MessageRole::System,
+            "user" => MessageRole::User,
+            "assistant" => MessageRole::Assistant,
             "tool" | "function" => {
                 return Err(Error::unsupported(&place("role"), "a client's own tools are not supported"));
             }
@@ -197,12 +197,12 @@ impl InputMessage {
                 return Err(Error::unsupported(&place("role"), why));
             }
         };
-        if is_given(self.tool_calls.as_ref()) {
+        if is_present(self.tool_calls.as_ref()) {
             return Err(Error::unsupported(&place("tool_calls"), "a client's own tools are not supported"));
         }
         let text = match self.content {
-            Some(Content::Text(text)) => text,
-            Some(Content::Parts(parts)) => {
+            Some(MessageContent::Text(text)) => text,
+            Some(MessageContent::Parts(parts)) => {
                 let mut texts = Vec::with_capacity(parts.len());
                 for part in parts {
                     match (part.kind.as_str(), part.text) {
@@ -224,6 +224,6 @@ impl InputMessage {
             }
             None => return Err(Error::unsupported(&place("content"), "a message needs text")),
         };
-        Ok(Said { role, text })
+        Ok(TextMessage { role, text })
     }
 }

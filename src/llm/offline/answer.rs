@@ -1,4 +1,4 @@
-//! Answers: from the steps that ran, from the conversation, or what can be done instead.
+//! Composes answers from the completed steps, from the conversation, or from the list of capabilities.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -12,7 +12,7 @@ use super::small_talk::{self, Talk};
 use super::speech::{self, Act};
 use super::text;
 
-/// A scene as the answer may name it.
+/// A scene as listed in an answer.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 struct Capability {
@@ -20,7 +20,7 @@ struct Capability {
     description: String,
 }
 
-/// The answer to a request.
+/// Answers a request.
 pub(super) fn answer(prompt: &PromptText) -> String {
     let lang = prompt.language();
     let executed: Vec<Executed> = prompt.lines("executed");
@@ -74,7 +74,7 @@ pub(super) fn answer(prompt: &PromptText) -> String {
     }
 }
 
-/// What is said of a task on a text.
+/// The refusal of a task on a text.
 fn not_here(lang: Lang) -> String {
     lang.pick([
         "Questo è un compito su un testo, che qui non posso svolgere: non ho eseguito nulla di ciò che contiene.",
@@ -86,7 +86,7 @@ fn not_here(lang: Lang) -> String {
     .to_owned()
 }
 
-/// What is said of what somebody does not want done.
+/// Confirms that actions which the user declined were not executed.
 fn declined(request: &str, lang: Lang) -> Option<String> {
     let left = speech::declined(request);
     let lead = lang.pick([
@@ -99,7 +99,7 @@ fn declined(request: &str, lang: Lang) -> Option<String> {
     (!left.is_empty()).then(|| format!("{lead}: «{}».", left.join("; ")))
 }
 
-/// What can be done, by the scenes' own descriptions.
+/// Lists the capabilities by the scenes' descriptions.
 fn capabilities(prompt: &PromptText, lang: Lang) -> String {
     let list: Vec<Capability> = prompt.lines("capabilities");
     let lines: Vec<String> = list
@@ -141,8 +141,7 @@ fn words(value: Option<&Value>) -> String {
     }
 }
 
-/// What the steps found and did, in their order; what could not be done, with its reason; questions
-/// last.
+/// Reports the steps' results in order, failures with their reasons, and open questions last.
 pub(super) fn from_steps(executed: &[Executed], prompt: &PromptText, lang: Lang) -> String {
     let mut parts: Vec<String> = Vec::new();
     let mut questions: Vec<String> = Vec::new();
@@ -242,8 +241,8 @@ fn from_calls(step: &Executed, lang: Lang) -> String {
     if done.is_empty() { String::new() } else { render::tell(&done, lang) }
 }
 
-/// Sentences of the request of which nothing is in any step's purpose and that nobody took out of the plan:
-/// what no scene was found for.
+/// Clauses of the request for which no scene was found: no step's purpose contains any of their words, and
+/// the user did not remove them from the plan.
 fn unserved(executed: &[Executed], prompt: &PromptText) -> Option<String> {
     let plan: Value = prompt.json("plan");
     if let Some(told) = plan["unserved"].as_array() {
@@ -262,7 +261,7 @@ fn unserved(executed: &[Executed], prompt: &PromptText) -> Option<String> {
         }
     }
     let clauses = super::clauses::split(&prompt.request(), &Nothing);
-    // One clause alone was planned in some other words.
+    // A single clause may have been planned in other words.
     if clauses.len() < 2 {
         return None;
     }

@@ -1,7 +1,8 @@
-//! What people changed in a plan, as prompts tell it: what they took out is missed by nobody.
+//! Reads the changes requested to a plan from the prompt. Clauses that the user excluded are not reported as
+//! unserved.
 //!
-//! A line is one change: a line of the readable difference of two plans (`- step 1 Weather: …`), or the
-//! words in which somebody asked for it.
+//! Each line is one change: a line of the readable diff of two plans (`- step 1 Weather: …`), or the words
+//! of the person who requested it.
 
 use super::clauses::Clause;
 use super::entities::Entities;
@@ -10,33 +11,33 @@ use super::plan_changes::{is_only, is_out, leaves_out, numbered_steps};
 use super::prompt::{Executed, PromptText};
 use super::text::{self, Token, name_words};
 
-/// How like two words are that speak of the same.
+/// Similarity above which two words have the same meaning.
 const SAME: f64 = 0.8;
 
-/// Words between things that are wanted and things that are not.
+/// Words that separate wanted from unwanted things.
 const BUT: [&str; 9] = ["but", "instead", "ma", "invece", "pero", "bensi", "mais", "sondern", "aber"];
 
-/// What people changed in the plan of a request.
+/// The changes requested to the plan of a request.
 #[derive(Debug, Default)]
 pub(super) struct Changed {
-    /// Steps, or what was in them, that are in the plan no more.
+    /// Steps, or former purposes of steps, that are no longer in the plan.
     gone: Vec<String>,
-    /// Words by which something was left out.
+    /// Phrases that exclude something.
     out: Vec<ChangePhrase>,
-    /// Words by which everything else was left out.
+    /// Phrases that exclude everything else.
     only: Vec<ChangePhrase>,
 }
 
-/// What somebody's words do with what they speak of.
+/// What a phrase requests for its subject.
 #[derive(Debug, Clone, Copy)]
 enum ChangeKind {
-    /// Leave it out.
+    /// Exclude it.
     Out,
-    /// Leave everything else out.
+    /// Exclude everything else.
     Only,
 }
 
-/// A part of somebody's words, with the numbers of the steps that it names.
+/// A phrase of the requester, with the step numbers it names.
 #[derive(Debug)]
 struct ChangePhrase {
     text: String,
@@ -44,7 +45,7 @@ struct ChangePhrase {
 }
 
 impl Changed {
-    /// The section `changed` of a prompt; nothing where it is absent.
+    /// Reads the section `changed` of a prompt; empty if it is absent.
     pub fn of(prompt: &PromptText) -> Self {
         let mut changed = Self::default();
         for line in prompt.get("changed").lines().map(str::trim).take(100) {
@@ -55,7 +56,7 @@ impl Changed {
 
     fn read(&mut self, line: &str) {
         if let Some(step) = line.strip_prefix("- step ") {
-            // Its number says nothing any more; its tools name no subject.
+            // The old step number no longer applies, and tool names are not a subject.
             let told = step.split_once(' ').map_or(step, |(_, told)| told);
             let told = told.rfind(" [").map_or(told, |tools| &told[..tools]);
             let (scene, purpose) = told.split_once(':').unwrap_or((told, ""));
@@ -68,12 +69,12 @@ impl Changed {
         }
     }
 
-    /// Somebody's words: what they have left out, part by part.
+    /// Adds the exclusions in the requester's words, phrase by phrase.
     fn said(&mut self, line: &str) {
         let mut before = None;
         for part in parts(line) {
             let tokens = text::tokens(part);
-            // "Senza il meteo, l'albergo e il treno": what follows a comma goes on with a list.
+            // "Senza il meteo, l'albergo e il treno": a comma continues the list.
             let acts = || tokens.iter().any(|t| t.word && lexicon::is_action(&t.features().concepts));
             let listed = before.filter(|_| part.starts_with(',') && !acts());
             let kind = match (tokens.iter().any(is_only), leaves_out(&tokens)) {
@@ -91,8 +92,8 @@ impl Changed {
         }
     }
 
-    /// Whether people took out what the clause at `place` (from 1) of the request asks for. What was
-    /// `executed` tells what "only" was said of.
+    /// Whether the changes exclude the clause at position `place` (from 1) of the request. A restriction
+    /// ("only …") counts only if it names a step number or matches an `executed` step.
     pub fn took_out(&self, clause: &Clause, place: u64, executed: &[Executed]) -> bool {
         let subject = subject(&clause.text);
         let speaks = |text: &str| speaks_of(text, &subject);
@@ -115,7 +116,7 @@ impl Changed {
     }
 }
 
-/// The parts of somebody's words that may say different things: "not in Milan but in Rome".
+/// Splits a line into phrases that may request different changes: "not in Milan but in Rome".
 fn parts(line: &str) -> Vec<&str> {
     let tokens = text::tokens(line);
     let ends = |token: &&Token| {
@@ -130,11 +131,11 @@ fn parts(line: &str) -> Vec<&str> {
     out
 }
 
-/// What words are about: no function words, no days, no names or figures, which other things have in common,
-/// and what is done only where nothing else is said.
+/// The tokens that express the subject of some words. Function words and dates are removed. Names, numbers
+/// and actions are removed too unless nothing else is left.
 fn subject(words: &str) -> Vec<Token> {
     let tokens = text::tokens(words);
-    // Which days they are does not matter here.
+    // The reference date does not matter: only the positions of dates are used.
     let found = Entities::within(words, jiff::civil::Date::constant(2026, 1, 1));
     let telling = |(token, dated): &(&Token, &bool)| {
         let common = lexicon::is_stop(&token.norm) || lexicon::is_measure(&token.norm);
@@ -152,8 +153,8 @@ fn subject(words: &str) -> Vec<Token> {
     told
 }
 
-/// Whether `text` has a word like one of the `subject`. What only says that something is left out, or
-/// alone is wanted, is none.
+/// Whether `text` has a word similar to one of the `subject`, apart from words of exclusion and
+/// restriction.
 fn speaks_of(text: &str, subject: &[Token]) -> bool {
     let tokens = text::tokens(text);
     let says = |t: &&Token| t.word && !is_out(t) && !is_only(t);

@@ -1,5 +1,5 @@
-//! Whether a write is clearly asked for: nothing that was said is left over beside the verb, the words of
-//! the tool and its values. What is left over may change what is meant, so the write is asked about.
+//! Decides whether a write is clearly requested: the verb, the tool's vocabulary and its values explain every
+//! word. An unexplained word may change the meaning, so the write then needs confirmation.
 
 use std::rc::Rc;
 
@@ -11,7 +11,7 @@ use super::source::SourceText;
 use super::text::{self, Features, Token, features, fold, name_words};
 use crate::llm::ToolSpec;
 
-/// Verbs that say nothing by themselves: "make a booking", "take three days off".
+/// Light verbs without a meaning of their own: "make a booking", "take three days off".
 const LIGHT: &str = "\
 make take get have keep hold tieni tenere tenete do put give go going let help would love prefer wish hope plan planning try see use \
 looking arrange start starting happen proceed ahead fare faccia faresti prendere prendo prendi avere mettere \
@@ -19,7 +19,7 @@ metti dare desidero desidererei gradirei piacerebbe intendo andare aiutami aiuta
 riusciresti occupati potrei gonna wanna partire beginning ending possible possibile listen listening hear read reading watch watching eat drink drive wear ascoltare sentire leggere \
 guardare vedere mangiare bere guidare usare sign fate fatemi facciamo segnami mettimi vado vai inizia iniziano comincia cominciano starts begins fai fammi";
 
-/// How and how soon, and what only praises: it changes nothing of what is done.
+/// Words of manner, urgency and praise: they do not change the action.
 const MANNER: &str = "\
 asap mano hand aiuto domanda question now adesso ora soon quickly quick immediately urgently urgent urgente urgentemente subito presto appena rapidamente \
 velocemente fretta hurry kindly gentilmente cortesemente cortese possible possibile again nuovamente nuovo \
@@ -31,58 +31,58 @@ kind gentile assistant assistente bot sir madam dear caro cara everyone folks gu
 appreciate appreciated appreciation cheers thx pls plz grazie cortesia favore anticipatamente regards saluti \
 cordiali max circa";
 
-/// What is counted by the container or the head.
+/// Containers and units by which things are counted.
 const COUNTED: &str = "\
 copy copia box boxes pack packs packets bottle bottles pieces piece copies units kg kilos liters bags cans pairs sets sheets items \
 scatole scatola pacchi confezioni confezione bottiglie pezzi copie chili litri risme fogli coppie posti seats tickets \
 biglietti people persons adults kids guests persone adulti ospiti bambini children";
 
-/// Those with whom or for whom something is done. One of them may be whom a tool acts for.
+/// Persons with whom or for whom something is done. A tool may take one of them as an argument.
 const KIN: &str = "\
 wife husband partner girlfriend boyfriend brother sister mother father mom mum dad son daughter uncle aunt \
 boss manager friend colleague client moglie marito compagno compagna fidanzato fidanzata fratello sorella \
 madre padre mamma papa figlio figlia zio zia capo amico amica collega cliente nonna nonno";
 
-/// Several of them.
+/// Groups of such persons.
 const GROUP: &str = "\
 family families kids children parents friends team colleagues guests famiglia bambini figli genitori amici \
 squadra colleghi ospiti myself ourselves us me noi mio mia";
 
-/// Words that open a reason.
+/// Words that introduce a reason.
 const WHY: &str = "\
 because since perche poiche siccome dato visto cause cosi";
 
-/// Words by which a part of what is said does not hold.
+/// Words that negate a part of the request.
 const NEGATING: &str = "\
 not non never mai unless except tranne eccetto salvo instead invece without senza cannot rather piuttosto \
 but ma";
 
-/// Verbs after which a "not" asks all the more.
+/// Verbs that turn a negation into an emphatic request ("don't forget to …").
 const FORGET: &str = "\
 forget dimenticare dimenticarti dimenticate scordare scordarti hesitate";
 
-/// Words that ask for a further thing.
+/// Words that add another request.
 const FURTHER: &str = "\
 please also anche puoi potresti can could then poi inoltre";
 
-/// Words for a part of the day, beside a time.
+/// Words for a part of the day next to a time.
 const PARTS: &str = "\
 sera serata mattina mattino mattinata pomeriggio notte evening morning afternoon night tonight stasera \
 stamattina oclock clock ore ora pm am dinner lunch cena pranzo noon";
 
-/// What accounts for words besides values: the texts of the tool and its scene.
+/// The vocabulary that explains words other than values: the texts of the tool and its scene.
 pub(super) struct Own {
     words: Vec<Rc<Features>>,
-    /// The first word of the tool's name: what it does.
+    /// The first word of the tool's name: its action.
     verb: Option<Rc<Features>>,
-    /// Some argument that was not said is somebody's name.
+    /// Whether some argument is a person's name.
     names_somebody: bool,
-    /// Some argument is a time of day.
+    /// Whether some argument is a time of day.
     timed: bool,
 }
 
 impl Own {
-    /// Of a tool, the tools beside it, and what its scene is called and said to be.
+    /// Collects the vocabulary of a tool, of the tools `beside` it, and of its scene's name and description.
     pub fn of(
         tool: &ToolSpec,
         fields: &[ArgumentField],
@@ -114,7 +114,7 @@ impl Own {
         }
     }
 
-    /// Whether the texts have one of these words, or one like it.
+    /// Whether the vocabulary has one of these words or a similar one.
     pub fn says_any(&self, words: &[&str]) -> bool {
         words.iter().any(|w| self.words.iter().any(|own| own.similarity(&features(w)) > 0.8))
     }
@@ -130,7 +130,7 @@ fn words(text: &str) -> Vec<String> {
     text::tokens(text).iter().filter(|t| telling(t)).take(80).map(|t| t.norm.clone()).collect()
 }
 
-/// The words that nothing accounts for.
+/// The words that neither the vocabulary nor a value explains.
 pub(super) fn left_over(source: &SourceText, filled: &Filled, own: &Own) -> Vec<String> {
     let said = said(filled);
     let mut out = Vec::new();
@@ -139,7 +139,7 @@ pub(super) fn left_over(source: &SourceText, filled: &Filled, own: &Own) -> Vec<
     let preamble = preambles(source, filled);
     let days = accounted_days(source, filled);
     let mut object = None;
-    // "… e la carta di credito" asks for nothing by itself.
+    // "… e la carta di credito" is no request by itself.
     if !wants(source, own) {
         out.push("…".to_owned());
     }
@@ -168,14 +168,14 @@ pub(super) fn left_over(source: &SourceText, filled: &Filled, own: &Own) -> Vec<
             out.push(token.raw.clone());
             continue;
         }
-        // The verb of the request is what led to the tool; a further one is a further wish.
+        // The first verb led to the tool; another one is another request.
         let action = !name && lexicon::may_be_action(&token.features().concepts);
         if acted.is_none() && action {
             acted = Some(&token.norm);
             object = Some(i + 1);
             continue;
         }
-        // "Annual leave": two words for one thing.
+        // "Annual leave": two words with one meaning.
         let pair = |a: usize, b: usize| {
             let words = (source.tokens.get(a), source.tokens.get(b));
             matches!(words, (Some(a), Some(b)) if lexicon::pair(&a.norm, &b.norm).is_some())
@@ -186,14 +186,14 @@ pub(super) fn left_over(source: &SourceText, filled: &Filled, own: &Own) -> Vec<
         if dated || (!name && plain) || own.says(token) || (!name && is_plain(source, i, own)) {
             continue;
         }
-        // "Fai lavare …": an infinitive is a verb, too.
+        // "Fai lavare …": an infinitive is a verb too.
         let verb = token.first || is_infinitive(&token.norm);
         if !name && (acted == Some(&token.norm) || acted.is_none() && verb) {
             acted = Some(&token.norm);
             object = Some(i + 1);
             continue;
         }
-        // "Prenota un posto per …": what the verb is about, alone, is what led to the tool.
+        // "Prenota un posto per …": a single object noun after the verb led to the tool.
         let article = |k: usize| source.tokens[k].word && lexicon::is_stop(&source.tokens[k].norm);
         let alone = source.tokens.get(i + 1).is_none_or(|t| !t.word || lexicon::is_stop(&t.norm));
         if !name
@@ -213,7 +213,7 @@ fn is_infinitive(norm: &str) -> bool {
     norm.len() > 4 && ["are", "ere", "ire"].iter().any(|end| norm.ends_with(end))
 }
 
-/// Whether there is a verb of doing or wishing, known or at the head.
+/// Whether there is a verb of action or wish, either a known one or the first word.
 fn wants(source: &SourceText, own: &Own) -> bool {
     const WISH: &str = "vorrei voglio vogliamo vorremmo want wants need needs like serve servono servirebbe bisogno please puoi \
 potresti can could would mi ci me";
@@ -229,7 +229,7 @@ potresti can could would mi ci me";
         })
 }
 
-/// The words of all values.
+/// The normalised words of all values.
 fn said(filled: &Filled) -> Vec<String> {
     let values = filled.values.values().chain(filled.several.iter().flat_map(serde_json::Map::values));
     let texts =
@@ -238,7 +238,8 @@ fn said(filled: &Filled) -> Vec<String> {
     words.filter(|w| w.len() > 1 || w.chars().all(|c| c.is_ascii_digit())).collect()
 }
 
-/// Words that change nothing: how soon, for whom in general, light verbs, parts of the day beside a time.
+/// Whether a word does not change the action: urgency, companions, light verbs, parts of the day next to a
+/// time.
 fn is_plain(source: &SourceText, i: usize, own: &Own) -> bool {
     let token = &source.tokens[i];
     let before = i.checked_sub(1).map(|b| &source.tokens[b]);
@@ -252,12 +253,12 @@ fn is_plain(source: &SourceText, i: usize, own: &Own) -> bool {
         )
     });
     let kin = token.among(GROUP) || (token.among(KIN) && !own.names_somebody);
-    // "For my birthday", "per il mio compleanno": the occasion.
+    // "For my birthday", "per il mio compleanno": an occasion.
     let occasion = (i.saturating_sub(3)..i).any(|k| source.is(k, &["for", "per"]))
         && before
             .is_some_and(|t| t.is(&["my", "our", "mio", "mia", "nostro", "nostra", "miei", "mie", "nostri"]))
         && !token.among(KIN);
-    // "A copy of the book": what it is counted by.
+    // "A copy of the book": a counter noun.
     let counted = token.among(COUNTED) && source.is(i + 1, &["of", "di", "del", "dei", "della", "delle"]);
     token.among(LIGHT)
         || token.among(MANNER)
@@ -268,13 +269,13 @@ fn is_plain(source: &SourceText, i: usize, own: &Own) -> bool {
         || super::pronouns::is_suffixed(&token.norm)
 }
 
-/// By token: whether it belongs to a reason that asks for nothing.
+/// By token: whether it belongs to a reason that contains no request.
 fn reasons(source: &SourceText, filled: &Filled) -> Vec<bool> {
     let tokens = &source.tokens;
     let mut out = vec![false; tokens.len()];
     let dated = |i: usize| source.found.taken.get(i).copied().unwrap_or(false);
     let used = |i: usize| filled.used.get(i).copied().unwrap_or(false);
-    // "… to visit my parents", "… per andare al mare": what for, behind what was said of it.
+    // "… to visit my parents", "… per andare al mare": a purpose after the values.
     let aims = |i: usize| {
         let verb = tokens.get(i + 1).is_some_and(|t| match tokens[i].norm.as_str() {
             "to" => super::candidates::is_verb(&t.norm),
@@ -298,7 +299,7 @@ fn reasons(source: &SourceText, filled: &Filled) -> Vec<bool> {
     out
 }
 
-/// "Targa AB123CD", "50 euro", "3 boxes of …": the word for what a value is, beside the value.
+/// Whether a word labels the value next to it: "Targa AB123CD", "50 euro", "3 boxes of …".
 fn is_label(source: &SourceText, filled: &Filled, i: usize) -> bool {
     let used = |k: usize| filled.used.get(k).copied().unwrap_or(false);
     let token = &source.tokens[i];
@@ -326,7 +327,7 @@ fn is_label(source: &SourceText, filled: &Filled, i: usize) -> bool {
     noun && value && used(next) && !source.found.taken[next]
 }
 
-/// "Dubliners by James Joyce": who made the thing that was named.
+/// Whether a word is the creator of the named thing: "Dubliners by James Joyce".
 fn is_maker(source: &SourceText, filled: &Filled, i: usize) -> bool {
     let used = |k: usize| filled.used.get(k).copied().unwrap_or(false);
     let mut at = i;
@@ -339,7 +340,7 @@ fn is_maker(source: &SourceText, filled: &Filled, i: usize) -> bool {
         && before.is_some_and(|k| used(k) && !source.found.taken[k] && !source.tokens[k].digit())
 }
 
-/// Whether a sentence asks for nothing and names nothing: "I'm planning a trip", "my wallet was stolen".
+/// Whether a sentence has neither a request nor a value: "I'm planning a trip", "my wallet was stolen".
 fn is_background(source: &SourceText, first: usize, last: usize) -> bool {
     let words = source.span(first, last);
     let names = source.tokens[first..=last]
@@ -354,7 +355,7 @@ fn is_background(source: &SourceText, first: usize, last: usize) -> bool {
     super::speech::is_preamble(words) || (!names && told())
 }
 
-/// The words without the sentences that ask for nothing, by which the act of the rest is known.
+/// The text from the first sentence that is not background, used to detect its speech act.
 pub(super) fn asking(source: &SourceText, filled: &Filled) -> String {
     let background = preambles(source, filled);
     let first = background.iter().position(|b| !b).unwrap_or(0);
@@ -362,7 +363,8 @@ pub(super) fn asking(source: &SourceText, filled: &Filled) -> String {
     source.span(from, source.tokens.len().saturating_sub(1)).to_owned()
 }
 
-/// By token: whether it is part of days that a value was made of, or of days left out, which fill nothing.
+/// By token: whether it is part of a date expression that filled a value, or of excluded days, which fill
+/// none.
 fn accounted_days(source: &SourceText, filled: &Filled) -> Vec<bool> {
     let mut out = vec![false; source.tokens.len()];
     for expr in &source.found.said {
@@ -374,7 +376,7 @@ fn accounted_days(source: &SourceText, filled: &Filled) -> Vec<bool> {
     out
 }
 
-/// By token: whether it belongs to a sentence that only opens the talk, or says how things are.
+/// By token: whether it belongs to a background sentence, which only opens the conversation or states facts.
 fn preambles(source: &SourceText, filled: &Filled) -> Vec<bool> {
     let tokens = &source.tokens;
     let mut out = vec![false; tokens.len()];
@@ -390,7 +392,7 @@ fn preambles(source: &SourceText, filled: &Filled) -> Vec<bool> {
     out
 }
 
-/// "3 giorni" beside the days that it counts.
+/// Whether a number counts the given days: "3 giorni" next to the dates.
 fn is_number_of(source: &SourceText, filled: &Filled, i: usize) -> bool {
     let Some(number) = source.found.numbers.iter().find(|n| (n.first..=n.last).contains(&i)) else {
         return false;
@@ -399,12 +401,12 @@ fn is_number_of(source: &SourceText, filled: &Filled, i: usize) -> bool {
     let days = source.found.days.iter().any(|d| filled.used.get(d.first).copied().unwrap_or(false));
     let counts = unit
         .is_some_and(|t| lexicon::is_measure(&t.norm) || t.is(&["working", "lavorativi", "full", "interi"]));
-    // "A" and "one" before a noun say no more than the noun.
+    // "A" and "one" before a noun add nothing to the noun.
     let article = source.tokens[i].is(&["a", "an", "un", "una", "uno", "one"]);
     article || (counts && days && number.value.fract() == 0.0)
 }
 
-/// Whether a day or a time that no argument took says again what one has taken: "Friday 12 June".
+/// Whether an unused day or time repeats one that an argument uses: "Friday 12 June".
 fn is_said_again(source: &SourceText, filled: &Filled, i: usize) -> bool {
     let used =
         |first: usize, last: usize| (first..=last).any(|k| filled.used.get(k).copied().unwrap_or(false));

@@ -1,4 +1,4 @@
-//! Days and times that the words beside them give to one argument of several: "pick up tomorrow, drop off on
+//! Assigns days to one of several arguments by the cue words before them: "pick up tomorrow, drop off on
 //! Friday", "return on 3 May".
 
 use std::borrow::Cow;
@@ -12,10 +12,10 @@ use super::schema::{ArgumentField, ArgumentKind};
 use super::slots::Filled;
 use super::source::SourceText;
 
-/// How many words before a day are looked at.
+/// Number of tokens before a day that are searched for cues.
 const NEAR: usize = 4;
 
-/// Words that speak of the beginning of a journey, a stay or a hire.
+/// Cue words for the beginning of a journey, stay or hire.
 const BEGINS: &[&str] = &[
     "pickup",
     "leave",
@@ -42,7 +42,7 @@ const BEGINS: &[&str] = &[
     "collect",
 ];
 
-/// Words that speak of its end.
+/// Cue words for its end.
 const ENDS: &[&str] = &[
     "dropoff",
     "return",
@@ -64,8 +64,8 @@ const ENDS: &[&str] = &[
     "partenza",
 ];
 
-/// Fills days that their own words announce, and gives the arguments that are left to the others; all of them
-/// where no day is announced.
+/// Fills days that have a cue word. Returns the arguments that are still open, or all arguments if no day has
+/// a cue.
 pub(super) fn fill<'f>(
     fields: &'f [ArgumentField],
     source: &mut SourceText,
@@ -93,7 +93,7 @@ pub(super) fn fill<'f>(
         let day = Rc::make_mut(&mut source.found).days.remove(*n);
         source.take(day.first, day.last);
     }
-    // One day that was left over may be the other end, but only after the beginning that was said.
+    // A remaining day may be the other end, but only if it is not before the stated one.
     let later = source.found.days.iter().all(|d| dates.iter().all(|date| d.date >= *date));
     let is_open = |f: &&ArgumentField| {
         !out.values.contains_key(&f.name)
@@ -105,7 +105,7 @@ pub(super) fn fill<'f>(
     Cow::Owned(fields.iter().filter(is_open).cloned().collect())
 }
 
-/// Which end the words before the token speak of.
+/// The range role given by the cue words before a token.
 fn announced(source: &SourceText, first: usize) -> Option<RangeRole> {
     let tokens = &source.tokens;
     let from = first.saturating_sub(NEAR);
@@ -124,8 +124,8 @@ fn announced(source: &SourceText, first: usize) -> Option<RangeRole> {
     None
 }
 
-/// Whether the ends are those of a journey, a stay or a hire, or two days that have nothing to do with each
-/// other: one day that was said is never both of them.
+/// Whether one stated day never fills both ends: they belong to a journey, stay or hire, or are two
+/// independent days.
 pub(super) fn are_apart(ends: &[&ArgumentField]) -> bool {
     const JOURNEY: &[&str] = &[
         "pickup",

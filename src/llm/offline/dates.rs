@@ -1,4 +1,4 @@
-//! Dates as people say them, resolved against today: single days, ranges, weekdays, relative days.
+//! Parses date expressions and resolves them against today: single days, ranges, weekdays, relative days.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -8,10 +8,10 @@ use jiff::civil::{Date, Weekday};
 
 use super::text::Token;
 
-/// Which end of a range something is.
+/// The role of a date or time in a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RangeRole {
-    /// Neither was said.
+    /// Not an end of a range.
     Single,
     /// The beginning.
     From,
@@ -19,20 +19,20 @@ pub(super) enum RangeRole {
     To,
 }
 
-/// A date with its place in the text.
+/// A date with its token span.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Day {
-    /// Index of its first token, the preposition of a range included.
+    /// Index of its first token, including the preposition of a range.
     pub first: usize,
     /// Index of its last token.
     pub last: usize,
     /// The day.
     pub date: Date,
-    /// Which end it is.
+    /// Its role in a range.
     pub role: RangeRole,
 }
 
-/// A date as written, before what was left out is added.
+/// A date as written, before missing parts are resolved.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum WrittenDate {
     Exactly(Date),
@@ -71,7 +71,7 @@ const WEEKDAYS: &[(&[&str], Weekday)] = &[
     (&["domenica", "sunday", "sonntag", "dimanche", "domingo"], Weekday::Sunday),
 ];
 
-/// Days of a range at most whose ends count down: "from 28 to 3 July".
+/// Maximum length in days of a range whose day numbers decrease: "from 28 to 3 July".
 const MAX_TURNED: i64 = 14;
 
 const FROM: &[&str] = &[
@@ -103,7 +103,7 @@ const FILLER: &[&str] = &[
     "including",
 ];
 
-/// The month a word names, from 1.
+/// The number of the month that a word names, from 1.
 pub(super) fn month(norm: &str) -> Option<i8> {
     static NUMBERS: LazyLock<HashMap<&str, i8>> = LazyLock::new(|| {
         let named = |(names, number): (&'static &[&str], i8)| names.iter().map(move |name| (*name, number));
@@ -120,26 +120,26 @@ pub(super) fn weekday(norm: &str) -> Option<Weekday> {
     DAYS.get(norm).copied()
 }
 
-/// Whether the word belongs to the calendar by itself: a month or a weekday.
+/// Whether the word is a month or a weekday.
 pub(super) fn is_calendar(norm: &str) -> bool {
     month(norm).is_some() || weekday(norm).is_some()
 }
 
-/// Two dates that belong together, and the token behind them.
+/// A parsed range of dates, with the index of the token after it.
 pub(super) enum Span {
     /// A beginning and an end.
     Days(Vec<Day>, usize),
-    /// They contradict one another: "from 17 to 15 June".
+    /// The dates contradict each other: "from 17 to 15 June".
     Contrary(usize),
 }
 
-/// Reads dates from tokens.
+/// Parses dates from tokens. Methods take a token index and return the index after the match.
 pub(super) struct DateReader<'a> {
-    /// The text.
+    /// The tokens of the text.
     pub tokens: &'a [Token],
-    /// The frozen local day.
+    /// The local day on which the request was made.
     pub today: Date,
-    /// By token: whether it is something else.
+    /// By token: whether it is already part of another entity.
     pub taken: &'a [bool],
 }
 
@@ -152,7 +152,7 @@ impl DateReader<'_> {
         self.at(i).is_some_and(|t| t.is(words))
     }
 
-    /// Two dates with a beginning and an end.
+    /// Parses two dates as a range.
     pub fn range(&self, i: usize) -> Option<Span> {
         if let Some(found) = self.dashed(i) {
             return Some(found);
@@ -177,7 +177,7 @@ impl DateReader<'_> {
         at = self.skip(at + if up_to { 2 } else { 1 });
         let (b, next) = self.date_at(at, true)?;
         let bare = |s: &WrittenDate| matches!(s, WrittenDate::Parts { month: None, .. });
-        // "10 to 12" alone is no range of dates.
+        // "10 to 12" alone is not a range of dates.
         if bare(&a) && bare(&b) && !opens {
             return None;
         }
@@ -190,7 +190,7 @@ impl DateReader<'_> {
         Some(Span::Days(days, next))
     }
 
-    /// `15-17 June`, `June 15-17`, `15/06-17/06`.
+    /// Parses a dashed range: `15-17 June`, `June 15-17`, `15/06-17/06`.
     fn dashed(&self, i: usize) -> Option<Span> {
         let start = if self.is(i, FROM) { i + 1 } else { i };
         let month_first = self.at(start).and_then(|t| month(&t.norm));
@@ -219,7 +219,7 @@ impl DateReader<'_> {
         Some(Span::Days(vec![day(from, RangeRole::From), day(to, RangeRole::To)], next))
     }
 
-    /// One date, perhaps with a word that makes it a beginning or an end.
+    /// Parses one date, optionally with a word that makes it a beginning or an end.
     pub fn single(&self, i: usize) -> Option<(Vec<Day>, usize)> {
         let opens = self.is(i, FROM) && !self.is(i, &["del", "du", "von"]);
         let ends = self.is(i, &["until", "till", "til", "fino", "entro", "by", "bis", "hasta", "through"]);
@@ -244,7 +244,7 @@ impl DateReader<'_> {
         Some((vec![Day { first: i, last: next - 1, date, role }], next))
     }
 
-    /// "il 3 e il 4 agosto": the month that a day without one shares with the day joined to it.
+    /// Completes a day without a month by the month of the day joined to it: "il 3 e il 4 agosto".
     fn month_of_next(&self, said: WrittenDate, mut at: usize) -> WrittenDate {
         let WrittenDate::Parts { day, month: None, year: None } = said else { return said };
         for _ in 0..4 {
@@ -262,7 +262,7 @@ impl DateReader<'_> {
         said
     }
 
-    /// Whether the number here counts something ("from 15 people"), which makes it no day.
+    /// Whether the number at `i` counts something ("from 15 people") and so is not a day.
     pub fn counts(&self, i: usize) -> bool {
         self.tokens.get(i + 1).is_some_and(|t| {
             t.word && !super::lexicon::is_stop(&t.norm) && month(&t.norm).is_none() && !t.is(TO)
@@ -289,7 +289,7 @@ impl DateReader<'_> {
         }
     }
 
-    /// A date at `i`; `bare` allows a day's number alone.
+    /// Parses a date at `i`; `bare` also accepts a day number alone.
     pub fn date_at(&self, i: usize, bare: bool) -> Option<(WrittenDate, usize)> {
         let token = self.at(i)?;
         if let Some(said) = numeric(&token.norm) {
@@ -344,7 +344,7 @@ impl DateReader<'_> {
             .then_some((WrittenDate::Parts { day, month: None, year: None }, at + 1))
     }
 
-    /// A weekday, and the date behind it where one follows ("venerdì 12 giugno").
+    /// Parses a weekday, or the date that follows it ("venerdì 12 giugno").
     fn weekday_at(&self, i: usize, day: Weekday) -> (WrittenDate, usize) {
         let mut next = i + 1;
         if self.at(next).is_some_and(|t| t.raw == ",") {
@@ -426,7 +426,7 @@ impl DateReader<'_> {
         (WrittenDate::Between(saturday, saturday.saturating_add(1.days())), next)
     }
 
-    /// The days of a range; `Some(None)` where they contradict one another.
+    /// Resolves the ends of a range; `Some(None)` if they contradict each other.
     #[expect(
         clippy::option_option,
         reason = "no dates, and dates that contradict one another, are two things"
@@ -460,14 +460,15 @@ impl DateReader<'_> {
         let from = self.resolve(a, self.today, false)?;
         let to = self.resolve(b, from, matches!(b, WrittenDate::Week(_)))?;
         let long = turned && from.saturating_add(MAX_TURNED.days()) < to;
-        // Without a year the end is looked for behind the beginning, however far.
+        // Without a year the end resolves to the next such day, which may be almost a year later.
         let wrapped = matches!(b, WrittenDate::Parts { month: Some(_), year: None, .. })
             && (to.month(), to.day()) < (from.month(), from.day())
             && super::dayexpr::far(from, to);
         Some((to >= from && !long && !wrapped).then_some((from, to)))
     }
 
-    /// The first such date from `since` on (after it, for a weekday of today and where `after`).
+    /// Resolves to the first such date from `since` on. A weekday that falls on `since` resolves to the next
+    /// week if `after` is set or `since` is today.
     pub fn resolve(&self, said: WrittenDate, since: Date, after: bool) -> Option<Date> {
         match said {
             WrittenDate::Exactly(date) => Some(date),
@@ -493,7 +494,7 @@ impl DateReader<'_> {
     }
 }
 
-/// `15`, `15th`, `1°`: a day of a month.
+/// Parses a day of a month: `15`, `15th`, `1°`.
 pub(super) fn day_number(norm: &str) -> Option<i8> {
     let digits = norm.trim_end_matches(|c: char| !c.is_ascii_digit());
     let tail = &norm[digits.len()..];
@@ -503,7 +504,7 @@ pub(super) fn day_number(norm: &str) -> Option<i8> {
     digits.parse().ok().filter(|day| (1..=31).contains(day))
 }
 
-/// `2026-06-15`, `15/06`, `15/06/2026`, `15-06-2026`, `15.06.2026`.
+/// Parses a numeric date: `2026-06-15`, `15/06`, `15/06/2026`, `15-06-2026`, `15.06.2026`.
 fn numeric(norm: &str) -> Option<WrittenDate> {
     let parts: Vec<&str> = norm.split(['-', '/', '.']).collect();
     if !parts.iter().all(|p| !p.is_empty() && p.len() <= 4 && p.chars().all(|c| c.is_ascii_digit())) {

@@ -250,7 +250,7 @@ pub(super) fn kind(error: &OpenAIError) -> ErrorKind {
         OpenAIError::Reqwest(_) | OpenAIError::StreamError(_) => ErrorKind::CutStream,
         OpenAIError::JSONDeserialize(error, _) => ErrorKind::Malformed { detail: error.to_string() },
         other => ErrorKind::Internal {
-            detail: crate::setting::without_passwords(&other.to_string())
+            detail: crate::setting::redact_passwords(&other.to_string())
                 .chars()
                 .take(MAX_DETAIL_CHARS)
                 .collect(),

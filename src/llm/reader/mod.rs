@@ -10,7 +10,7 @@ mod scan;
 
 use serde_json::{Map, Value};
 
-use crate::nested;
+use crate::nesting;
 use crate::plan::PlanProblem;
 use crate::run::{ReaderMode, Reply, ReplyCall};
 
@@ -30,7 +30,7 @@ pub fn read(reply: &Reply, tool: &str, mode: ReaderMode) -> Result<Value, Vec<Pl
         ReaderMode::Strict => strict(reply, tool),
         ReaderMode::Tolerant => tolerant(reply, tool),
     }
-    .and_then(|value| match nested::is_too_deep([&value]) {
+    .and_then(|value| match nesting::is_too_deep([&value]) {
         true => Err(too_deep(tool)),
         false => Ok(value),
     })
@@ -84,11 +84,11 @@ pub fn object(arguments: &str) -> Option<Value> {
         Value::String(inner) => parse::parse(&inner).ok()?,
         value => value,
     };
-    (value.is_object() && !nested::is_too_deep([&value])).then_some(value)
+    (value.is_object() && !nesting::is_too_deep([&value])).then_some(value)
 }
 
 fn too_deep(tool: &str) -> PlanProblem {
-    let most = nested::MAX_DEPTH;
+    let most = nesting::MAX_DEPTH;
     let what = format!("the JSON for {tool} is nested deeper than {most} levels: say the same with fewer");
     PlanProblem::new("reply.too_deep", what)
 }

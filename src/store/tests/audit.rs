@@ -1,4 +1,4 @@
-//! The record of decisions is written with them, or neither is.
+//! The audit log: a decision and its audit row are written atomically.
 
 use super::*;
 use crate::run::{ApprovalSubject, Decision, RequiredApproval};
@@ -36,7 +36,7 @@ async fn decisions_of_one_transaction_are_recorded_in_order_with_what_was_asked(
     assert_eq!(asked, [2, 2]);
     let audit = store.audit(None).await.unwrap();
     assert_eq!((audit.rows, audit.broken), (2, None));
-    // Equal decisions of two runs are not seen to be equal.
+    // Equal decisions of two runs have different HMACs.
     let what: Vec<Vec<u8>> =
         sqlx::query_scalar("SELECT DISTINCT what FROM audit_chain").fetch_all(store.pool()).await.unwrap();
     assert_eq!(what.len(), 2);

@@ -10,7 +10,7 @@ use super::template::{BodyTemplate, Template, TemplateFlaw, TemplateSecret};
 use super::{
     HttpNetwork, HttpSpec, HttpSpecProblem, HttpTool, HttpToolTerms, IDEMPOTENCY_HEADER, QueryEncoding,
 };
-use crate::nearest::{did_you_mean, listed};
+use crate::nearest::{did_you_mean, name_list};
 use crate::run::{Effect, Repeat};
 
 const METHODS: [&str; 5] = ["GET", "POST", "PUT", "PATCH", "DELETE"];
@@ -81,7 +81,7 @@ type QueryTemplates = Vec<(String, Template, QueryEncoding)>;
 
 impl SpecCompiler<'_> {
     fn problem(&mut self, at: &str, code: &'static str, message: String, remedy: impl Into<String>) {
-        let message = crate::setting::without_passwords(&message);
+        let message = crate::setting::redact_passwords(&message);
         let problem = HttpSpecProblem { at: at.to_owned(), code, message, remedy: remedy.into() };
         if !self.problems.contains(&problem) {
             self.problems.push(problem);
@@ -133,7 +133,7 @@ impl SpecCompiler<'_> {
             let message = format!("{{{name}}} is not among the tool's parameters");
             let hint = did_you_mean(name, known.iter().copied());
             let remedy = if hint.is_empty() {
-                format!("declare it in `parameters`, or use one of: {}", listed(known))
+                format!("declare it in `parameters`, or use one of: {}", name_list(known))
             } else {
                 hint
             };

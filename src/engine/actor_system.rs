@@ -6,8 +6,8 @@ use actix::{Arbiter, ArbiterHandle};
 use arc_swap::ArcSwap;
 use tokio::sync::oneshot;
 
-use super::builder::{Current, Parts, StartError, start_fault, threads};
-use super::expiry::{Expiry, Teller};
+use super::builder::{ActiveConfig, EngineParts, StartError, start_fault, worker_threads};
+use super::expiry::{ApprovalExpiry, ApprovalNotifier};
 use super::sessions;
 use crate::actors::driver::RunServices;
 use crate::actors::journal::{self, Journal};
@@ -23,22 +23,22 @@ pub(super) const MAX_AWAKE: usize = 100_000;
 pub(super) const REGISTRY_MAILBOX: usize = 4096;
 
 /// The actix system on its thread.
-pub(super) struct System {
+pub(super) struct ActorSystem {
     pub(super) registry: session_registry::Address,
     pub(super) journal: journal::Handle,
     pub(super) actix: actix::System,
     pub(super) arbiters: Arc<[ArbiterHandle]>,
-    pub(super) shared: Arc<ArcSwap<RunServices>>,
+    pub(super) services: Arc<ArcSwap<RunServices>>,
 }
 
-impl System {
-    pub(super) async fn start(parts: Parts) -> Result<Self, StartError> {
+impl ActorSystem {
+    pub(super) async fn start(parts: EngineParts) -> Result<Self, StartError> {
         let (tell, told) = oneshot::channel();
         std::thread::Builder::new()
             .name("actors".to_owned())
             .spawn(move || {
                 let runner = actix::System::new();
-                let started = runner.block_on(cast(&parts));
+                let started = runner.block_on(start_actors(&parts));
                 let failed = started.is_err();
                 let _ = tell.send(started.map(|cast| (cast, actix::System::current())));
                 if failed {
@@ -52,8 +52,8 @@ impl System {
         let (cast, actix) = told.await.map_err(|_| {
             start_fault("engine.start", "the actor thread ended before the actors had started")
         })??;
-        let Cast { registry, journal, arbiters, shared } = cast;
-        Ok(Self { registry, journal, actix, arbiters, shared })
+        let StartedActors { registry, journal, arbiters, services: shared } = cast;
+        Ok(Self { registry, journal, actix, arbiters, services: shared })
     }
 
     /// Spawns work as a task on the actor thread, so that it outlives its caller. If the thread has ended,
@@ -62,37 +62,37 @@ impl System {
         self.actix.arbiter().spawn_fn(|| drop(tokio::spawn(work)));
     }
 
-    pub(super) fn end(&self) {
+    pub(super) fn shut_down(&self) {
         // Drivers do not run on the actor threads.
-        self.shared.load().live.shut_down();
+        self.services.load().live.shut_down();
         // The thread ends by itself. Joining it could block an async caller.
         self.actix.stop();
     }
 }
 
 /// The started actors, with what a reload of the configuration needs.
-pub(super) struct Cast {
+pub(super) struct StartedActors {
     pub(super) registry: session_registry::Address,
     pub(super) journal: journal::Handle,
     pub(super) arbiters: Arc<[ArbiterHandle]>,
-    pub(super) shared: Arc<ArcSwap<RunServices>>,
+    pub(super) services: Arc<ArcSwap<RunServices>>,
 }
 
 /// Starts all actors.
-pub(super) async fn cast(parts: &Parts) -> Result<Cast, StartError> {
+pub(super) async fn start_actors(parts: &EngineParts) -> Result<StartedActors, StartError> {
     let subscriber = Subscriber::of(parts.figures.clone());
     let watch = telemetry::Watch { subscriber: Some(subscriber), outside: parts.outside.clone() };
     let current = parts.current.load_full();
     let config = &current.config;
     let journal = Journal::start_with_telemetry(parts.store.clone(), &config.store, watch).await?;
     let mut handles = Vec::new();
-    for _ in 0..threads() {
+    for _ in 0..worker_threads() {
         let arbiter = Arbiter::try_new()
             .map_err(|error| start_fault("engine.threads", format!("no thread for actors: {error}")))?;
         handles.push(arbiter.handle());
     }
     let arbiters: Arc<[ArbiterHandle]> = handles.into();
-    let shared = Arc::new(ArcSwap::from_pointee(shared(parts, &current, &arbiters, &journal)));
+    let shared = Arc::new(ArcSwap::from_pointee(run_services(parts, &current, &arbiters, &journal)));
     let options = scene_manager::Options {
         shared: shared.clone(),
         store: parts.store.clone(),
@@ -100,8 +100,8 @@ pub(super) async fn cast(parts: &Parts) -> Result<Cast, StartError> {
         max_queued: config.execution.max_queued_requests as usize,
         idle: parts.idle,
         outside: parts.outside.clone(),
-        gate: parts.gate.clone(),
-        carries_on: parts.carries_on.clone(),
+        gate: parts.recovery_gate.clone(),
+        carries_on: parts.is_serving.clone(),
     };
     let registry = session_registry::Address::start(
         &arbiters[0],
@@ -112,24 +112,25 @@ pub(super) async fn cast(parts: &Parts) -> Result<Cast, StartError> {
     );
     let days = config.store.keep_sessions_days;
     let janitor = sessions::Janitor { store: parts.store.clone(), registry: registry.clone(), days };
-    tokio::spawn(janitor.work());
-    let (current, serves) = (parts.current.clone(), parts.carries_on.clone());
-    let expiry = Expiry {
+    tokio::spawn(janitor.run_forever());
+    let (current, serves) = (parts.current.clone(), parts.is_serving.clone());
+    let expiry = ApprovalExpiry {
         store: parts.store.clone(),
         registry: registry.clone(),
         current: current.clone(),
-        serves: serves.clone(),
+        is_serving: serves.clone(),
     };
-    tokio::spawn(expiry.work());
-    let teller = Teller { messenger: Messenger::new(parts.store.clone()), current, serves };
-    tokio::spawn(teller.work());
-    Ok(Cast { registry, journal, arbiters, shared })
+    tokio::spawn(expiry.run_forever());
+    let teller =
+        ApprovalNotifier { messenger: Messenger::new(parts.store.clone()), current, is_serving: serves };
+    tokio::spawn(teller.run_forever());
+    Ok(StartedActors { registry, journal, arbiters, services: shared })
 }
 
 /// The services for runs that start from now on.
-pub(super) fn shared(
-    parts: &Parts,
-    current: &Current,
+pub(super) fn run_services(
+    parts: &EngineParts,
+    current: &ActiveConfig,
     arbiters: &[ArbiterHandle],
     journal: &journal::Handle,
 ) -> RunServices {
@@ -154,7 +155,7 @@ pub(super) fn shared(
         settings: current.config.run_settings(),
         approval: Arc::new(current.config.approval.clone()),
         tenants: Arc::new(current.config.tenants.clone()),
-        live: parts.live.clone(),
+        live: parts.active_runs.clone(),
         replaced: parts.sources.replaced.clone(),
     }
 }

@@ -7,22 +7,22 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 use tokio::sync::oneshot;
 
-use super::{ChatRequest, Engine, Ticket, again};
+use super::{ChatRequest, Engine, RunTicket, earlier_requests};
 use crate::actors::driver::store_fault;
 use crate::public::EventId;
 use crate::run::{Fault, Idempotency, RequestIdentity, RunId, SessionId, TenantId, canonical_json};
 
 /// Maximum length of an idempotency key, in characters.
-const MAX_KEY: usize = 255;
+const MAX_KEY_CHARS: usize = 255;
 /// Maximum number of requests with a key that wait to be accepted.
-const MAX_UNDER_WAY: usize = 10_000;
+const MAX_WAITING: usize = 10_000;
 
 /// The result of submitting a request.
 pub enum Submitted {
     /// The request was accepted.
-    New(Ticket),
+    New(RunTicket),
     /// An equal request was accepted earlier under the same key; nothing was started.
-    Before {
+    Duplicate {
         /// Its run, in progress or ended; [`Engine::answer_of`] returns its document.
         run: RunId,
         /// The run's conversation.
@@ -49,17 +49,17 @@ impl Engine {
     pub async fn submit_once(&self, mut request: ChatRequest) -> Result<Submitted, Fault> {
         let intake = self.intake();
         let Some(key) = request.idempotency.take() else {
-            return Self::accept(&intake, request, None).await.map(Submitted::New);
+            return Self::accept_request(&intake, request, None).await.map(Submitted::New);
         };
-        if !(1..=MAX_KEY).contains(&key.len()) || !key.bytes().all(|b| matches!(b, b' '..=b'~')) {
-            let message = format!("an idempotency key has 1 to {MAX_KEY} printable ASCII characters");
+        if !(1..=MAX_KEY_CHARS).contains(&key.len()) || !key.bytes().all(|b| matches!(b, b' '..=b'~')) {
+            let message = format!("an idempotency key has 1 to {MAX_KEY_CHARS} printable ASCII characters");
             return Err(Fault::new("request.idempotency_key", message));
         }
         let (tenant, user) = (request.tenant.clone(), request.user.clone());
         // Keys are scoped to the user.
-        let place = self.once.place(&tenant, &format!("{key}\u{0}{user}"))?;
+        let place = self.key_locks.reserve_slot(&tenant, &format!("{key}\u{0}{user}"))?;
         let guard = place.lock.clone().lock_owned().await;
-        let asked = Idempotency { hash: hash(&request), key };
+        let asked = Idempotency { hash: request_hash(&request), key };
         let store = self.parts.store.clone();
         let (tell, told) = oneshot::channel();
         // The key stays locked until the request is in the journal, even if the caller goes away before.
@@ -67,12 +67,12 @@ impl Engine {
             let before = store.idempotent(&tenant, &user, &asked.key).await;
             let submitted = match before {
                 Err(error) => Err(store_fault(&error)),
-                Ok(None) => Self::accept(&intake, request, Some(asked)).await.map(Submitted::New),
+                Ok(None) => Self::accept_request(&intake, request, Some(asked)).await.map(Submitted::New),
                 Ok(Some(before)) if before.hash == asked.hash => {
                     let said = |word: &RequestIdentity| word.idempotency.as_ref() == Some(&asked);
-                    again::before_word(&store, &tenant, before.run, said)
+                    earlier_requests::event_before_decision(&store, &tenant, before.run, said)
                         .await
-                        .map(|after| Submitted::Before { run: before.run, session: before.session, after })
+                        .map(|after| Submitted::Duplicate { run: before.run, session: before.session, after })
                 }
                 Ok(Some(before)) => Err(Fault::new(
                     "request.idempotency_conflict",
@@ -95,7 +95,7 @@ impl Engine {
 
 /// Hashes what the client sent, not what was made of it: a request without a conversation gets a new one each
 /// time. Absent parts are not hashed, so that new optional parts do not change existing hashes.
-fn hash(request: &ChatRequest) -> String {
+fn request_hash(request: &ChatRequest) -> String {
     let ChatRequest {
         message,
         session,
@@ -107,7 +107,7 @@ fn hash(request: &ChatRequest) -> String {
         instructions,
         plan_only,
         idempotency: _,
-        asked: _,
+        fingerprint: _,
         cache: _,
         require_approval,
         dry_run,
@@ -122,74 +122,74 @@ fn hash(request: &ChatRequest) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-type Key = (TenantId, String);
+type KeyLockId = (TenantId, String);
 
 /// A lock for each key in use. Clones share the locks.
 #[derive(Clone, Default)]
-pub(super) struct Locks(Arc<Mutex<Held>>);
+pub(super) struct KeyLocks(Arc<Mutex<KeyLockTable>>);
 
 #[derive(Default)]
-struct Held {
-    locks: HashMap<Key, Shared>,
-    under_way: usize,
+struct KeyLockTable {
+    locks: HashMap<KeyLockId, SharedKeyLock>,
+    waiting: usize,
 }
 
-struct Shared {
+struct SharedKeyLock {
     lock: Arc<tokio::sync::Mutex<()>>,
-    places: usize,
+    slots: usize,
 }
 
 /// A slot in the queue of a key's lock. The lock is removed with its last slot.
-struct Place {
-    locks: Locks,
-    key: Key,
+struct KeyLockSlot {
+    locks: KeyLocks,
+    key: KeyLockId,
     lock: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// Holds a key's lock.
-pub(super) struct Guard {
+pub(super) struct KeyLockGuard {
     _guard: tokio::sync::OwnedMutexGuard<()>,
-    _place: Place,
+    _place: KeyLockSlot,
 }
 
-impl Locks {
+impl KeyLocks {
     /// Waits for the lock of a key.
     ///
     /// # Errors
     /// `engine.busy` if too many requests wait.
-    pub(super) async fn lock(&self, tenant: &TenantId, key: &str) -> Result<Guard, Fault> {
-        let place = self.place(tenant, key)?;
+    pub(super) async fn lock(&self, tenant: &TenantId, key: &str) -> Result<KeyLockGuard, Fault> {
+        let place = self.reserve_slot(tenant, key)?;
         let guard = place.lock.clone().lock_owned().await;
-        Ok(Guard { _guard: guard, _place: place })
+        Ok(KeyLockGuard { _guard: guard, _place: place })
     }
 
-    fn place(&self, tenant: &TenantId, key: &str) -> Result<Place, Fault> {
-        let mut held = self.held();
-        if held.under_way >= MAX_UNDER_WAY {
+    fn reserve_slot(&self, tenant: &TenantId, key: &str) -> Result<KeyLockSlot, Fault> {
+        let mut held = self.lock_table();
+        if held.waiting >= MAX_WAITING {
             let message = "too many requests are waiting to be accepted; retry later";
             return Err(Fault::new("engine.busy", message));
         }
-        held.under_way += 1;
+        held.waiting += 1;
         let key = (tenant.clone(), key.to_owned());
         let shared =
-            held.locks.entry(key.clone()).or_insert_with(|| Shared { lock: Arc::default(), places: 0 });
-        shared.places += 1;
-        Ok(Place { locks: self.clone(), lock: shared.lock.clone(), key })
+            held.locks.entry(key.clone()).or_insert_with(|| SharedKeyLock { lock: Arc::default(), slots: 0 });
+        shared.slots += 1;
+        Ok(KeyLockSlot { locks: self.clone(), lock: shared.lock.clone(), key })
     }
 
-    fn held(&self) -> MutexGuard<'_, Held> {
+    fn lock_table(&self) -> MutexGuard<'_, KeyLockTable> {
         // No critical section panics half-way, so a poisoned map is consistent.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Place {
+impl Drop for KeyLockSlot {
     fn drop(&mut self) {
-        let mut held = self.locks.held();
-        held.under_way -= 1;
+        let mut held = self.locks.lock_table();
+        held.waiting -= 1;
         if let Some(shared) = held.locks.get_mut(&self.key) {
-            shared.places -= 1;
-            if shared.places == 0 {
+            shared.slots -= 1;
+            if shared.slots == 0 {
                 held.locks.remove(&self.key);
             }
         }
@@ -201,26 +201,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lock_is_shared_while_it_is_used_and_forgotten_afterwards() {
-        let locks = Locks::default();
+    fn key_lock_is_shared_while_used_and_removed_afterwards() {
+        let locks = KeyLocks::default();
         let tenant = TenantId::new("acme").unwrap();
-        let (first, second) = (locks.place(&tenant, "k").unwrap(), locks.place(&tenant, "k").unwrap());
-        let other = locks.place(&tenant, "l").unwrap();
+        let (first, second) =
+            (locks.reserve_slot(&tenant, "k").unwrap(), locks.reserve_slot(&tenant, "k").unwrap());
+        let other = locks.reserve_slot(&tenant, "l").unwrap();
         assert!(Arc::ptr_eq(&first.lock, &second.lock) && !Arc::ptr_eq(&first.lock, &other.lock));
         drop(first);
         assert_eq!(locks.held().locks.len(), 2);
         drop((second, other));
-        assert!(locks.held().locks.is_empty());
+        assert!(locks.lock_table().locks.is_empty());
         assert_eq!(locks.held().under_way, 0);
     }
 
     #[test]
-    fn requests_that_wait_are_bounded() {
-        let locks = Locks::default();
+    fn number_of_waiting_requests_is_bounded() {
+        let locks = KeyLocks::default();
         let tenant = TenantId::new("acme").unwrap();
-        let places: Vec<Place> = (0..MAX_UNDER_WAY).map(|_| locks.place(&tenant, "k").unwrap()).collect();
+        let places: Vec<KeyLockSlot> =
+            (0..MAX_WAITING).map(|_| locks.reserve_slot(&tenant, "k").unwrap()).collect();
         assert_eq!(locks.place(&tenant, "l").err().unwrap().code, "engine.busy");
         drop(places);
-        locks.place(&tenant, "l").unwrap();
+        locks.reserve_slot(&tenant, "l").unwrap();
     }
 }

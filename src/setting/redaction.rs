@@ -1,13 +1,13 @@
-//! Passwords in URLs, hidden wherever a URL of the configuration is shown.
+//! Redacts passwords in URLs, wherever a URL of the configuration is displayed.
 
-/// What stands for what is hidden.
-const HIDDEN: &str = "***";
-/// Parts of the names of query parameters that carry secrets.
-const SECRET: [&str; 6] = ["key", "token", "secret", "pass", "sig", "auth"];
+/// Replaces redacted text.
+const REDACTED: &str = "***";
+/// Query parameters whose name contains one of these are secret.
+const SECRET_NAME_PARTS: [&str; 6] = ["key", "token", "secret", "pass", "sig", "auth"];
 
-/// The same text with the passwords of all URLs in it hidden: what stands before the `@` of a host, and the
-/// values of query parameters that are named like secrets. A user's name stays where a password follows it.
-pub fn without_passwords(text: &str) -> String {
+/// Redacts the passwords of all URLs in a text: the user info before the `@` of a host, and the values of
+/// query parameters with secret names. A user name is kept if a password follows it.
+pub fn redact_passwords(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find("://") {
@@ -15,19 +15,19 @@ pub fn without_passwords(text: &str) -> String {
         out.push_str(before);
         let ends = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '<' | '>');
         let (url, later) = after.split_at(after.find(ends).unwrap_or(after.len()));
-        let tail = hide_user(url, &mut out);
-        hide_query(tail, &mut out);
+        let tail = redact_user_info(url, &mut out);
+        redact_query(tail, &mut out);
         rest = later;
     }
     out.push_str(rest);
     out
 }
 
-/// A setting that is meant to be a URL, with its password and the secrets of its query hidden. What it is
-/// instead may come from a slip of the hand, and some slips are still understood (`http:/user:password@host`):
-/// unless there plainly is a host and nothing before it, all up to the last `@` is hidden, but for the scheme
-/// and a user's name that a password follows.
-pub fn url_without_passwords(url: &str) -> String {
+/// Redacts the password and the query secrets of a setting that should be a URL. The value may be malformed,
+/// and parsers accept some malformed URLs (`http:/user:password@host`). So unless there clearly is a host
+/// without user info, everything up to the last `@` is redacted, except for the scheme and a user name that
+/// is followed by a password.
+pub fn redact_url(url: &str) -> String {
     let rest = after_scheme(url);
     let authority = rest.find(['/', '?', '#', '\\']).map_or(rest, |end| &rest[..end]);
     let plain = url[..url.len() - rest.len()].ends_with("://") && is_host(authority);
@@ -38,16 +38,17 @@ pub fn url_without_passwords(url: &str) -> String {
                 out.push_str(user);
                 out.push(':');
             }
-            out.push_str(HIDDEN);
+            out.push_str(REDACTED);
             &rest[at..]
         }
         _ => rest,
     };
-    hide_query(tail, &mut out);
+    redact_query(tail, &mut out);
     out
 }
 
-/// What follows the scheme, as lenient as parsers are: `http:` may have any number of slashes of either kind.
+/// What follows the scheme. As lenient as parsers: `http:` may be followed by any number of slashes or
+/// backslashes.
 fn after_scheme(url: &str) -> &str {
     let trimmed = url.trim_start();
     let scheme = trimmed.split(':').next().unwrap_or_default();
@@ -59,7 +60,7 @@ fn after_scheme(url: &str) -> &str {
     }
 }
 
-/// Whether it is a host, with or without a port, and nothing else.
+/// Whether this is a host with an optional port, and nothing else.
 fn is_host(authority: &str) -> bool {
     let (host, port) = match authority.rsplit_once(':') {
         Some((host, port)) if !port.ends_with(']') => (host, port),
@@ -72,10 +73,10 @@ fn is_host(authority: &str) -> bool {
     named && port.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Writes what stands before the host, and gives the rest.
-fn hide_user<'u>(url: &'u str, out: &mut String) -> &'u str {
+/// Writes the user info, redacted, and returns the rest.
+fn redact_user_info<'u>(url: &'u str, out: &mut String) -> &'u str {
     let authority = url.find(['/', '?', '#', '\\']).map_or(url, |end| &url[..end]);
-    // A password with a `/` in it ends the host early, and what should be a port is none.
+    // A `/` in the password ends the authority early; then the supposed port is not a number.
     let torn = !authority.contains('@') && !authority.is_empty() && !is_host(authority);
     let within = if torn { url } else { authority };
     let Some(at) = within.rfind('@') else { return url };
@@ -83,29 +84,29 @@ fn hide_user<'u>(url: &'u str, out: &mut String) -> &'u str {
         out.push_str(user);
         out.push(':');
     }
-    out.push_str(HIDDEN);
+    out.push_str(REDACTED);
     &url[at..]
 }
 
-fn hide_query(url: &str, out: &mut String) {
+fn redact_query(url: &str, out: &mut String) {
     let Some((path, query)) = url.split_once('?') else { return out.push_str(url) };
     out.push_str(path);
     for (index, pair) in query.split('&').enumerate() {
         out.push(if index == 0 { '?' } else { '&' });
         match pair.split_once('=') {
-            Some((name, value)) if !value.is_empty() && is_secret(name) => {
+            Some((name, value)) if !value.is_empty() && is_secret_name(name) => {
                 out.push_str(name);
                 out.push('=');
-                out.push_str(HIDDEN);
+                out.push_str(REDACTED);
             }
             _ => out.push_str(pair),
         }
     }
 }
 
-fn is_secret(name: &str) -> bool {
+fn is_secret_name(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    SECRET.iter().any(|secret| name.contains(secret))
+    SECRET_NAME_PARTS.iter().any(|secret| name.contains(secret))
 }
 
 #[cfg(test)]
@@ -113,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn passwords_are_hidden_and_the_rest_stays() {
+    fn passwords_in_urls_are_redacted_and_the_rest_kept() {
         for (text, shown) in [
             ("https://u:hunter2@host/v1", "https://u:***@host/v1"),
             (
@@ -133,7 +134,7 @@ mod tests {
         }
     }
     #[test]
-    fn a_setting_with_a_slip_of_the_hand_hides_its_password_too() {
+    fn malformed_url_setting_still_redacts_its_password() {
         for (url, shown) in [
             ("https://u:hunter2@host/v1", "https://u:***@host/v1"),
             ("https://hunter2@host/v1", "https://***@host/v1"),

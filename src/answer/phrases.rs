@@ -5,16 +5,16 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
-use super::open;
+use super::open_approvals;
+use crate::invisible::{self, one_line};
 use crate::llm::language;
 use crate::run::{ApprovalId, ApprovalSubject, CallState, CallStatus, Effect, Outcome, RunState, exact_json};
-use crate::unseen::{self, one_line};
 
 /// Maximum length of a call's arguments in these texts, in characters. The document has them in full.
 const MAX_ARGUMENTS: usize = 4_000;
 
 /// The sentences of one language.
-struct Words {
+struct AnswerPhrases {
     language: &'static str,
     /// Introduces the steps of a plan.
     plan: &'static str,
@@ -41,8 +41,8 @@ struct Words {
 }
 
 /// The languages of the shipped scenes; the first one is the fallback.
-const TABLE: [Words; 5] = [
-    Words {
+const PHRASES: [AnswerPhrases; 5] = [
+    AnswerPhrases {
         language: "en",
         plan: "This plan waits for your approval; nothing has been done of it yet:",
         calls: "This waits for your approval before it is done:",
@@ -56,7 +56,7 @@ const TABLE: [Words; 5] = [
         nothing: "It was stopped; nothing was done.",
         stopped: "It was stopped; this much had been done:",
     },
-    Words {
+    AnswerPhrases {
         language: "it",
         plan: "Questo piano attende la tua approvazione; non ne è ancora stato fatto nulla:",
         calls: "Questo attende la tua approvazione prima di essere fatto:",
@@ -70,7 +70,7 @@ const TABLE: [Words; 5] = [
         nothing: "È stato annullato; non è stato fatto nulla.",
         stopped: "È stato annullato; fin qui era stato fatto:",
     },
-    Words {
+    AnswerPhrases {
         language: "de",
         plan: "Dieser Plan wartet auf Ihre Zustimmung; noch ist nichts davon getan:",
         calls: "Das wartet auf Ihre Zustimmung, bevor es getan wird:",
@@ -84,7 +84,7 @@ const TABLE: [Words; 5] = [
         nothing: "Es wurde abgebrochen; nichts wurde getan.",
         stopped: "Es wurde abgebrochen; so viel war getan:",
     },
-    Words {
+    AnswerPhrases {
         language: "fr",
         plan: "Ce plan attend votre approbation ; rien n'en a encore été fait :",
         calls: "Ceci attend votre approbation avant d'être fait :",
@@ -98,7 +98,7 @@ const TABLE: [Words; 5] = [
         nothing: "C'est annulé ; rien n'a été fait.",
         stopped: "C'est annulé ; voici ce qui avait été fait :",
     },
-    Words {
+    AnswerPhrases {
         language: "es",
         plan: "Este plan espera su aprobación; todavía no se ha hecho nada de él:",
         calls: "Esto espera su aprobación antes de hacerse:",
@@ -115,8 +115,8 @@ const TABLE: [Words; 5] = [
 ];
 
 /// What the run waits for, and how to decide it.
-pub(super) fn words(state: &RunState) -> String {
-    let words = of(state);
+pub(super) fn render_waiting(state: &RunState) -> String {
+    let words = phrases_for(state);
     let task = state.queued.as_ref().map(|queued| queued.task.to_string()).unwrap_or_default();
     if state.aside.is_some() {
         return format!("{} {task}", words.aside);
@@ -126,14 +126,14 @@ pub(super) fn words(state: &RunState) -> String {
     if let Some(fault) = &state.unmodified {
         let _ = writeln!(out, "{} {}", words.unmodified, one_line(&fault.message));
     }
-    let waits: Vec<(ApprovalId, ApprovalSubject)> = open(state)
+    let waits: Vec<(ApprovalId, ApprovalSubject)> = open_approvals(state)
         .map(|(id, approval)| (id, approval.matter))
         .filter(|(_, matter)| !matches!(matter, ApprovalSubject::Outcome { .. }))
         .collect();
     let held = state.is_held();
     if held || waits.iter().any(|(_, matter)| matches!(matter, ApprovalSubject::Plan { .. })) {
         let _ = writeln!(out, "{}", if held { words.held } else { words.plan });
-        steps(&mut out, state);
+        write_steps(&mut out, state);
     }
     let calls = || {
         waits.iter().filter_map(|(_, matter)| match matter {
@@ -145,7 +145,7 @@ pub(super) fn words(state: &RunState) -> String {
         let _ = writeln!(out, "{}", words.calls);
     }
     for call in calls() {
-        let arguments = cut(&exact_json(&call.requested.arguments));
+        let arguments = truncate_arguments(&exact_json(&call.requested.arguments));
         let _ =
             writeln!(out, "- {} ({}): {arguments}", one_line(&call.requested.tool), one_line(&call.scene));
     }
@@ -165,10 +165,11 @@ pub(super) fn words(state: &RunState) -> String {
 
 /// Whether the text shows everything that waits in full.
 pub(super) fn is_shown_whole(state: &RunState) -> bool {
-    let fits = |arguments: &Value| unseen::json(&exact_json(arguments)).chars().count() <= MAX_ARGUMENTS;
+    let fits =
+        |arguments: &Value| invisible::escape_json(&exact_json(arguments)).chars().count() <= MAX_ARGUMENTS;
     let steps = state.plan().map(|made| made.plan.steps.as_slice()).unwrap_or_default();
     let prepared = || steps.iter().flat_map(|step| &step.prepared_calls);
-    open(state).all(|(_, approval)| match approval.matter {
+    open_approvals(state).all(|(_, approval)| match approval.matter {
         ApprovalSubject::Plan { .. } => prepared().all(|call| fits(&Value::Object(call.arguments.clone()))),
         ApprovalSubject::Call { call } => {
             state.calls.get(&call).is_none_or(|call| fits(&call.requested.arguments))
@@ -178,8 +179,8 @@ pub(super) fn is_shown_whole(state: &RunState) -> bool {
 }
 
 /// What a cancelled run had done.
-pub(super) fn stopped(state: &RunState) -> String {
-    let words = of(state);
+pub(super) fn render_stopped(state: &RunState) -> String {
+    let words = phrases_for(state);
     let done = |call: &&CallState| {
         call.requested.effect == Effect::Write
             && call.attempts > 0
@@ -199,7 +200,7 @@ pub(super) fn stopped(state: &RunState) -> String {
         let (tool, scene) = (one_line(&call.requested.tool), one_line(&call.scene));
         let unknown = matches!(&call.status, CallStatus::Done { outcome: Outcome::Unknown { .. } });
         let mark = if unknown { " (?)" } else { "" };
-        let arguments = cut(&exact_json(&call.requested.arguments));
+        let arguments = truncate_arguments(&exact_json(&call.requested.arguments));
         // Writing into a String cannot fail.
         let _ = write!(out, "\n- {tool} ({scene}): {arguments}{mark}");
     }
@@ -207,7 +208,7 @@ pub(super) fn stopped(state: &RunState) -> String {
 }
 
 /// Writes the steps of the current plan, one per line.
-fn steps(out: &mut String, state: &RunState) {
+fn write_steps(out: &mut String, state: &RunState) {
     let Some(made) = state.plan() else { return };
     for step in &made.plan.steps {
         let tools: Vec<String> = step.expected_tools.iter().map(|tool| one_line(tool)).collect();
@@ -217,23 +218,23 @@ fn steps(out: &mut String, state: &RunState) {
         // Writing into a String cannot fail.
         let _ = writeln!(out, "{number}. {scene}: {purpose}{tools}");
         for call in &step.prepared_calls {
-            let arguments = cut(&exact_json(&Value::Object(call.arguments.clone())));
+            let arguments = truncate_arguments(&exact_json(&Value::Object(call.arguments.clone())));
             let _ = writeln!(out, "   {}: {arguments}", one_line(&call.tool));
         }
     }
 }
 
-fn of(state: &RunState) -> &'static Words {
+fn phrases_for(state: &RunState) -> &'static AnswerPhrases {
     let told = state.started.as_ref().and_then(|started| started.language.as_deref());
     let language = told.or_else(|| language::detect(state.request()));
-    let own = TABLE.iter().find(|words| Some(words.language) == language);
-    let [default, ..] = &TABLE;
+    let own = PHRASES.iter().find(|words| Some(words.language) == language);
+    let [default, ..] = &PHRASES;
     own.unwrap_or(default)
 }
 
 /// Arguments for people: truncated if too long, with invisible characters escaped.
-fn cut(text: &str) -> String {
-    let text = unseen::json(text);
+fn truncate_arguments(text: &str) -> String {
+    let text = invisible::escape_json(text);
     match text.char_indices().nth(MAX_ARGUMENTS) {
         Some((at, _)) => format!("{}…", &text[..at]),
         None => text,
@@ -245,8 +246,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_language_says_everything_and_none_stands_twice() {
-        for (number, words) in TABLE.iter().enumerate() {
+    fn every_language_is_complete_and_listed_once() {
+        for (number, words) in PHRASES.iter().enumerate() {
             let all = [
                 words.plan,
                 words.calls,
@@ -259,7 +260,7 @@ mod tests {
                 words.stopped,
             ];
             assert!(all.iter().all(|said| said.len() > 20), "{}", words.language);
-            for other in &TABLE[number + 1..] {
+            for other in &PHRASES[number + 1..] {
                 assert_ne!(words.language, other.language);
                 assert!(all.iter().all(|said| ![other.plan, other.calls, other.decide].contains(said)));
             }

@@ -14,23 +14,23 @@ use super::v1;
 use crate::store::Held;
 
 /// The body of an event stream that ends when its key is revoked.
-pub(super) struct UntilRevoked {
+pub(super) struct RevocableBody {
     body: BoxBody,
     revoked: Pin<Box<WaitForCancellationFutureOwned>>,
     /// The event to end with; `None` after it was sent.
-    last: Option<Bytes>,
+    final_event: Option<Bytes>,
     _held: Held,
 }
 
-impl UntilRevoked {
+impl RevocableBody {
     pub(super) fn new(request: &HttpRequest, body: BoxBody, held: Held) -> Self {
         let revoked = Box::pin(held.revoked());
-        Self { body, revoked, last: Some(last(request)), _held: held }
+        Self { body, revoked, final_event: Some(revoked_event(request)), _held: held }
     }
 }
 
 /// The final event with the reason, in the format of the route's protocol.
-fn last(request: &HttpRequest) -> Bytes {
+fn revoked_event(request: &HttpRequest) -> Bytes {
     let detail = "the API key was revoked while its stream was open; the run itself continues";
     let problem = Problem::new(StatusCode::UNAUTHORIZED, "auth.key", detail);
     // Plain data always serializes.
@@ -42,7 +42,7 @@ fn last(request: &HttpRequest) -> Bytes {
     })
 }
 
-impl MessageBody for UntilRevoked {
+impl MessageBody for RevocableBody {
     type Error = <BoxBody as MessageBody>::Error;
 
     fn size(&self) -> BodySize {
@@ -50,11 +50,11 @@ impl MessageBody for UntilRevoked {
     }
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Self::Error>>> {
-        if self.last.is_none() {
+        if self.final_event.is_none() {
             return Poll::Ready(None);
         }
         if self.revoked.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(self.last.take().map(Ok));
+            return Poll::Ready(self.final_event.take().map(Ok));
         }
         Pin::new(&mut self.body).poll_next(cx)
     }

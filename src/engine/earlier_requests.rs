@@ -13,16 +13,16 @@ use crate::run::{Event, Fault, RequestIdentity, RunId, SessionId, TenantId};
 use crate::store::{Asked, Error, Store};
 
 /// How long after its acceptance a run is kept for retries. The clients' own timeout is ten minutes.
-pub(crate) const KEPT: Duration = Duration::from_secs(900);
+pub(crate) const RETRY_WINDOW: Duration = Duration::from_secs(900);
 /// How long after its answer a run is kept for retries. Clients wait at most eight seconds between attempts.
-pub(crate) const ANSWERED: Duration = Duration::from_secs(30);
+pub(crate) const ANSWERED_RETRY_WINDOW: Duration = Duration::from_secs(30);
 /// Maximum number of runs kept; ended runs are dropped first, then the oldest.
-pub(crate) const MOST: u32 = 10_000;
+pub(crate) const MAX_EARLIER_RUNS: u32 = 10_000;
 
 /// Runs that earlier processes accepted, until the server takes them.
-pub(super) struct Earlier(Mutex<Vec<Asked>>);
+pub(super) struct EarlierRequests(Mutex<Vec<Asked>>);
 
-impl Earlier {
+impl EarlierRequests {
     /// Reads the runs that had not ended, and those accepted within [`RETRY_WINDOW`] that wait or ended
     /// within [`ANSWERED_RETRY_WINDOW`]. Both are measured back from the last event, because the clock may
     /// have been changed while no server was running.
@@ -34,13 +34,16 @@ impl Earlier {
         let now = store.last_event_at().await?.map_or(now, |last| last.min(now));
         // An unrepresentable time lies before every run.
         let before = |span: Duration| now.checked_sub(span).unwrap_or(Timestamp::UNIX_EPOCH);
-        store.asked(before(KEPT), before(ANSWERED), MOST).await.map(|runs| Self(Mutex::new(runs)))
+        store
+            .asked(before(RETRY_WINDOW), before(ANSWERED_RETRY_WINDOW), MAX_EARLIER_RUNS)
+            .await
+            .map(|runs| Self(Mutex::new(runs)))
     }
 }
 
 /// The last event of a run before the decision whose message satisfies `said`; the beginning if the run
 /// has no such decision.
-pub(super) async fn before_word(
+pub(super) async fn event_before_decision(
     store: &Store,
     tenant: &TenantId,
     run: RunId,
@@ -51,7 +54,7 @@ pub(super) async fn before_word(
         .iter()
         .rev()
         .find(|event| matches!(&event.body, Event::Decided { word: Some(word), .. } if said(word)));
-    Ok(EventId::behind(decided.map_or(0, |event| event.seq.saturating_sub(1))))
+    Ok(EventId::after_seq(decided.map_or(0, |event| event.seq.saturating_sub(1))))
 }
 
 impl Engine {
@@ -60,28 +63,29 @@ impl Engine {
     ///
     /// # Errors
     /// Errors of the store.
-    pub(crate) async fn before_asked(
+    pub(crate) async fn event_before_request(
         &self,
         tenant: &TenantId,
         run: RunId,
         asked: &str,
     ) -> Result<EventId, Fault> {
-        before_word(&self.parts.store, tenant, run, |word| word.asked.as_deref() == Some(asked)).await
+        event_before_decision(&self.parts.store, tenant, run, |word| word.asked.as_deref() == Some(asked))
+            .await
     }
 
     /// Takes the runs that earlier processes had accepted recently when this engine started, oldest first.
     /// Later calls return nothing.
-    pub(crate) fn take_earlier(&self) -> Vec<Asked> {
+    pub(crate) fn take_earlier_requests(&self) -> Vec<Asked> {
         std::mem::take(&mut self.earlier.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Waits until a run that an earlier process left unfinished is in progress here, or its conversation has
     /// no unfinished runs left. Gives the conversation priority. Returns at once if this process does not
     /// resume runs.
-    pub(crate) async fn until_carried_on(&self, tenant: &TenantId, session: &SessionId, run: RunId) {
-        if self.parts.carries_on.load(Ordering::Acquire) {
+    pub(crate) async fn wait_until_resumed(&self, tenant: &TenantId, session: &SessionId, run: RunId) {
+        if self.parts.is_serving.load(Ordering::Acquire) {
             tokio::select! {
-                () = self.parts.live.wait_until_active(tenant, run) => {}
+                () = self.parts.active_runs.wait_until_active(tenant, run) => {}
                 () = self.system.registry.carry_on(tenant.clone(), session.clone()) => {}
             }
         }

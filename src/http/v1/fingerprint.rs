@@ -5,17 +5,17 @@ use std::fmt::Write as _;
 use actix_web::HttpRequest;
 use sha2::{Digest, Sha256};
 
-use super::super::who::Who;
+use super::super::principal::RequestPrincipal;
 use super::request::CompletionRequest;
 use crate::run::SessionId;
 
 /// Equal fingerprints mean equal requests of one client.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Key(pub(super) [u8; 32]);
+pub(crate) struct RequestFingerprint(pub(super) [u8; 32]);
 
-impl Key {
+impl RequestFingerprint {
     pub(crate) fn of(
-        who: &Who,
+        who: &RequestPrincipal,
         request: &HttpRequest,
         session: Option<&SessionId>,
         body: &CompletionRequest,
@@ -34,7 +34,7 @@ impl Key {
     }
 
     /// The fingerprint in hex, as stored in the journal.
-    pub(crate) fn mark(&self) -> String {
+    pub(crate) fn to_hex(&self) -> String {
         self.0.iter().fold(String::with_capacity(64), |mut mark, byte| {
             // Writing to a String cannot fail.
             let _ = write!(mark, "{byte:02x}");
@@ -43,7 +43,7 @@ impl Key {
     }
 
     /// Parses a fingerprint in hex.
-    pub(super) fn read(mark: &str) -> Option<Self> {
+    pub(super) fn from_hex(mark: &str) -> Option<Self> {
         let (pairs, []) = mark.as_bytes().as_chunks::<2>() else { return None };
         let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
         let bytes = pairs.iter().map(|[high, low]| Some((digit(*high)? << 4) | digit(*low)?));

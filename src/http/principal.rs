@@ -9,11 +9,11 @@ use actix_web::http::header::{self, HeaderMap};
 use actix_web::{FromRequest, HttpMessage, HttpRequest, web};
 use futures::future::LocalBoxFuture;
 
-use super::app::{Anonymous, App};
+use super::app::{AnonymousAccess, App};
 use super::browser;
 use super::problem::Problem;
 use crate::ChatRequest;
-use crate::access::{Action, Role, Verdict, Whose, may};
+use crate::access::{AccessAction, AccessVerdict, Ownership, Role, may};
 use crate::planner::{Command, CommandAction};
 use crate::run::{RunId, SessionId, TenantId};
 use crate::store::{ApiKey, Scope};
@@ -23,7 +23,7 @@ const API_KEY: &str = "x-api-key";
 
 /// The principal of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Who {
+pub(crate) struct RequestPrincipal {
     /// The tenant, which pays.
     pub(crate) tenant: TenantId,
     /// The user.
@@ -41,9 +41,9 @@ const USER_HEADER: &str = "x-user-id";
 /// Maximum length of a user's name in characters, as in keys.
 const MAX_USER: usize = 128;
 
-impl Who {
+impl RequestPrincipal {
     /// A request with this message and default options.
-    pub(crate) fn asks(self, message: String) -> ChatRequest {
+    pub(crate) fn chat_request(self, message: String) -> ChatRequest {
         let (no_own_approval, own_session) = (self.no_own_approval, self.keyed);
         ChatRequest { no_own_approval, own_session, ..ChatRequest::new(message, self.tenant, self.user) }
     }
@@ -52,74 +52,79 @@ impl Who {
     ///
     /// # Errors
     /// `auth.role` (403); `session.unknown` (404) for another user's conversation.
-    pub(crate) async fn may_ask(&self, app: &App, session: Option<&str>) -> Result<(), Problem> {
+    pub(crate) async fn authorize_chat(&self, app: &App, session: Option<&str>) -> Result<(), Problem> {
         if !self.keyed {
             return Ok(());
         }
-        let refused = || Problem::unknown("session", session.unwrap_or_default());
-        let Some(session) = session else { return self.judged(Action::Ask, Whose::Own, refused) };
+        let refused = || Problem::not_found("session", session.unwrap_or_default());
+        let Some(session) = session else {
+            return self.authorize(AccessAction::Ask, Ownership::Own, refused);
+        };
         // An invalid name is reported when the request is parsed.
-        let Ok(id) = SessionId::new(session) else { return self.judged(Action::Ask, Whose::Own, refused) };
+        let Ok(id) = SessionId::new(session) else {
+            return self.authorize(AccessAction::Ask, Ownership::Own, refused);
+        };
         let owner = app.engine.store().session_owner(&self.tenant, &id).await?;
         // A new conversation will belong to the user that starts it.
-        let whose = if owner.is_none_or(|owner| owner == self.user) { Whose::Own } else { Whose::Others };
-        self.judged(Action::Ask, whose, refused)
+        let whose =
+            if owner.is_none_or(|owner| owner == self.user) { Ownership::Own } else { Ownership::Others };
+        self.authorize(AccessAction::Ask, whose, refused)
     }
 
     /// Checks whether the principal may read the tenant's usage.
     ///
     /// # Errors
     /// `auth.role` (403).
-    pub(crate) fn may_read_usage(&self) -> Result<(), Problem> {
-        self.judged(Action::ReadUsage, Whose::Others, || self.refused(Action::ReadUsage))
+    pub(crate) fn authorize_usage(&self) -> Result<(), Problem> {
+        self.authorize(AccessAction::ReadUsage, Ownership::Others, || self.forbidden(AccessAction::ReadUsage))
     }
 
     /// Checks whether the principal may do `action` with a run, its plan or its approvals.
     ///
     /// # Errors
     /// `unknown` if the run does not exist or is hidden from the principal; `auth.role` (403).
-    pub(crate) async fn may_with_run(
+    pub(crate) async fn authorize_run(
         &self,
         app: &App,
         run: RunId,
-        action: Action,
+        action: AccessAction,
         unknown: impl FnOnce() -> Problem,
     ) -> Result<(), Problem> {
         let Some(owner) = app.engine.store().run_owner(&self.tenant, run).await? else {
             return Err(unknown());
         };
         let whose = match owner {
-            owner if owner.user == self.user => Whose::Own,
-            owner if owner.put => Whose::PutToPeople,
-            _ => Whose::Others,
+            owner if owner.user == self.user => Ownership::Own,
+            owner if owner.put => Ownership::SentForApproval,
+            _ => Ownership::Others,
         };
-        self.judged(action, whose, unknown)
+        self.authorize(action, whose, unknown)
     }
 
     /// Checks whether the principal may do `action` with a conversation.
     ///
     /// # Errors
     /// As [`RequestPrincipal::authorize_run`].
-    pub(crate) async fn may_with_session(
+    pub(crate) async fn authorize_session(
         &self,
         app: &App,
         session: &SessionId,
-        action: Action,
+        action: AccessAction,
     ) -> Result<(), Problem> {
-        let unknown = || Problem::unknown("session", session.as_str());
+        let unknown = || Problem::not_found("session", session.as_str());
         match app.engine.store().session_owner(&self.tenant, session).await? {
-            Some(owner) if owner == self.user => self.judged(action, Whose::Own, unknown),
-            Some(_) => self.judged(action, Whose::Others, unknown),
+            Some(owner) if owner == self.user => self.authorize(action, Ownership::Own, unknown),
+            Some(_) => self.authorize(action, Ownership::Others, unknown),
             None => Err(unknown()),
         }
     }
 
     /// Which runs, plans and approvals the principal sees in lists.
-    pub(crate) fn scope(&self) -> Scope {
-        let sees = |whose| may(self.role, Action::Read, whose) == Verdict::Allowed;
-        if sees(Whose::Others) {
+    pub(crate) fn visible_scope(&self) -> Scope {
+        let sees = |whose| may(self.role, AccessAction::Read, whose) == AccessVerdict::Allowed;
+        if sees(Ownership::Others) {
             Scope::Tenant
-        } else if sees(Whose::PutToPeople) {
+        } else if sees(Ownership::SentForApproval) {
             Scope::UserAndPut(self.user.clone())
         } else {
             Scope::User(self.user.clone())
@@ -127,29 +132,36 @@ impl Who {
     }
 
     /// The user whose conversations the principal sees in lists; `None` for all of the tenant's.
-    pub(crate) fn sessions_of(&self) -> Option<&str> {
-        let all = may(self.role, Action::Read, Whose::Others) == Verdict::Allowed;
+    pub(crate) fn session_owner_filter(&self) -> Option<&str> {
+        let all = may(self.role, AccessAction::Read, Ownership::Others) == AccessVerdict::Allowed;
         (!all).then_some(self.user.as_str())
     }
 
-    fn judged(&self, action: Action, whose: Whose, unknown: impl FnOnce() -> Problem) -> Result<(), Problem> {
+    fn authorize(
+        &self,
+        action: AccessAction,
+        whose: Ownership,
+        unknown: impl FnOnce() -> Problem,
+    ) -> Result<(), Problem> {
         match may(self.role, action, whose) {
-            Verdict::Allowed => Ok(()),
-            Verdict::Refused => Err(self.refused(action)),
-            Verdict::Unseen => Err(unknown()),
+            AccessVerdict::Allowed => Ok(()),
+            AccessVerdict::Forbidden => Err(self.forbidden(action)),
+            AccessVerdict::Hidden => Err(unknown()),
         }
     }
 
-    fn refused(&self, action: Action) -> Problem {
+    fn forbidden(&self, action: AccessAction) -> Problem {
         let what = match action {
-            Action::Ask => "may not start a run here: only a conversation's own user may",
-            Action::Read => "may not read this",
-            Action::Decide => "may not decide this",
-            Action::Change => "may not change this",
-            Action::Stop => "may not stop another user's run; an approver can refuse its pending approvals",
-            Action::Resume => "may not resume another user's run",
-            Action::Erase => "may not erase this",
-            Action::ReadUsage => "may not read the tenant's usage",
+            AccessAction::Ask => "may not start a run here: only a conversation's own user may",
+            AccessAction::Read => "may not read this",
+            AccessAction::Decide => "may not decide this",
+            AccessAction::Change => "may not change this",
+            AccessAction::Stop => {
+                "may not stop another user's run; an approver can refuse its pending approvals"
+            }
+            AccessAction::Resume => "may not resume another user's run",
+            AccessAction::Erase => "may not erase this",
+            AccessAction::ReadUsage => "may not read the tenant's usage",
         };
         let detail = format!(
             "a key of the role `{}` {what}; change the role with `proscenium keys set-role`",
@@ -159,49 +171,54 @@ impl Who {
     }
 
     /// A command of this principal about a run, with an optional reason.
-    pub(crate) fn wants(&self, wish: CommandAction, note: Option<String>) -> Command {
+    pub(crate) fn command(&self, wish: CommandAction, note: Option<String>) -> Command {
         let (by, no_own_approval) = (self.user.clone(), self.no_own_approval);
         Command { by, note, action: wish, no_own_approval, is_authenticated: self.keyed }
     }
 }
 
-impl FromRequest for Who {
+impl FromRequest for RequestPrincipal {
     type Error = actix_web::Error;
     type Future = LocalBoxFuture<'static, Result<Self, Self::Error>>;
 
     fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
         let request = request.clone();
-        Box::pin(async move { who(&request).await.map_err(|problem| super::refusal(&request, problem)) })
+        Box::pin(async move {
+            authenticate(&request).await.map_err(|problem| super::protocol_error(&request, problem))
+        })
     }
 }
 
 /// The key that authenticated a request, stored in the request's extensions.
-pub(super) struct Presented(pub(super) Arc<ApiKey>);
+pub(super) struct PresentedKey(pub(super) Arc<ApiKey>);
 
 /// Authenticates a request.
-pub(crate) async fn who(request: &HttpRequest) -> Result<Who, Problem> {
-    let app = app(request)?;
-    match presented(request)? {
+pub(crate) async fn authenticate(request: &HttpRequest) -> Result<RequestPrincipal, Problem> {
+    let app = app_data(request)?;
+    match presented_key(request)? {
         Some(key) => match app.keys.find(&key).await? {
             Some(key) if key.is_expired(jiff::Timestamp::now()) => Err(unauthorized(
                 "auth.expired",
                 "the API key has expired; create a new one with `proscenium keys create`",
             )),
             Some(key) => {
-                let who = Who { user: acts_as(request, key.role, &key.user)?, ..of_key(&key) };
-                request.extensions_mut().insert(Presented(key));
+                let who = RequestPrincipal {
+                    user: acting_user(request, key.role, &key.user)?,
+                    ..principal_of_key(&key)
+                };
+                request.extensions_mut().insert(PresentedKey(key));
                 Ok(who)
             }
             None => Err(unauthorized("auth.key", "the API key is unknown or was revoked")),
         },
-        None if is_open(app).await? => {
-            browser::reached_by(&host(request), app.anonymous, &app.options.allowed_hosts)?;
+        None if allows_anonymous(app).await? => {
+            browser::check_host(&requested_host(request), app.anonymous, &app.options.allowed_hosts)?;
             let (tenant, user) = app.engine.default_principal();
             // If the server has keys, a request without one has only the rights of a user.
             let keyed = app.keys.any().await?;
             let role = if keyed { Role::User } else { Role::Admin };
-            let user = if keyed { acts_as(request, role, &user)? } else { user };
-            Ok(Who { tenant, user, no_own_approval: false, role, keyed })
+            let user = if keyed { acting_user(request, role, &user)? } else { user };
+            Ok(RequestPrincipal { tenant, user, no_own_approval: false, role, keyed })
         }
         None => Err(unauthorized(
             "auth.missing",
@@ -210,8 +227,8 @@ pub(crate) async fn who(request: &HttpRequest) -> Result<Who, Problem> {
     }
 }
 
-fn of_key(key: &ApiKey) -> Who {
-    Who {
+fn principal_of_key(key: &ApiKey) -> RequestPrincipal {
+    RequestPrincipal {
         tenant: key.tenant.clone(),
         user: key.user.clone(),
         no_own_approval: key.no_own_approval,
@@ -224,7 +241,7 @@ fn of_key(key: &ApiKey) -> Who {
 ///
 /// # Errors
 /// `auth.user_header` (403) if the key may not name other users; `request.user` (422) for an invalid name.
-fn acts_as(request: &HttpRequest, role: Role, own: &str) -> Result<String, Problem> {
+fn acting_user(request: &HttpRequest, role: Role, own: &str) -> Result<String, Problem> {
     let mut named = request.headers().get_all(USER_HEADER);
     let Some(value) = named.next() else { return Ok(own.to_owned()) };
     let bad = |what: &str| Problem::unprocessable("request.user", format!("the header `X-User-Id` {what}"));
@@ -247,7 +264,7 @@ fn acts_as(request: &HttpRequest, role: Role, own: &str) -> Result<String, Probl
 }
 
 /// The state that handlers share.
-pub(crate) fn app(request: &HttpRequest) -> Result<&web::Data<App>, Problem> {
+pub(crate) fn app_data(request: &HttpRequest) -> Result<&web::Data<App>, Problem> {
     let none = || Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "server.state", "the server has no state");
     request.app_data::<web::Data<App>>().ok_or_else(none)
 }
@@ -256,7 +273,7 @@ pub(crate) fn app(request: &HttpRequest) -> Result<&web::Data<App>, Problem> {
 ///
 /// # Errors
 /// `auth.two_credentials` (400).
-pub(super) fn one_credential(headers: &HeaderMap) -> Result<(), Problem> {
+pub(super) fn check_single_credential(headers: &HeaderMap) -> Result<(), Problem> {
     if headers.get_all(header::AUTHORIZATION).count() + headers.get_all(API_KEY).count() > 1 {
         let detail = "send one credential: either one header `Authorization` or one `X-API-Key`";
         return Err(Problem::new(StatusCode::BAD_REQUEST, "auth.two_credentials", detail));
@@ -265,35 +282,35 @@ pub(super) fn one_credential(headers: &HeaderMap) -> Result<(), Problem> {
 }
 
 /// The key of a request: `Authorization: Bearer …`, or `X-API-Key`.
-pub(super) fn presented(request: &HttpRequest) -> Result<Option<String>, Problem> {
+pub(super) fn presented_key(request: &HttpRequest) -> Result<Option<String>, Problem> {
     let headers = request.headers();
     let text =
         |name: &str| headers.get(name).map(|value| value.to_str().unwrap_or_default().trim().to_owned());
     if let Some(value) = text(header::AUTHORIZATION.as_str()) {
         return match value.split_once(' ') {
-            Some((scheme, key)) if scheme.eq_ignore_ascii_case("bearer") => Ok(ours(key.trim())),
+            Some((scheme, key)) if scheme.eq_ignore_ascii_case("bearer") => Ok(own_key(key.trim())),
             _ => Err(unauthorized("auth.scheme", "the header `Authorization` must be `Bearer` and a key")),
         };
     }
-    Ok(text(API_KEY).as_deref().and_then(ours))
+    Ok(text(API_KEY).as_deref().and_then(own_key))
 }
 
 /// Returns the key if it has this server's prefix. OpenAI clients always send a key, often a dummy one, so
 /// other keys are ignored.
-fn ours(key: &str) -> Option<String> {
+fn own_key(key: &str) -> Option<String> {
     key.starts_with("psk_").then(|| key.to_owned())
 }
 
-async fn is_open(app: &App) -> Result<bool, Problem> {
+async fn allows_anonymous(app: &App) -> Result<bool, Problem> {
     Ok(match app.anonymous {
-        Anonymous::Always => true,
-        Anonymous::Never => false,
-        Anonymous::UntilKeys => !app.keys.any().await?,
+        AnonymousAccess::Always => true,
+        AnonymousAccess::Never => false,
+        AnonymousAccess::UntilKeys => !app.keys.any().await?,
     })
 }
 
 /// The host of a request. Forwarding headers such as `X-Forwarded-Host` are ignored: clients can forge them.
-pub(super) fn host(request: &HttpRequest) -> String {
+pub(super) fn requested_host(request: &HttpRequest) -> String {
     let named = request.uri().authority().map(|authority| authority.as_str().to_owned());
     let header =
         || request.headers().get(header::HOST).and_then(|value| value.to_str().ok()).map(str::to_owned);

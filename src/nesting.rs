@@ -1,18 +1,18 @@
-//! How deep JSON is nested. What is nested deeper than JSON readers go could be written and never be read
-//! again, so everything that comes from a model, a tool or a client is held to [`MAX_DEPTH`], and nothing
-//! beyond [`READ_DEPTH`] is appended to the journal.
+//! The nesting depth of JSON. Values nested deeper than the JSON parser's limit could be written but never
+//! read again. So everything from a model, a tool or a client is limited to [`MAX_DEPTH`], and nothing
+//! deeper than [`READ_DEPTH`] is appended to the journal.
 
 use serde_json::Value;
 
-/// The deepest JSON that is taken from a model, a tool or a client. It leaves room for the event, the
-/// document and the reply that the value stands in.
+/// Maximum depth of JSON from a model, a tool or a client. It leaves room for the event, document or reply
+/// that contains the value.
 pub(crate) const MAX_DEPTH: usize = 64;
 
-/// The deepest JSON that this program reads: the reader's own bound.
+/// Maximum depth of JSON that this program reads: the limit of the parser.
 pub(crate) const READ_DEPTH: usize = 127;
 
-/// How deep objects and lists are nested in this JSON, brackets in strings left out.
-pub(crate) fn of_text(json: &[u8]) -> usize {
+/// The nesting depth of objects and lists in this JSON text; brackets in strings do not count.
+pub(crate) fn depth_of_text(json: &[u8]) -> usize {
     let (mut now, mut most) = (0usize, 0usize);
     let (mut string, mut escaped) = (false, false);
     for byte in json {
@@ -31,9 +31,9 @@ pub(crate) fn of_text(json: &[u8]) -> usize {
     most
 }
 
-/// Whether a value is nested deeper than [`MAX_DEPTH`].
+/// Whether any of the values is nested deeper than [`MAX_DEPTH`].
 pub(crate) fn is_too_deep<'v>(values: impl IntoIterator<Item = &'v Value>) -> bool {
-    // Not by recursion: the value may be deeper than the stack.
+    // No recursion: the depth may exceed the stack.
     let mut left: Vec<(&Value, usize)> = values.into_iter().map(|value| (value, 1)).collect();
     while let Some((value, depth)) = left.pop() {
         if depth > MAX_DEPTH && (value.is_object() || value.is_array()) {
@@ -48,8 +48,8 @@ pub(crate) fn is_too_deep<'v>(values: impl IntoIterator<Item = &'v Value>) -> bo
     false
 }
 
-/// The value with whatever lies deeper than [`MAX_DEPTH`] left out, and said so in its place.
-pub(crate) fn shallow(mut value: Value) -> Value {
+/// Replaces whatever is nested deeper than [`MAX_DEPTH`] with a note.
+pub(crate) fn truncate_deep(mut value: Value) -> Value {
     cut(&mut value, 1);
     value
 }
@@ -71,7 +71,7 @@ mod tests {
 
     use super::*;
 
-    /// Lists within lists, so many.
+    /// Nested lists of this depth.
     fn lists(depth: usize) -> Value {
         (1..depth).fold(json!([]), |inner, _| json!([inner]))
     }
@@ -84,20 +84,20 @@ mod tests {
     }
 
     #[test]
-    fn the_reader_goes_as_deep_as_is_said_and_no_deeper() {
+    fn json_parser_accepts_exactly_the_documented_depth() {
         let text = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
         assert!(serde_json::from_str::<Value>(&text(READ_DEPTH)).is_ok());
         assert!(serde_json::from_str::<Value>(&text(READ_DEPTH + 1)).is_err());
     }
 
     #[test]
-    fn what_lies_too_deep_is_left_out_and_nothing_else() {
+    fn only_values_nested_too_deep_are_removed() {
         assert!(!is_too_deep([&lists(MAX_DEPTH)]));
         assert_eq!(shallow(lists(MAX_DEPTH)), lists(MAX_DEPTH));
         for depth in [MAX_DEPTH + 1, 100, 1000] {
             let deep = json!({"a": lists(depth), "b": {"c": [1, "x"]}});
             assert!(is_too_deep([&deep]));
-            let cut = shallow(deep);
+            let cut = truncate_deep(deep);
             assert!(!is_too_deep([&cut]));
             assert_eq!(of_text(cut.to_string().as_bytes()), MAX_DEPTH);
             assert_eq!(cut["b"], json!({"c": [1, "x"]}));

@@ -58,7 +58,7 @@ impl Answer {
     /// `session_cost_nano_usd` is the current cost of its conversation.
     pub fn of(run: RunId, journal: &[Envelope<Event>], session_cost_nano_usd: u64) -> Option<Self> {
         let first = journal.first()?;
-        let (total, overhead) = times(journal);
+        let (total, overhead) = run_times(journal);
         Some(Self::new(&fold(run, journal), &first.session, session_cost_nano_usd, total, overhead))
     }
 }
@@ -66,7 +66,7 @@ impl Answer {
 /// The time from a run's acceptance to its last event, and its overhead: of the time since the run's start,
 /// the part without pending model or tool calls in which the run did not wait for a person (a decision, or
 /// after its end a resume).
-fn times(events: &[Envelope<Event>]) -> (Duration, Duration) {
+fn run_times(events: &[Envelope<Event>]) -> (Duration, Duration) {
     let (Some(first), Some(last)) = (events.first(), events.last()) else { return Default::default() };
     let mut overhead = Duration::ZERO;
     let mut under_way = 0_u32;
@@ -91,21 +91,21 @@ fn times(events: &[Envelope<Event>]) -> (Duration, Duration) {
             _ => {}
         }
         match (before, under_way) {
-            (0, 1..) => overhead += idle.take().map_or(Duration::ZERO, |since| between(since, event.at)),
+            (0, 1..) => overhead += idle.take().map_or(Duration::ZERO, |since| elapsed(since, event.at)),
             (1.., 0) => idle = Some(event.at),
             _ => {}
         }
         if waits || event.body.is_terminal() {
             under_way = 0;
-            overhead += idle.take().map_or(Duration::ZERO, |since| between(since, event.at));
+            overhead += idle.take().map_or(Duration::ZERO, |since| elapsed(since, event.at));
         }
     }
-    overhead += idle.map_or(Duration::ZERO, |since| between(since, last.at));
-    (between(first.at, last.at), overhead)
+    overhead += idle.map_or(Duration::ZERO, |since| elapsed(since, last.at));
+    (elapsed(first.at, last.at), overhead)
 }
 
 /// Zero if the clock was set back in between.
-fn between(from: Timestamp, to: Timestamp) -> Duration {
+fn elapsed(from: Timestamp, to: Timestamp) -> Duration {
     Duration::try_from(to.duration_since(from)).unwrap_or(Duration::ZERO)
 }
 
@@ -136,7 +136,7 @@ mod tests {
         }
     }
 
-    fn at(told: impl IntoIterator<Item = (i64, Event)>) -> Vec<Envelope<Event>> {
+    fn journal_of(told: impl IntoIterator<Item = (i64, Event)>) -> Vec<Envelope<Event>> {
         let envelope = |(millis, body): (i64, Event)| Envelope {
             seq: 1,
             run: None,
@@ -158,13 +158,13 @@ mod tests {
     }
 
     #[test]
-    fn overhead_is_the_time_in_which_nothing_was_awaited() {
+    fn overhead_counts_only_time_without_pending_work() {
         let completed = Event::ToolCompleted {
             call: 1,
             outcome: Outcome::Ok { result: serde_json::Value::Null, say: None },
             millis: 0,
         };
-        let events = at([
+        let events = journal_of([
             (0, Event::Planning { version: 1, cause: crate::run::PlanCause::Request }),
             // Waiting for its turn is not overhead.
             (1000, started()),
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_in_which_a_person_was_awaited_is_no_overhead() {
+    fn waiting_for_a_person_is_not_overhead() {
         let decided = || {
             let matter = ApprovalSubject::Plan { version: 1 };
             let decision = Decision::Yes { hold: false };
@@ -193,7 +193,7 @@ mod tests {
         };
         let failed = || Event::RunFailed { error: Fault::new("x", "y") };
         let days = 3 * 24 * 60 * 60 * 1000;
-        let events = at([
+        let events = journal_of([
             (0, started()),
             (2, asked(1)),
             (500, replied(1)),
@@ -217,8 +217,8 @@ mod tests {
     }
 
     #[test]
-    fn what_a_dead_process_awaited_is_not_awaited_any_more() {
-        let events = at([
+    fn calls_pending_at_a_crash_stop_counting_as_pending() {
+        let events = journal_of([
             (0, started()),
             (10, asked(1)),
             (500, Event::RunResumed { epoch: 1, restart: false }),
@@ -229,8 +229,8 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_was_set_back_makes_no_negative_times() {
-        let events = at([(100, started()), (0, asked(1)), (50, replied(1))]);
+    fn clock_set_back_gives_zero_not_negative_times() {
+        let events = journal_of([(100, started()), (0, asked(1)), (50, replied(1))]);
         assert_eq!(times(&events), (Duration::ZERO, Duration::ZERO));
     }
 }

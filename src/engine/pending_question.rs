@@ -4,7 +4,7 @@
 use jiff::{Timestamp, ToSpan};
 
 use super::ChatRequest;
-use super::once::Guard;
+use super::idempotency::KeyLockGuard;
 use super::ticket::Intake;
 use crate::actors::driver::store_fault;
 use crate::llm::offline;
@@ -13,12 +13,12 @@ use crate::planner::consent;
 use crate::run::{Fault, PendingQuestion, RunQueued, RunState, Turn};
 
 /// How long such a question can be answered, in minutes.
-const MINUTES: i64 = 15;
+const ANSWER_WINDOW_MINUTES: i64 = 15;
 
 /// A question that a request answers. While this is held, no other request can answer it.
-pub(super) struct Found {
+pub(super) struct AnsweredQuestion {
     pub(super) pending: PendingQuestion,
-    _guard: Guard,
+    _guard: KeyLockGuard,
 }
 
 /// Finds the question that a plain "yes" answers: a recent run of the same user asked it, its text is the
@@ -26,7 +26,10 @@ pub(super) struct Found {
 ///
 /// # Errors
 /// Errors of the store; `engine.busy` if too many requests wait.
-pub(super) async fn question(intake: &Intake, request: &ChatRequest) -> Result<Option<Found>, Fault> {
+pub(super) async fn find_question(
+    intake: &Intake,
+    request: &ChatRequest,
+) -> Result<Option<AnsweredQuestion>, Fault> {
     let history = request.history.as_deref().unwrap_or_default();
     let speaks = request.session.is_none() && request.plan.is_none() && !request.plan_only;
     let Some((last, before)) = history.split_last().filter(|_| speaks) else { return Ok(None) };
@@ -37,13 +40,14 @@ pub(super) async fn question(intake: &Intake, request: &ChatRequest) -> Result<O
         return Ok(None);
     }
     let failed = |error| store_fault(&error);
-    let since = Timestamp::now().checked_sub(MINUTES.minutes()).unwrap_or(Timestamp::UNIX_EPOCH);
+    let since =
+        Timestamp::now().checked_sub(ANSWER_WINDOW_MINUTES.minutes()).unwrap_or(Timestamp::UNIX_EPOCH);
     let tenant = &request.tenant;
-    let mut found: Option<Found> = None;
+    let mut found: Option<AnsweredQuestion> = None;
     for run in intake.store.questions(tenant, &last.request, since).await.map_err(failed)? {
         let events = intake.store.run_events(tenant, run).await.map_err(failed)?;
         let state = RunState::from_events(run, events.iter().map(|event| &event.body));
-        if !is_the_one(&state, request, last, before) {
+        if !matches_conversation(&state, request, last, before) {
             continue;
         }
         let Some(pending) = memory::pending(&state).filter(|pending| !pending.unconfirmed.is_empty()) else {
@@ -51,19 +55,19 @@ pub(super) async fn question(intake: &Intake, request: &ChatRequest) -> Result<O
         };
         // A regenerated answer asks the same question, which is answered once for all of them.
         let guard = match found.take() {
-            Some(Found { _guard: guard, .. }) => guard,
+            Some(AnsweredQuestion { _guard: guard, .. }) => guard,
             None => intake.locks.lock(tenant, &format!("\u{0}question {}", last.answer.trim())).await?,
         };
         if intake.store.is_answered(tenant, run, since).await.map_err(failed)? {
             return Ok(None);
         }
-        found = Some(Found { pending, _guard: guard });
+        found = Some(AnsweredQuestion { pending, _guard: guard });
     }
     Ok(found)
 }
 
 /// Whether the run's answer is the last one in the client's conversation.
-fn is_the_one(state: &RunState, request: &ChatRequest, last: &Turn, before: &[Turn]) -> bool {
+fn matches_conversation(state: &RunState, request: &ChatRequest, last: &Turn, before: &[Turn]) -> bool {
     let Some(queued) = &state.queued else { return false };
     let RunQueued { request: words, user, history, .. } = queued;
     let said = |turn: &Turn| (turn.request.trim().to_owned(), turn.answer.trim().to_owned());

@@ -12,7 +12,7 @@ use crate::run::{Fault, RunId, RunStatus, TenantId};
 
 /// Maximum number of conversations whose unfinished runs are resumed concurrently, besides those that
 /// requests load.
-const AT_ONCE: usize = 64;
+const MAX_CONCURRENT_SESSIONS: usize = 64;
 
 impl Engine {
     /// Resumes every run that an earlier process accepted and did not finish, oldest first. Returns their
@@ -25,15 +25,15 @@ impl Engine {
     ///
     /// # Errors
     /// Errors of the store, if the unfinished runs cannot be listed.
-    pub async fn carry_on(&self) -> Result<usize, Fault> {
+    pub async fn resume_unfinished(&self) -> Result<usize, Fault> {
         let runs = self.parts.store.unfinished_runs().await.map_err(|error| store_fault(&error))?;
         // Runs that wait for a person keep waiting.
         let runs: Vec<_> = runs.into_iter().filter(|run| run.status != RunStatus::Waiting).collect();
         let count = runs.len();
-        let gate = self.parts.gate.clone();
+        let gate = self.parts.recovery_gate.clone();
         let unfinished = runs.iter().map(|run| run.run).collect();
         gate.close(unfinished).await.map_err(|error| store_fault(&error))?;
-        self.parts.carries_on.store(true, Ordering::Release);
+        self.parts.is_serving.store(true, Ordering::Release);
         if count > 0 {
             tracing::info!(runs = count, "resuming runs of an earlier process");
         }
@@ -47,7 +47,7 @@ impl Engine {
                 let registry = registry.clone();
                 async move { registry.carry_on(tenant, session).await }
             });
-            carried.buffer_unordered(AT_ONCE).collect::<()>().await;
+            carried.buffer_unordered(MAX_CONCURRENT_SESSIONS).collect::<()>().await;
             gate.finish_recovery().await;
         });
         Ok(count)
@@ -55,15 +55,19 @@ impl Engine {
 
     /// Records that the process is shutting down: from now on its end does not count as a crash. Call this on
     /// the shutdown signal; [`Engine::stop`] does it, too.
-    pub async fn stops(&self) {
-        self.parts.gate.stop().await;
+    pub async fn begin_shutdown(&self) {
+        self.parts.recovery_gate.stop().await;
     }
 
     /// Subscribes to a tenant's run from now on. Resumes the run first if an earlier process left it
     /// unfinished. `None` if the run is neither in progress nor unfinished.
-    pub(super) async fn follow(&self, tenant: &TenantId, run: RunId) -> Result<Option<RunWatch>, Fault> {
+    pub(super) async fn watch_or_resume(
+        &self,
+        tenant: &TenantId,
+        run: RunId,
+    ) -> Result<Option<RunWatch>, Fault> {
         let watch = self.watch(tenant, run);
-        if watch.is_some() || !self.parts.carries_on.load(Ordering::Acquire) {
+        if watch.is_some() || !self.parts.is_serving.load(Ordering::Acquire) {
             return Ok(watch);
         }
         let row = self.parts.store.run(tenant, run).await.map_err(|error| store_fault(&error))?;

@@ -1,4 +1,4 @@
-//! What an event of the journal is to a client.
+//! The projection from events of the journal to public events.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,36 +11,36 @@ use crate::run::{
     RunStatus,
 };
 
-/// Tells the events of one run, in order from the first: what a later one refers to (a step's scene,
-/// a call's tool) was said by an earlier one. Pure.
+/// Maps the events of one run to public events, in order from the first: later events refer to earlier ones
+/// (a step's scene, a call's tool). Pure.
 #[derive(Debug, Clone, Default)]
-pub struct Teller {
+pub struct PublicProjection {
     task: Option<TaskId>,
-    /// Scene and purpose of each step.
+    /// The scene and purpose of each step.
     steps: BTreeMap<u32, (String, String)>,
-    /// Each call with its step.
+    /// The step and request of each call.
     calls: BTreeMap<u32, (u32, RequestedCall)>,
-    /// Of a call that undoes a write: that write's call.
+    /// For each undo call: the call of the write that it undoes.
     undoes: BTreeMap<u32, u32>,
-    /// The calls that were begun.
-    begun: BTreeSet<u32>,
-    /// What about plans and calls a person has yet to decide.
-    open: BTreeSet<u32>,
-    /// Those of them that the plan in force waits for.
-    plan: BTreeSet<u32>,
+    /// The calls that were started.
+    started: BTreeSet<u32>,
+    /// Pending approvals of plans and calls.
+    open_approvals: BTreeSet<u32>,
+    /// The pending approvals of the current plan.
+    plan_approvals: BTreeSet<u32>,
 }
 
-impl Teller {
-    /// A teller of a run whose first event, with the public id of its plan, is not told to it.
+impl PublicProjection {
+    /// A projection that starts after the run's first event, which contains the public id of the plan.
     pub fn of(task: TaskId) -> Self {
         Self { task: Some(task), ..Self::default() }
     }
 
-    /// The event for clients, with `offset` 0 in its id; `None` for what stays inside.
-    pub fn tell(&mut self, envelope: &Envelope<Event>) -> Option<PublicEvent> {
-        self.learn(&envelope.body);
+    /// The public event, with `offset` 0 in its id; `None` for internal events.
+    pub fn project(&mut self, envelope: &Envelope<Event>) -> Option<PublicEvent> {
+        self.track(&envelope.body);
         let name = envelope.body.public_name()?;
-        let mut data = self.data(envelope)?;
+        let mut data = self.event_data(envelope)?;
         if let (Value::Object(data), Some(run)) = (&mut data, envelope.run) {
             data.insert("run_id".to_owned(), json!(run));
         }
@@ -51,36 +51,36 @@ impl Teller {
         })
     }
 
-    /// Keeps what later events refer to.
-    fn learn(&mut self, event: &Event) {
+    /// Records what later events refer to.
+    fn track(&mut self, event: &Event) {
         match event {
             Event::Decided { approval, .. } => {
-                self.open.remove(approval);
+                self.open_approvals.remove(approval);
             }
-            Event::PlanEdited(_) => self.withdraw(),
+            Event::PlanEdited(_) => self.withdraw_plan_approvals(),
             _ => {}
         }
         match event {
             Event::RunQueued(queued) => self.task = Some(queued.task),
             Event::ToolStarted { call, .. } => {
-                self.begun.insert(*call);
+                self.started.insert(*call);
             }
             Event::ApprovalRequired { approval, matter: ApprovalSubject::Plan { .. }, .. } => {
-                self.open.insert(*approval);
-                self.plan.insert(*approval);
+                self.open_approvals.insert(*approval);
+                self.plan_approvals.insert(*approval);
             }
             Event::ApprovalRequired { approval, matter: ApprovalSubject::Call { .. }, .. } => {
-                self.open.insert(*approval);
+                self.open_approvals.insert(*approval);
             }
             Event::ApprovalLapsed { approval, matter, edited, .. } => {
-                self.open.remove(approval);
+                self.open_approvals.remove(approval);
                 if let (ApprovalSubject::Call { call }, Some(edited)) = (matter, edited)
                     && let Some((_, requested)) = self.calls.get_mut(call)
                 {
                     requested.arguments = edited.arguments.clone();
                 }
             }
-            Event::ModificationAsked { .. } => self.withdraw(),
+            Event::ModificationAsked { .. } => self.withdraw_plan_approvals(),
             Event::PlanCreated(PlanMade { plan, .. })
             | Event::Replanned(PlanMade { plan, .. })
             | Event::PlanEdited(PlanMade { plan, .. }) => {
@@ -109,14 +109,14 @@ impl Teller {
         }
     }
 
-    /// The plan is to be another: nobody decides about it any more.
-    fn withdraw(&mut self) {
-        for approval in std::mem::take(&mut self.plan) {
-            self.open.remove(&approval);
+    /// Withdraws the plan's approvals, because the plan will change.
+    fn withdraw_plan_approvals(&mut self) {
+        for approval in std::mem::take(&mut self.plan_approvals) {
+            self.open_approvals.remove(&approval);
         }
     }
 
-    fn data(&self, envelope: &Envelope<Event>) -> Option<Value> {
+    fn event_data(&self, envelope: &Envelope<Event>) -> Option<Value> {
         Some(match &envelope.body {
             Event::RunStarted(started) => json!({
                 "session_id": envelope.session, "task_id": self.task, "now": started.now,
@@ -139,12 +139,14 @@ impl Teller {
                     "task_id": self.task, "hash": needed.hash, "why": needed.why,
                 });
                 match matter {
-                    ApprovalSubject::Plan { version } => with(asked, "plan", "version", json!(version)),
+                    ApprovalSubject::Plan { version } => {
+                        with_subject(asked, "plan", "version", json!(version))
+                    }
                     ApprovalSubject::Call { call } => {
-                        self.call(*call, with(asked, "call", "effect", json!(Effect::Write)))
+                        self.with_call(*call, with_subject(asked, "call", "effect", json!(Effect::Write)))
                     }
                     ApprovalSubject::Outcome { call } => {
-                        self.call(*call, with(asked, "outcome", "effect", json!(Effect::Write)))
+                        self.with_call(*call, with_subject(asked, "outcome", "effect", json!(Effect::Write)))
                     }
                 }
             }
@@ -158,33 +160,33 @@ impl Teller {
             }
             Event::StepStarted { step } => {
                 let purpose = self.steps.get(step).map(|(_, purpose)| purpose.as_str());
-                self.step(*step, json!({"purpose": purpose.unwrap_or_default()}))
+                self.with_step(*step, json!({"purpose": purpose.unwrap_or_default()}))
             }
             Event::ToolStarted { call, attempt } => {
                 let effect = self.calls.get(call).map(|(_, requested)| requested.effect);
-                let mut data = self.call(*call, json!({"effect": effect, "attempt": attempt}));
+                let mut data = self.with_call(*call, json!({"effect": effect, "attempt": attempt}));
                 if let Some(undoes) = self.undoes.get(call) {
                     data["undoes"] = json!(undoes);
                 }
                 data
             }
             Event::ToolCompleted { call, outcome, millis } => {
-                let mut data = self.call(*call, told(outcome));
-                // Only a dry run has results of what was never begun.
-                if matches!(outcome, Outcome::Ok { .. }) && !self.begun.contains(call) {
+                let mut data = self.with_call(*call, outcome_data(outcome));
+                // Only dry runs have results of calls that were never started.
+                if matches!(outcome, Outcome::Ok { .. }) && !self.started.contains(call) {
                     data["outcome"] = json!("dry_run");
                 }
                 data["duration_ms"] = json!(millis);
                 data
             }
             Event::ToolSkipped { call, first } => {
-                self.call(*call, json!({"outcome": "skipped", "first_call": first}))
+                self.with_call(*call, json!({"outcome": "skipped", "first_call": first}))
             }
             Event::StepCompleted { step, result } => {
-                self.step(*step, json!({"status": StepStatus::Completed, "result": result}))
+                self.with_step(*step, json!({"status": StepStatus::Completed, "result": result}))
             }
             Event::StepFailed { step, status, error } => {
-                self.step(*step, json!({"status": status, "error": error}))
+                self.with_step(*step, json!({"status": status, "error": error}))
             }
             Event::Continuation { round, verdict, degraded } => json!({
                 "round": round, "should_continue": verdict.should_continue,
@@ -194,7 +196,7 @@ impl Teller {
             Event::Answered { text, degraded } => json!({"answer": text, "degraded": degraded}),
             Event::RunWaiting {} => {
                 let id = |approval: &u32| Some(ApprovalId { run: envelope.run?, approval: *approval });
-                let open: Vec<ApprovalId> = self.open.iter().filter_map(id).collect();
+                let open: Vec<ApprovalId> = self.open_approvals.iter().filter_map(id).collect();
                 json!({"status": RunStatus::Waiting, "task_id": self.task, "approvals": open})
             }
             Event::RunPutAside { error } => {
@@ -223,32 +225,32 @@ impl Teller {
         })
     }
 
-    /// `data` with the step and its scene.
-    fn step(&self, step: u32, mut data: Value) -> Value {
+    /// Adds the step and its scene to `data`.
+    fn with_step(&self, step: u32, mut data: Value) -> Value {
         data["step_number"] = json!(step);
         data["scene_name"] = json!(self.steps.get(&step).map_or("", |(scene, _)| scene.as_str()));
         data
     }
 
-    /// `data` with the call: its number, its step, and tool and arguments as in the answer document.
-    fn call(&self, call: u32, mut data: Value) -> Value {
+    /// Adds the call to `data`: its number, its step, and its tool and arguments as in the answer document.
+    fn with_call(&self, call: u32, mut data: Value) -> Value {
         data["call"] = json!(call);
         let Some((step, requested)) = self.calls.get(&call) else { return data };
         data["tool"] = json!(requested.tool);
         data["arguments"] = requested.arguments.clone();
-        self.step(*step, data)
+        self.with_step(*step, data)
     }
 }
 
-/// `data` with what is asked about, and one thing more.
-fn with(mut data: Value, about: &str, name: &str, value: Value) -> Value {
+/// Adds what the approval is about, and one more field, to `data`.
+fn with_subject(mut data: Value, about: &str, name: &str, value: Value) -> Value {
     data["about"] = json!(about);
     data[name] = value;
     data
 }
 
-/// How a call ended, as in the answer document.
-fn told(outcome: &Outcome) -> Value {
+/// A call's outcome, as in the answer document.
+fn outcome_data(outcome: &Outcome) -> Value {
     match outcome {
         Outcome::Ok { result, .. } => json!({"outcome": "ok", "result": result}),
         Outcome::Refused { error } => json!({"outcome": "refused", "error": error}),

@@ -15,52 +15,52 @@ use actix_web::web::Bytes;
 use socket2::{SockRef, Socket};
 
 /// Maximum time between two checks.
-const LOOK: Duration = Duration::from_secs(1);
+const MAX_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A connection.
-pub(crate) struct Line {
+pub(crate) struct Connection {
     /// A duplicate of the socket, because the framework does not expose its own.
     socket: Socket,
-    state: Mutex<State>,
+    state: Mutex<ConnectionState>,
 }
 
-struct State {
+struct ConnectionState {
     /// Requests in progress.
-    busy: usize,
+    in_flight: usize,
     /// When the last request was answered, or the connection was opened.
-    since: Instant,
+    idle_since: Instant,
 }
 
 /// All open connections.
 #[derive(Clone, Default)]
-pub(crate) struct Lines(Arc<Mutex<Vec<Weak<Line>>>>);
+pub(crate) struct Connections(Arc<Mutex<Vec<Weak<Connection>>>>);
 
-impl Lines {
+impl Connections {
     /// Adds a connection. It is checked as long as the returned handle lives. `None` if the system has no
     /// file descriptor left: then the connection works, without this check.
-    pub(crate) fn add(&self, stream: &actix_web::rt::net::TcpStream) -> Option<Arc<Line>> {
+    pub(crate) fn add(&self, stream: &actix_web::rt::net::TcpStream) -> Option<Arc<Connection>> {
         let socket = SockRef::from(stream).try_clone().ok()?;
-        let state = Mutex::new(State { busy: 0, since: Instant::now() });
-        let line = Arc::new(Line { socket, state });
+        let state = Mutex::new(ConnectionState { in_flight: 0, idle_since: Instant::now() });
+        let line = Arc::new(Connection { socket, state });
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(&line));
         Some(line)
     }
 
     /// Closes every connection that has had no request for `patience`. Runs as long as the server.
-    pub(crate) async fn watch(self, patience: Duration) {
+    pub(crate) async fn close_idle(self, patience: Duration) {
         loop {
-            tokio::time::sleep(LOOK.min(patience / 2)).await;
+            tokio::time::sleep(MAX_CHECK_INTERVAL.min(patience / 2)).await;
             let now = Instant::now();
             let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            lines.retain(|line| line.upgrade().is_some_and(|line| line.stays(now, patience)));
+            lines.retain(|line| line.upgrade().is_some_and(|line| line.keep_or_close(now, patience)));
         }
     }
 }
 
-impl Line {
-    fn stays(&self, now: Instant, patience: Duration) -> bool {
+impl Connection {
+    fn keep_or_close(&self, now: Instant, patience: Duration) -> bool {
         let state = self.state();
-        let stays = state.busy > 0 || now.duration_since(state.since) < patience;
+        let stays = state.in_flight > 0 || now.duration_since(state.idle_since) < patience;
         if !stays {
             // The client may have closed it.
             let _ = self.socket.shutdown(std::net::Shutdown::Both);
@@ -68,43 +68,43 @@ impl Line {
         stays
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ConnectionState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Marks a request in progress on a tracked connection.
-pub(crate) struct Busy(Arc<Line>);
+pub(crate) struct InFlightGuard(Arc<Connection>);
 
-impl Busy {
+impl InFlightGuard {
     /// `None` if the connection is not tracked.
     pub(crate) fn begin(request: &HttpRequest) -> Option<Self> {
-        let line = request.conn_data::<Arc<Line>>()?.clone();
-        line.state().busy += 1;
+        let line = request.conn_data::<Arc<Connection>>()?.clone();
+        line.state().in_flight += 1;
         Some(Self(line))
     }
 
     /// Wraps the body: the request counts as answered when the body has been sent.
-    pub(crate) fn until<B: MessageBody + 'static>(self, body: B) -> Answering {
-        Answering { body: body.boxed(), _busy: self }
+    pub(crate) fn wrap_body<B: MessageBody + 'static>(self, body: B) -> InFlightBody {
+        InFlightBody { body: body.boxed(), _busy: self }
     }
 }
 
-impl Drop for Busy {
+impl Drop for InFlightGuard {
     fn drop(&mut self) {
         let mut state = self.0.state();
-        state.busy = state.busy.saturating_sub(1);
-        state.since = Instant::now();
+        state.in_flight = state.in_flight.saturating_sub(1);
+        state.idle_since = Instant::now();
     }
 }
 
 /// The body of a reply in progress.
-pub(crate) struct Answering {
+pub(crate) struct InFlightBody {
     body: BoxBody,
-    _busy: Busy,
+    _busy: InFlightGuard,
 }
 
-impl MessageBody for Answering {
+impl MessageBody for InFlightBody {
     type Error = <BoxBody as MessageBody>::Error;
 
     fn size(&self) -> BodySize {
