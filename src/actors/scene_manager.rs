@@ -30,7 +30,7 @@ use crate::llm::budget::Hold;
 use crate::memory::{self, Memory};
 use crate::run::{Fault, RunId, RunStatus, SessionEvent, SessionId, TenantId};
 use crate::store::{self, Store};
-use crate::telemetry::{Outside, Queued};
+use crate::telemetry::{QueueGuard, ServerMetrics};
 
 pub(crate) use accept::{Accepted, Submit};
 pub(crate) use carry::CarryOn;
@@ -50,7 +50,7 @@ pub(crate) struct Options {
     /// How long a conversation stays awake with nothing to do.
     pub(crate) idle: Duration,
     /// Hears of what waits and of what is refused.
-    pub(crate) outside: Outside,
+    pub(crate) outside: ServerMetrics,
     /// Lets runs begin.
     pub(crate) gate: RecoveryGate,
     /// Whether runs that an earlier process left unfinished are carried on here.
@@ -63,7 +63,7 @@ struct Waiting {
     received: Instant,
     /// Who waits for its answer, if anybody does.
     answer: Option<oneshot::Sender<Result<Answer, Fault>>>,
-    queued: Option<Queued>,
+    queued: Option<QueueGuard>,
     /// How often its driver has ended without ending it.
     crashes: u32,
 }

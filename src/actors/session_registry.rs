@@ -12,13 +12,13 @@ use super::launch;
 use super::scene_manager::{self, CarryOn, Do, Erase, SceneManager, Submit};
 use crate::planner::CommandRefusal;
 use crate::run::{Fault, SessionId, TenantId};
-use crate::telemetry::{Outside, Part, Queued};
+use crate::telemetry::{Component, QueueGuard, ServerMetrics};
 
 /// The registry as others see it.
 #[derive(Clone)]
 pub(crate) struct Address {
     registry: Addr<SessionRegistry>,
-    outside: Outside,
+    outside: ServerMetrics,
 }
 
 impl Address {
@@ -37,9 +37,9 @@ impl Address {
 
     /// Hands a request to its conversation, awake or asleep.
     pub(crate) fn submit(&self, tenant: TenantId, session: SessionId, submit: Submit) -> Result<(), Fault> {
-        let waiting = self.outside.queued(Part::SessionRegistry);
+        let waiting = self.outside.enqueue(Component::SessionRegistry);
         self.registry.try_send(ToSession { tenant, session, submit, waiting }).map_err(|_| {
-            self.outside.shed(Part::SessionRegistry);
+            self.outside.shed(Component::SessionRegistry);
             Fault::new("engine.busy", "too many requests are waiting to be accepted; try again later")
         })
     }
@@ -47,7 +47,7 @@ impl Address {
     /// Hands what somebody wants of a run to its conversation, awake or asleep.
     pub(crate) fn command(&self, tenant: TenantId, session: SessionId, wish: Do) -> Result<(), Fault> {
         self.registry.try_send(ToDo { tenant, session, wish }).map_err(|_| {
-            self.outside.shed(Part::SessionRegistry);
+            self.outside.shed(Component::SessionRegistry);
             Fault::new("engine.busy", "too many requests are waiting to be accepted; try again later")
         })
     }
@@ -110,7 +110,7 @@ struct ToSession {
     tenant: TenantId,
     session: SessionId,
     submit: Submit,
-    waiting: Queued,
+    waiting: QueueGuard,
 }
 
 #[derive(Message)]
@@ -186,7 +186,7 @@ impl SessionRegistry {
         if !self.awake.contains_key(&key) && self.awake.len() >= self.max_awake {
             let message =
                 format!("{} conversations are awake, which is the bound; try again later", self.max_awake);
-            self.options.outside.shed(Part::SessionRegistry);
+            self.options.outside.shed(Component::SessionRegistry);
             return Err(Fault::new("engine.sessions_full", message));
         }
         Ok(self.awake.entry(key).or_insert_with_key(|(tenant, session)| {
@@ -221,13 +221,13 @@ impl Handler<ToSession> for SessionRegistry {
                 return;
             }
         };
-        submit.waiting = Some(outside.queued(Part::SceneManager));
+        submit.waiting = Some(outside.enqueue(Component::SceneManager));
         match awake.address.try_send(submit) {
             Ok(()) => awake.sent += 1,
             Err(error) => {
                 let mut submit = error.into_inner();
                 submit.waiting = None;
-                outside.shed(Part::SceneManager);
+                outside.shed(Component::SceneManager);
                 let fault = Fault::new("session.queue_full", "too many requests wait for this conversation");
                 let _ = submit.reply.send(Err(fault));
             }

@@ -16,7 +16,7 @@ use crate::crash;
 use crate::plan::{Plan, TaskId};
 use crate::run::{Envelope, Event, Fault, Idempotency, PendingQuestion, RunId, RunQueued, SCHEMA, Turn};
 use crate::store::Record;
-use crate::telemetry::{Part, Queued};
+use crate::telemetry::{Component, QueueGuard};
 
 /// A request to a conversation.
 #[derive(Message)]
@@ -52,7 +52,7 @@ pub(crate) struct Submit {
     pub(crate) received: Instant,
     pub(crate) reply: oneshot::Sender<Result<Accepted, Fault>>,
     /// From the registry on, until its turn comes.
-    pub(crate) waiting: Option<Queued>,
+    pub(crate) waiting: Option<QueueGuard>,
 }
 
 /// A request that is in the journal and will end in exactly one way.
@@ -106,7 +106,7 @@ impl SceneManager {
                     self.options.max_queued
                 );
                 submit.waiting = None;
-                self.options.outside.shed(Part::SceneManager);
+                self.options.outside.shed(Component::SceneManager);
                 let _ = submit.reply.send(Err(Fault::new("session.queue_full", message)));
                 continue;
             }
@@ -238,7 +238,7 @@ impl Handler<Submit> for SceneManager {
             self.early.push_back(submit);
         } else {
             submit.waiting = None;
-            self.options.outside.shed(Part::SceneManager);
+            self.options.outside.shed(Component::SceneManager);
             let _ = submit
                 .reply
                 .send(Err(Fault::new("session.queue_full", "too many requests wait for this conversation")));

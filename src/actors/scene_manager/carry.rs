@@ -18,7 +18,7 @@ use crate::answer::Answer;
 use crate::run::{
     Envelope, Event, Fault, RunId, RunState, RunStatus, SCHEMA, SessionEvent, SessionId, TenantId,
 };
-use crate::store::{self, Record, Store, Stream};
+use crate::store::{self, Record, Store, StreamId};
 
 /// How often a driver of one run may panic in this process. The machine puts a run aside before that
 /// (`run.poisonous`); this is for one that cannot even say so.
@@ -66,7 +66,7 @@ pub(super) async fn unfinished(
     carries_on: bool,
 ) -> Result<Left, store::Error> {
     let mut left = Left::default();
-    for row in store.unfinished_of(tenant, session).await? {
+    for row in store.unfinished_runs_of(tenant, session).await? {
         let waits = row.status == RunStatus::Waiting;
         // Only who serves carries on; what waits for a person can be decided by anybody.
         if !waits && !carries_on {
@@ -80,12 +80,12 @@ pub(super) async fn unfinished(
                 journal.restore_run(events);
                 left.runs.push(state);
             }
-            Err(error) if error.code() == store::Code::Gap.as_str() => {
+            Err(error) if error.code() == store::ErrorCode::Gap.as_str() => {
                 let last = Last { tenant, session, run: row.run, seq: row.last_seq, epoch: row.epoch };
                 let end = lost(store, row.run, store_fault(&error)).await?;
                 put_aside(journal, last, end).await?;
             }
-            Err(error) if error.code() == store::Code::Unreadable.as_str() => {
+            Err(error) if error.code() == store::ErrorCode::Unreadable.as_str() => {
                 tracing::error!(run = %row.run, code = error.code(), %error, "a run cannot be carried on here");
             }
             Err(error) => return Err(error),
@@ -102,7 +102,7 @@ pub(super) async fn read(
     run: RunId,
 ) -> Result<(RunState, Vec<Envelope<Event>>), store::Error> {
     // A stream that had failed, as on a full disk, takes events again from where it is.
-    journal.reopen(Stream::Run(run)).await?;
+    journal.reopen(StreamId::Run(run)).await?;
     let events = store.run_events(tenant, run).await?;
     let mut state = RunState::from_events(run, events.iter().map(|event| &event.body));
     // Whoever put it aside took it over for that, and said nothing else.
@@ -122,7 +122,7 @@ struct Last<'a> {
 /// The end of a run whose journal has a gap. Nothing can be decided about it any more, so what nobody knows
 /// is told with its end.
 async fn lost(store: &Store, run: RunId, why: Fault) -> Result<Vec<Event>, store::Error> {
-    let left = store.run_events_left(run).await?;
+    let left = store.readable_run_events(run).await?;
     let mut end = RunState::from_events(run, &left).forced_end(unrecoverable(&why));
     let unknown: Vec<String> = end
         .iter()

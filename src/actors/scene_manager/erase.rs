@@ -9,7 +9,7 @@ use crate::actors::driver::{SessionSeq, store_fault};
 use crate::actors::runtime_task::run_as_task;
 use crate::memory::Memory;
 use crate::run::{Fault, SessionId};
-use crate::store::{self, Stream};
+use crate::store::{self, StreamId};
 
 /// The wish to have the conversation erased, unless it has changed at `since` or later.
 #[derive(Message)]
@@ -25,7 +25,7 @@ pub(crate) fn session_busy(session: &SessionId) -> Fault {
     let message = format!(
         "session {session} cannot be erased while a request of it is at work or waits: wait for its end, or cancel it"
     );
-    Fault::new(store::Code::SessionBusy.as_str(), message)
+    Fault::new(store::ErrorCode::SessionBusy.as_str(), message)
 }
 
 impl SceneManager {
@@ -43,8 +43,8 @@ impl SceneManager {
         let (tenant, session) = (self.tenant.clone(), self.session.clone());
         let work = run_as_task(async move {
             // Its numbers begin again, also where the journal had refused one.
-            journal.reopen(Stream::Session(tenant.clone(), session.clone())).await?;
-            store.erase_unchanged(&tenant, &session, since).await
+            journal.reopen(StreamId::Session(tenant.clone(), session.clone())).await?;
+            store.erase_if_unchanged(&tenant, &session, since).await
         });
         // The next message is read when it is done.
         ctx.wait(work.into_actor(self).map(move |erased, manager, ctx| {

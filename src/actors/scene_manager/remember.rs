@@ -11,7 +11,7 @@ use crate::actors::scene;
 use crate::llm::{Caller, Purpose};
 use crate::memory::{self, Memory};
 use crate::run::{Attempt, Context as Remembered, Envelope, Fault, RunState, SCHEMA, SessionEvent, Usage};
-use crate::store::{Record, Stream};
+use crate::store::{Record, StreamId};
 
 impl SceneManager {
     pub(super) fn remembered(&self, run: &RunState) -> Remembered {
@@ -114,7 +114,7 @@ impl SceneManager {
             if let Err(error) = journal.append(records, true).await {
                 // Runs that are driven beside the queue end in this stream, too.
                 let stands = run_as_task(async move {
-                    journal.reopen(Stream::Session(tenant.clone(), session.clone())).await.ok()?;
+                    journal.reopen(StreamId::Session(tenant.clone(), session.clone())).await.ok()?;
                     let events = store.session_events(&tenant, &session).await.ok()?;
                     Some(events.last().map_or(0, |last| last.seq))
                 });
