@@ -19,6 +19,7 @@ mod crash_points;
 mod dashboards;
 mod degradation;
 mod depot;
+mod durability;
 mod eval;
 mod example;
 mod figures;
