@@ -1,0 +1,7 @@
+//! The laws of a conversation, held against invented worlds, and named cases.
+
+mod journal;
+mod laws;
+mod named;
+mod sim;
+mod world;
