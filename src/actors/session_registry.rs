@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use actix::prelude::*;
 use jiff::Timestamp;
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 
 use super::launch;
-use super::scene_manager::{self, CarryOn, Do, Erase, SceneManager, Submit};
+use super::scene_manager::{self, CarryOn, Delivery, Do, Erase, SceneManager, SessionMessage, Submit};
+use crate::conversation::{self, MAX_COMMANDS};
 use crate::planner::Refused;
 use crate::run::{Fault, SessionId, TenantId};
 use crate::telemetry::{Outside, Part, Queued};
@@ -152,6 +153,27 @@ struct Awake {
     address: Addr<SceneManager>,
     life: usize,
     sent: u64,
+    /// Places in the mailbox for requests.
+    requests: Arc<Semaphore>,
+    /// Places in the mailbox for everything else. A person's decision is not refused because requests fill
+    /// the mailbox.
+    commands: Arc<Semaphore>,
+}
+
+impl Awake {
+    /// Sends a message to the conversation, which then has received one more. Returns a message for which
+    /// there is no place.
+    fn send(&mut self, message: SessionMessage) -> Result<(), SessionMessage> {
+        let places = match message {
+            SessionMessage::Submit(_) => &self.requests,
+            _ => &self.commands,
+        };
+        let Ok(place) = places.clone().try_acquire_owned() else { return Err(message) };
+        let sent = self.address.try_send(Delivery { message, place });
+        sent.map_err(|error| error.into_inner().message)?;
+        self.sent += 1;
+        Ok(())
+    }
 }
 
 /// See the module.
@@ -202,7 +224,9 @@ impl SessionRegistry {
                 life,
                 is_new,
             );
-            Awake { address, life, sent: 0 }
+            let requests = Arc::new(Semaphore::new(self.options.max_queued.max(1)));
+            let commands = Arc::new(Semaphore::new(MAX_COMMANDS));
+            Awake { address, life, sent: 0, requests, commands }
         }))
     }
 }
@@ -213,7 +237,7 @@ impl Handler<ToSession> for SessionRegistry {
     fn handle(&mut self, message: ToSession, ctx: &mut Context<Self>) {
         let ToSession { tenant, session, mut submit, waiting } = message;
         drop(waiting);
-        let outside = self.options.outside.clone();
+        let (outside, max_queued) = (self.options.outside.clone(), self.options.max_queued);
         let awake = match self.awake((tenant, session), submit.is_first, ctx) {
             Ok(awake) => awake,
             Err(fault) => {
@@ -222,15 +246,10 @@ impl Handler<ToSession> for SessionRegistry {
             }
         };
         submit.waiting = Some(outside.queued(Part::SceneManager));
-        match awake.address.try_send(submit) {
-            Ok(()) => awake.sent += 1,
-            Err(error) => {
-                let mut submit = error.into_inner();
-                submit.waiting = None;
-                outside.shed(Part::SceneManager);
-                let fault = Fault::new("session.queue_full", "too many requests wait for this conversation");
-                let _ = submit.reply.send(Err(fault));
-            }
+        if let Err(SessionMessage::Submit(mut submit)) = awake.send(SessionMessage::Submit(Box::new(submit))) {
+            submit.waiting = None;
+            outside.shed(Part::SceneManager);
+            let _ = submit.reply.send(Err(conversation::queue_full(max_queued)));
         }
         outside.set_awake(self.awake.len());
     }
@@ -249,11 +268,8 @@ impl Handler<ToErase> for SessionRegistry {
                 return;
             }
         };
-        match awake.address.try_send(erase) {
-            Ok(()) => awake.sent += 1,
-            Err(error) => {
-                let _ = error.into_inner().reply.send(Err(scene_manager::session_busy(&session)));
-            }
+        if let Err(SessionMessage::Erase(erase)) = awake.send(SessionMessage::Erase(erase)) {
+            let _ = erase.reply.send(Err(conversation::session_busy(&session)));
         }
     }
 }
@@ -263,21 +279,17 @@ impl Handler<ToDo> for SessionRegistry {
 
     fn handle(&mut self, message: ToDo, ctx: &mut Context<Self>) {
         let ToDo { tenant, session, wish } = message;
-        let refuse = |wish: Do, fault: Fault| {
+        let refuse = |command: Do, fault: Fault| {
             let refused = Refused { fault, difference: Vec::new(), record: None };
-            // Whoever asked may have gone.
-            let _ = wish.reply.send(Err(refused));
+            // The caller may have disconnected.
+            let _ = command.reply.send(Err(refused));
         };
         match self.awake((tenant, session), false, ctx) {
-            Ok(awake) => match awake.address.try_send(wish) {
-                Ok(()) => awake.sent += 1,
-                Err(SendError::Full(wish) | SendError::Closed(wish)) => {
-                    refuse(
-                        wish,
-                        Fault::new("session.queue_full", "too many requests wait for this conversation"),
-                    );
+            Ok(awake) => {
+                if let Err(SessionMessage::Do(command)) = awake.send(SessionMessage::Do(Box::new(wish))) {
+                    refuse(*command, conversation::too_many_commands());
                 }
-            },
+            }
             Err(fault) => refuse(wish, fault),
         }
         self.options.outside.set_awake(self.awake.len());
@@ -290,10 +302,9 @@ impl Handler<ToCarryOn> for SessionRegistry {
     fn handle(&mut self, message: ToCarryOn, ctx: &mut Context<Self>) {
         let ToCarryOn { tenant, session, wish } = message;
         // Where it cannot be woken now, it is carried on when it wakes.
-        if let Ok(awake) = self.awake((tenant, session), false, ctx)
-            && awake.address.try_send(wish).is_ok()
-        {
-            awake.sent += 1;
+        if let Ok(awake) = self.awake((tenant, session), false, ctx) {
+            // Nor if there is no place for the message.
+            let _ = awake.send(SessionMessage::CarryOn(wish));
         }
         self.options.outside.set_awake(self.awake.len());
     }

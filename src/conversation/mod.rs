@@ -43,7 +43,7 @@ pub(crate) use input::{
     CallerId, DriverReport, IncomingRequest, Input, LoadedConversation, OpenDecisions, RunCondition,
     RunReading, StoredDecisions,
 };
-pub(crate) use side_effect::{NewRun, SideEffect, WordDecision};
+pub(crate) use side_effect::{NewRun, ReadAttempt, SideEffect, WordDecision};
 use slots::RunTable;
 
 pub(crate) use faults::{queue_full, session_busy, too_many_commands};

@@ -117,6 +117,12 @@ impl RunTable {
         }
     }
 
+    /// Whether the run is active and holds the caller's command for its next driver.
+    #[cfg(test)]
+    pub(super) fn is_held(&self, run: RunId, caller: CallerId) -> bool {
+        self.slots.get(&run).and_then(RunSlot::active).is_some_and(|active| active.held.contains(&caller))
+    }
+
     /// How many runs are queued.
     pub(super) fn queued(&self) -> usize {
         self.slots.values().filter(|slot| matches!(slot, RunSlot::Queued { .. })).count()
