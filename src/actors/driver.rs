@@ -170,12 +170,6 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
-    /// One that ended before anybody drove it.
-    pub(crate) fn before(state: RunState) -> Self {
-        let (overhead, broken) = (Duration::ZERO, None);
-        Self { state, overhead, broken, turns: Vec::new(), said: false, refused: Vec::new() }
-    }
-
     /// Tells those whose orders were refused.
     pub(crate) fn take_refused(&mut self) -> RefusedLast {
         RefusedLast(std::mem::take(&mut self.refused))

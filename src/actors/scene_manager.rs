@@ -33,7 +33,7 @@ use crate::store::Store;
 use crate::telemetry::Outside;
 
 use callers::Caller;
-pub(crate) use messages::{Accepted, CarryOn, Delivery, Do, Erase, SessionMessage, Submit};
+pub(crate) use messages::{CarryOn, Delivery, Do, Erase, SessionMessage, Submit};
 use runs::RunEntry;
 
 /// What every conversation works with.

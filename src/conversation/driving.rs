@@ -32,7 +32,15 @@ impl ConversationState {
         let RunReading { condition, turns } = match outcome {
             Ok(reading) => reading,
             // It is in the journal, so it is continued when the conversation is loaded again.
-            Err(fault) => return self.abandon(run, active, &fault, out),
+            Err(fault) => {
+                let has_panicked = active.panics > 0;
+                self.abandon(run, active, &fault, out);
+                if has_panicked {
+                    // Its driver may have appended a turn that is not remembered here.
+                    self.fail(&fault, out);
+                }
+                return;
+            }
         };
         self.history.extend(turns);
         match condition {
@@ -44,7 +52,7 @@ impl ConversationState {
                 out.push(SideEffect::Finish { run, callers: active.callers, fault: None });
             }
             condition if active.panics >= MAX_PANICS => {
-                self.abandon(run, active, &faults::crashed(run), out);
+                self.abandon(run, active, &faults::crashed(), out);
                 self.park(run, &condition, false);
             }
             _ => {

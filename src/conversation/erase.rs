@@ -11,7 +11,7 @@ use crate::run::Fault;
 impl ConversationState {
     pub(super) fn on_erase(&mut self, caller: CallerId, since: Option<Timestamp>, out: &mut Vec<SideEffect>) {
         self.received += 1;
-        let is_busy = self.runs.has_active() || self.is_appending() || !self.backlog.requests.is_empty();
+        let is_busy = self.is_working() || !self.backlog.requests.is_empty();
         if is_busy || self.backlog.erasures.len() >= self.limits.max_queued {
             return refuse(caller, faults::session_busy(&self.session), out);
         }
@@ -27,7 +27,7 @@ impl ConversationState {
         if erasures.is_empty() {
             return;
         }
-        if self.runs.has_active() || self.is_appending() {
+        if self.is_working() {
             for (caller, _) in erasures {
                 refuse(caller, faults::session_busy(&self.session), out);
             }
@@ -59,7 +59,7 @@ impl ConversationState {
             });
         }
         self.phase = match unreadable {
-            Some(fault) if !is_erased => Phase::Failing { fault, appending: None },
+            Some(fault) if !is_erased => Phase::failing(fault),
             _ => Phase::Awake(Awake::default()),
         };
         if self.is_idle() {

@@ -1,6 +1,6 @@
 //! Why the conversation refuses something.
 
-use crate::run::{Fault, RunId, SessionId};
+use crate::run::{Fault, SessionId};
 
 /// There is no room for a request.
 pub(crate) fn queue_full(max_queued: usize) -> Fault {
@@ -29,9 +29,9 @@ pub(super) fn unknown_session(session: &SessionId) -> Fault {
 }
 
 /// The driver of a run panicked each time.
-pub(super) fn crashed(run: RunId) -> Fault {
-    let message =
-        format!("the driver of run {run} ended with an internal error each time; what it did is in its events");
+pub(super) fn crashed() -> Fault {
+    let message = "the run stopped with an internal error (its driver ended with an internal error each \
+                   time); what it did is in its events";
     Fault::new("run.crashed", message)
 }
 

@@ -50,18 +50,27 @@ impl ConversationState {
 
     pub(super) fn on_summarised(&mut self, turns: Vec<(u64, SessionEvent)>) {
         self.history.extend(turns);
-        if let Phase::Awake(awake) = &mut self.phase {
-            awake.summarising = false;
+        self.end_summary();
+    }
+
+    pub(super) fn on_stream_failed(&mut self, fault: &Fault, out: &mut Vec<SideEffect>) {
+        self.end_summary();
+        self.fail(fault, out);
+    }
+
+    fn end_summary(&mut self) {
+        if let Phase::Awake(Awake { summarising, .. }) | Phase::Failing { summarising, .. } = &mut self.phase {
+            *summarising = false;
         }
     }
 
-    /// What is remembered is not what the stream has: nothing starts until it is read again.
-    pub(super) fn on_stream_failed(&mut self, fault: &Fault, out: &mut Vec<SideEffect>) {
+    /// What is remembered may not be what the stream has: nothing starts until it is read again.
+    pub(super) fn fail(&mut self, fault: &Fault, out: &mut Vec<SideEffect>) {
         self.cancel_timer(out);
         let Phase::Awake(awake) = &mut self.phase else { return };
-        let appending = awake.appending.take();
+        let (appending, summarising) = (awake.appending.take(), awake.summarising);
         self.backlog.requests.append(&mut awake.admitted);
-        self.phase = Phase::Failing { fault: fault.clone(), appending };
+        self.phase = Phase::Failing { fault: fault.clone(), appending, summarising };
         self.drop_queue(fault, out);
     }
 
@@ -73,7 +82,7 @@ impl ConversationState {
     }
 
     fn proceed_failing(&mut self, out: &mut Vec<SideEffect>) {
-        if self.runs.has_active() || self.is_appending() {
+        if self.is_working() || self.is_summarising() {
             return;
         }
         // What cannot be read can be erased.
@@ -100,7 +109,7 @@ impl ConversationState {
     pub(super) fn on_sleep_agreed(&mut self, out: &mut Vec<SideEffect>) {
         self.sleep_requested = false;
         // The registry agrees only if nothing arrived since it was asked, unless it has ended itself.
-        let is_settled = !self.runs.has_active() && !self.is_appending();
+        let is_settled = !self.is_working() && !self.is_summarising();
         match &self.phase {
             Phase::Failing { fault, .. } if is_settled => {
                 let fault = fault.clone();
@@ -126,14 +135,22 @@ impl ConversationState {
         }
     }
 
-    /// Whether nothing is in progress and nothing waits.
+    /// Whether it is awake, nothing is in progress and nothing waits.
     pub(super) fn is_idle(&self) -> bool {
-        let is_free = matches!(&self.phase, Phase::Awake(Awake { appending: None, summarising: false, .. }));
-        is_free && self.backlog.is_empty() && !self.runs.has_active()
+        let is_awake = matches!(self.phase, Phase::Awake(_));
+        is_awake && self.backlog.is_empty() && !self.is_working() && !self.is_summarising()
     }
 
-    fn is_summarising(&self) -> bool {
-        matches!(self.phase, Phase::Awake(Awake { summarising: true, .. }))
+    /// Whether a run is queued, read, driven or being appended.
+    pub(super) fn is_working(&self) -> bool {
+        self.runs.has_active() || self.appending().is_some()
+    }
+
+    pub(super) fn is_summarising(&self) -> bool {
+        matches!(
+            self.phase,
+            Phase::Awake(Awake { summarising: true, .. }) | Phase::Failing { summarising: true, .. }
+        )
     }
 
     pub(super) fn request_sleep(&mut self, out: &mut Vec<SideEffect>) {

@@ -99,9 +99,16 @@ enum Phase {
     /// It cannot be read, or its stream rejects writes. Nothing starts; when nobody drives a run of it, it
     /// is erased or stops, and the next actor reads it again. Until then another actor would have the same
     /// runs driven a second time.
-    Failing { fault: Fault, appending: Option<Appending> },
+    Failing { fault: Fault, appending: Option<Appending>, summarising: bool },
     /// The actor ends.
     Stopped,
+}
+
+impl Phase {
+    /// Nothing is in progress any more, and nothing can be.
+    fn failing(fault: Fault) -> Self {
+        Self::Failing { fault, appending: None, summarising: false }
+    }
 }
 
 /// What is in progress while requests are served, beside the runs.
@@ -179,7 +186,7 @@ impl ConversationState {
             Input::CarryOn { caller } => self.on_carry_on(caller),
             Input::WindowChanged { tokens } => self.limits.window = tokens,
             Input::Loaded(loaded) => self.on_loaded(*loaded),
-            Input::LoadFailed(fault) => self.phase = Phase::Failing { fault, appending: None },
+            Input::LoadFailed(fault) => self.phase = Phase::failing(fault),
             Input::Appended(results) => self.on_appended(results, out),
             Input::OrderNotTaken { caller, run } => self.on_order_not_taken(caller, run, out),
             Input::RunRead { run, outcome } => self.on_run_read(run, outcome, out),

@@ -99,10 +99,6 @@ impl ConversationState {
         }
     }
 
-    pub(super) fn is_appending(&self) -> bool {
-        self.appending().is_some()
-    }
-
     pub(super) fn appending(&self) -> Option<&Appending> {
         match &self.phase {
             Phase::Awake(Awake { appending, .. }) | Phase::Failing { appending, .. } => appending.as_ref(),

@@ -79,7 +79,7 @@ pub(crate) enum ReadAttempt {
     ForCommand,
     /// Its driver panicked.
     AfterPanic,
-    /// Its driver panicked for the last time: an unfinished run is ended with the reason, and the outcome
-    /// is that fault.
+    /// Its driver panicked for the last time: a run that is unfinished is ended with this as the reason, and
+    /// reported as unfinished.
     AfterLastPanic,
 }

@@ -163,8 +163,10 @@ impl RunTable {
     /// Another answer was given: what waits was not shown by the last one.
     pub(super) fn forget_shown(&mut self) {
         for slot in self.slots.values_mut() {
-            if let RunSlot::Parked(parked) | RunSlot::Reading { parked: Some(parked), .. } = slot {
-                parked.is_shown = false;
+            match slot {
+                RunSlot::Parked(parked) | RunSlot::Reading { parked: Some(parked), .. } => parked.is_shown = false,
+                RunSlot::Driven { shown_at, .. } => *shown_at = None,
+                RunSlot::Queued { .. } | RunSlot::Reading { parked: None, .. } => {}
             }
         }
     }

@@ -92,7 +92,7 @@ impl SceneManager {
             if attempt == ReadAttempt::AfterLastPanic && can_end {
                 let last =
                     Last { tenant: &tenant, session: &session, run, seq: row.last_seq, epoch: row.epoch };
-                return Err(recovery::end_crashed(&journal, last, &state).await.map_err(failed)?);
+                recovery::end_crashed(&journal, last, &state).await.map_err(failed)?;
             }
             Ok(ReadRun { state, known, turns })
         });

@@ -84,17 +84,14 @@ pub(super) struct Last<'a> {
     pub(super) epoch: u32,
 }
 
-/// Ends a run whose driver panicked each time. Returns what its callers are told.
+/// Ends a run whose driver panicked each time.
 pub(super) async fn end_crashed(
     journal: &journal::Handle,
     last: Last<'_>,
     state: &RunState,
-) -> Result<Fault, store::Error> {
+) -> Result<(), store::Error> {
     let why = Fault::new("run.crashed", "its driver ended with an internal error each time");
-    let message =
-        format!("the run stopped with an internal error ({}); what it did is in its events", why.message);
-    end_by_force(journal, last, state.forced_end(unrecoverable(&why))).await?;
-    Ok(Fault::new("run.crashed", message))
+    end_by_force(journal, last, state.forced_end(unrecoverable(&why))).await
 }
 
 /// A run that waits for a person. A plan that a person changed since then may differ from the one that the

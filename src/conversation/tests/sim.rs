@@ -127,12 +127,14 @@ impl Sim {
 
     /// What must hold between any two inputs.
     fn check(&self) {
-        for actor in self.actors.iter().filter(|actor| matches!(actor.state.phase, Phase::Awake(_))) {
+        // One that the registry has forgotten has nothing to remember.
+        let last = self.actors.last().filter(|_| self.is_registered);
+        for actor in last.filter(|actor| matches!(actor.state.phase, Phase::Awake(_))) {
             let is_writing = actor.work.iter().any(|work| {
                 matches!(work, Work::Ended(..) | Work::Panicked(_) | Work::Read(_, ReadAttempt::AfterPanic))
                     || matches!(work, Work::Read(_, ReadAttempt::AfterLastPanic))
             });
-            if !is_writing {
+            if !is_writing && self.turns.is_empty() {
                 let memory = self.journal.memory(self.world.memory.clone());
                 assert_eq!(*actor.state.history.memory(), memory, "the memory is not what the stream tells");
             }
@@ -312,7 +314,10 @@ impl Sim {
                 SideEffect::RequestSleep { received } => work.push(Work::Sleep(received)),
                 SideEffect::Stop => {
                     let actor = &mut self.actors[at];
-                    assert!(actor.mailbox.is_empty() && actor.work.is_empty(), "it stops with {:?}", actor.work);
+                    // Neither a message nor an append, a read or a driver.
+                    assert!(actor.mailbox.is_empty(), "a message is lost");
+                    assert!(actor.work.is_empty(), "it stops with {:?}", actor.work);
+                    assert!(!actor.state.runs.has_active(), "it stops with a queued run");
                     actor.is_stopped = true;
                 }
                 _ => {}
@@ -385,12 +390,7 @@ impl Sim {
                 self.actors[at].work.push(next);
                 None
             }
-            Work::Ended(run, report) => {
-                if report.broken.is_none() {
-                    self.watch.answered(run, &report.condition, report.seq);
-                }
-                Some(Input::DriverEnded { run, report })
-            }
+            Work::Ended(run, report) => Some(Input::DriverEnded { run, report }),
             Work::Panicked(run) => Some(Input::DriverPanicked { run }),
             Work::Summary(job) => Some(self.summarise(&job)),
             Work::Erase(is_old) => Some(Input::Erased(self.erase(is_old))),
@@ -451,7 +451,7 @@ impl Sim {
             (None, None) => Err(Fault::new("run.not_found", "there is no such run")),
             (None, Some(RunCondition::Unfinished)) if attempt == ReadAttempt::AfterLastPanic => {
                 self.journal.change(run, |entry| entry.condition = RunCondition::Ended);
-                Err(Fault::new("run.crashed", "it is ended"))
+                Ok(RunReading { condition: RunCondition::Unfinished, turns })
             }
             (None, Some(condition)) => Ok(RunReading { condition, turns }),
         };
@@ -459,13 +459,6 @@ impl Sim {
             && !self.live.contains_key(&run)
         {
             self.live.insert(run, Entry::default());
-        }
-        if attempt != ReadAttempt::ForCommand
-            && let Ok(RunReading { condition: RunCondition::Ended, .. }) = &outcome
-        {
-            let seq = self.journal.runs[&run].seq;
-            self.watch.by_words.remove(&run);
-            self.watch.answered(run, &RunCondition::Ended, seq);
         }
         Input::RunRead { run, outcome }
     }

@@ -104,10 +104,12 @@ impl Watch {
             SideEffect::Drive { run, .. } => self.drives(*run, journal),
             SideEffect::Finish { run, callers, fault } => {
                 assert!(!self.drivers.contains(run), "{run} is finished while it is driven");
-                if fault.is_some() {
-                    self.abandoned.insert(*run);
+                match fault {
+                    Some(_) => drop(self.abandoned.insert(*run)),
+                    None => self.answers(*run, journal),
                 }
                 self.accepted.remove(run);
+                self.panics.remove(run);
                 self.current.remove(run);
                 self.commanded.remove(run);
                 callers.iter().for_each(|caller| self.answer(*caller));
@@ -127,7 +129,7 @@ impl Watch {
             SideEffect::Erase { .. } => {
                 assert!(self.drivers.is_empty() && self.accepted.is_empty(), "it is erased while it is busy");
             }
-            SideEffect::Stop => self.stops(),
+            SideEffect::Stop => self.sleeps += 1,
             _ => {}
         }
     }
@@ -211,13 +213,13 @@ impl Watch {
         }
     }
 
-    /// The conversation's user is answered.
-    pub fn answered(&mut self, run: RunId, condition: &RunCondition, seq: u64) {
-        if self.current.contains(&run) || self.by_words.contains(&run) {
-            let is_waiting = matches!(condition, RunCondition::Waiting(_));
-            self.shown = is_waiting.then_some((run, seq));
+    /// The conversation's user is answered, if it was the user who asked.
+    fn answers(&mut self, run: RunId, journal: &Journal) {
+        if self.current.contains(&run) | self.by_words.remove(&run) {
+            let entry = &journal.runs[&run];
+            let is_waiting = matches!(entry.condition, RunCondition::Waiting(_));
+            self.shown = is_waiting.then_some((run, entry.seq));
         }
-        self.by_words.remove(&run);
     }
 
     pub fn driver_left(&mut self, run: RunId) {
@@ -227,13 +229,6 @@ impl Watch {
     pub fn panicked(&mut self, run: RunId) {
         self.driver_left(run);
         *self.panics.entry(run).or_default() += 1;
-    }
-
-    fn stops(&mut self) {
-        assert!(self.drivers.is_empty(), "it stops while {:?} are driven", self.drivers);
-        assert!(self.accepted.is_empty(), "it stops while {:?} are queued", self.accepted);
-        assert!(self.commanded.is_empty(), "it stops while {:?} are read", self.commanded);
-        self.sleeps += 1;
     }
 
     pub fn at_end(&self) {
