@@ -246,7 +246,8 @@ impl Handler<ToSession> for SessionRegistry {
             }
         };
         submit.waiting = Some(outside.queued(Part::SceneManager));
-        if let Err(SessionMessage::Submit(mut submit)) = awake.send(SessionMessage::Submit(Box::new(submit))) {
+        if let Err(SessionMessage::Submit(mut submit)) = awake.send(SessionMessage::Submit(Box::new(submit)))
+        {
             submit.waiting = None;
             outside.shed(Part::SceneManager);
             let _ = submit.reply.send(Err(conversation::queue_full(max_queued)));

@@ -65,7 +65,9 @@ impl ConversationState {
     pub(super) fn on_order_not_taken(&mut self, caller: CallerId, run: RunId, out: &mut Vec<SideEffect>) {
         match self.runs.get_mut(run) {
             Some(
-                RunSlot::Queued { active, .. } | RunSlot::Reading { active, .. } | RunSlot::Driven { active, .. },
+                RunSlot::Queued { active, .. }
+                | RunSlot::Reading { active, .. }
+                | RunSlot::Driven { active, .. },
             ) => {
                 active.callers.retain(|waiting| *waiting != caller);
                 hold(active, caller, out);

@@ -15,7 +15,9 @@ impl ConversationState {
         if is_busy || self.backlog.erasures.len() >= self.limits.max_queued {
             return refuse(caller, faults::session_busy(&self.session), out);
         }
-        if matches!(self.phase, Phase::Awake(Awake { summarising: true, .. })) && self.backlog.erasures.is_empty() {
+        if matches!(self.phase, Phase::Awake(Awake { summarising: true, .. }))
+            && self.backlog.erasures.is_empty()
+        {
             out.push(SideEffect::CancelSummary);
         }
         self.backlog.erasures.push((caller, since));
@@ -43,7 +45,8 @@ impl ConversationState {
     }
 
     pub(super) fn on_erased(&mut self, result: Result<bool, Fault>, out: &mut Vec<SideEffect>) {
-        let Phase::Erasing { erasures, unreadable } = std::mem::replace(&mut self.phase, Phase::Stopped) else {
+        let Phase::Erasing { erasures, unreadable } = std::mem::replace(&mut self.phase, Phase::Stopped)
+        else {
             return;
         };
         let is_erased = result == Ok(true);

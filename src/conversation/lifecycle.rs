@@ -59,7 +59,8 @@ impl ConversationState {
     }
 
     fn end_summary(&mut self) {
-        if let Phase::Awake(Awake { summarising, .. }) | Phase::Failing { summarising, .. } = &mut self.phase {
+        if let Phase::Awake(Awake { summarising, .. }) | Phase::Failing { summarising, .. } = &mut self.phase
+        {
             *summarising = false;
         }
     }

@@ -155,7 +155,11 @@ struct CarryOn {
 
 impl ConversationState {
     /// A conversation, and its first side effects. If it `is_new`, nothing of it is in the store.
-    pub(crate) fn new(session: SessionId, limits: ConversationLimits, is_new: bool) -> (Self, Vec<SideEffect>) {
+    pub(crate) fn new(
+        session: SessionId,
+        limits: ConversationLimits,
+        is_new: bool,
+    ) -> (Self, Vec<SideEffect>) {
         let history = SessionHistory::new(limits.memory.clone());
         let (phase, effects) = match is_new {
             true => (Phase::Awake(Awake::default()), Vec::new()),

@@ -12,7 +12,9 @@ impl ConversationState {
         match self.phase {
             // Words are judged at once: a decision does not wait until a request before it is appended.
             Phase::Awake(_) => self.admit(request, out),
-            _ if self.backlog.requests.len() < self.limits.max_queued => self.backlog.requests.push_back(request),
+            _ if self.backlog.requests.len() < self.limits.max_queued => {
+                self.backlog.requests.push_back(request)
+            }
             _ => self.shed(request.caller, out),
         }
     }
@@ -73,8 +75,13 @@ impl ConversationState {
         }
     }
 
-    pub(super) fn on_appended(&mut self, results: Vec<(RunId, Result<(), Fault>)>, out: &mut Vec<SideEffect>) {
-        let (Phase::Awake(Awake { appending, .. }) | Phase::Failing { appending, .. }) = &mut self.phase else {
+    pub(super) fn on_appended(
+        &mut self,
+        results: Vec<(RunId, Result<(), Fault>)>,
+        out: &mut Vec<SideEffect>,
+    ) {
+        let (Phase::Awake(Awake { appending, .. }) | Phase::Failing { appending, .. }) = &mut self.phase
+        else {
             return;
         };
         let Some(Appending { runs, claims_ownership }) = appending.take() else { return };

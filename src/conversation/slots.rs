@@ -164,7 +164,9 @@ impl RunTable {
     pub(super) fn forget_shown(&mut self) {
         for slot in self.slots.values_mut() {
             match slot {
-                RunSlot::Parked(parked) | RunSlot::Reading { parked: Some(parked), .. } => parked.is_shown = false,
+                RunSlot::Parked(parked) | RunSlot::Reading { parked: Some(parked), .. } => {
+                    parked.is_shown = false
+                }
                 RunSlot::Driven { shown_at, .. } => *shown_at = None,
                 RunSlot::Queued { .. } | RunSlot::Reading { parked: None, .. } => {}
             }
@@ -175,9 +177,9 @@ impl RunTable {
 impl RunSlot {
     fn active(&self) -> Option<&ActiveRun> {
         match self {
-            RunSlot::Queued { active, .. } | RunSlot::Reading { active, .. } | RunSlot::Driven { active, .. } => {
-                Some(active)
-            }
+            RunSlot::Queued { active, .. }
+            | RunSlot::Reading { active, .. }
+            | RunSlot::Driven { active, .. } => Some(active),
             RunSlot::Parked(_) => None,
         }
     }

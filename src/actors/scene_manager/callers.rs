@@ -17,9 +17,13 @@ pub(super) enum Caller {
     /// For its request to be accepted or refused.
     Request(Box<Submit>),
     /// For its request to be in the journal.
-    Appended { reply: oneshot::Sender<Result<Accepted, Fault>>, accepted: Box<Accepted>, answer: AnswerSender },
+    Appended {
+        reply: oneshot::Sender<Result<Accepted, Fault>>,
+        accepted: Box<Accepted>,
+        answer: AnswerSender,
+    },
     /// For a driver to take its command.
-    Order(OrderCaller),
+    Order(Box<OrderCaller>),
     /// For the answer of a run.
     Answer(AnswerSender),
     /// For the conversation to be erased.
@@ -67,9 +71,9 @@ impl SceneManager {
                 let _ = submit.reply.send(Err(fault));
             }
             Caller::Appended { reply, .. } => drop(reply.send(Err(fault))),
-            Caller::Order(OrderCaller { order, .. }) => {
+            Caller::Order(waiting) => {
                 let refused = Refused { fault, difference: Vec::new(), record: None };
-                let _ = order.reply.send(Err(refused));
+                let _ = waiting.order.reply.send(Err(refused));
             }
             Caller::Erase(reply) => drop(reply.send(Err(fault))),
             Caller::Answer(_) | Caller::CarryOn { .. } => {}
@@ -105,9 +109,8 @@ impl SceneManager {
 
     /// Hands a caller's command to the run's driver. If the driver is leaving, the result is an input.
     pub(super) fn deliver(&mut self, caller: CallerId, run: RunId) -> Option<Input> {
-        let Some(Caller::Order(OrderCaller { order, answer, follow })) = self.callers.remove(&caller) else {
-            return None;
-        };
+        let Some(Caller::Order(waiting)) = self.callers.remove(&caller) else { return None };
+        let OrderCaller { order, answer, follow } = *waiting;
         let live = self.options.shared.load().live.clone();
         // Before the command, so that no event that follows from it is missed.
         let watch = live.watch(&self.tenant, run);
@@ -124,7 +127,8 @@ impl SceneManager {
             // The reply channel was dropped with the command: the caller hears that the run was not reached.
             Err(NotTaken::Full) => None,
             Err(NotTaken::NotUnderWay(order)) => {
-                self.callers.insert(caller, Caller::Order(OrderCaller { order: *order, answer, follow }));
+                let waiting = OrderCaller { order: *order, answer, follow };
+                self.callers.insert(caller, Caller::Order(Box::new(waiting)));
                 Some(Input::OrderNotTaken { caller, run })
             }
         }
@@ -143,8 +147,8 @@ impl SceneManager {
         let (follow, followed) = oneshot::channel();
         let (submitted, before) = (submit.reply, decision.before);
         let order = Order { command, word: Some(word), reply };
-        let caller_with_order = OrderCaller { order, answer: Some(answer), follow: Some(follow) };
-        self.callers.insert(caller, Caller::Order(caller_with_order));
+        let waiting = OrderCaller { order, answer: Some(answer), follow: Some(follow) };
+        self.callers.insert(caller, Caller::Order(Box::new(waiting)));
         let accepted = async move {
             let accepted = match (decided.await, followed.await) {
                 (Ok(Ok(())), Ok(watch)) => Ok(Accepted { watch, before, answer: answered }),

@@ -115,7 +115,8 @@ impl Handler<Delivery> for SceneManager {
             SessionMessage::Do(command) => {
                 let Do { run, command, reply, answer } = *command;
                 let order = Order { command, word: None, reply };
-                let caller = self.add_caller(Caller::Order(OrderCaller { order, answer, follow: None }));
+                let waiting = OrderCaller { order, answer, follow: None };
+                let caller = self.add_caller(Caller::Order(Box::new(waiting)));
                 Input::Command { caller, run }
             }
             SessionMessage::Erase(Erase { since, reply }) => {

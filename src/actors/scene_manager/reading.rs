@@ -46,10 +46,11 @@ impl SceneManager {
             Ok::<_, store::Error>((events, owner, left, budget.hold_session(&tenant, &session, spent)))
         });
         let loaded = |manager: &mut Self, read: Result<_, store::Error>| {
-            let (events, owner, left, account): (Vec<Envelope<SessionEvent>>, _, recovery::Left, _) = match read {
-                Ok(read) => read,
-                Err(error) => return Input::LoadFailed(store_fault(&error)),
-            };
+            let (events, owner, left, account): (Vec<Envelope<SessionEvent>>, _, recovery::Left, _) =
+                match read {
+                    Ok(read) => read,
+                    Err(error) => return Input::LoadFailed(store_fault(&error)),
+                };
             manager.account = Some(account);
             // Nobody else holds it before the first run is driven.
             manager.seq = Arc::new(tokio::sync::Mutex::new(events.last().map_or(0, |last| last.seq)));

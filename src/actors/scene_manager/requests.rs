@@ -38,7 +38,8 @@ impl SceneManager {
                 appended.map_err(|error| store_fault(&error))
             });
         }
-        let appended = |_: &mut Self, results| Input::Appended(ids.into_iter().zip::<Vec<_>>(results).collect());
+        let appended =
+            |_: &mut Self, results| Input::Appended(ids.into_iter().zip::<Vec<_>>(results).collect());
         self.feed_later(join_all(appends), appended, ctx);
     }
 

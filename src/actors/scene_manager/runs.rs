@@ -109,7 +109,13 @@ impl SceneManager {
     }
 
     /// Keeps a run that was read, for its driver. After a panic its subscribers keep their streams.
-    pub(super) fn keep_read(&mut self, run: RunId, state: RunState, known: Vec<Envelope<Event>>, panicked: bool) {
+    pub(super) fn keep_read(
+        &mut self,
+        run: RunId,
+        state: RunState,
+        known: Vec<Envelope<Event>>,
+        panicked: bool,
+    ) {
         let mut entry = RunEntry { panicked, ..RunEntry::read(state, known) };
         if let Some(before) = self.runs.remove(&run) {
             entry.live = before.live;
@@ -147,8 +153,7 @@ impl SceneManager {
             // A new driver's inbox has room for all of them.
             let _ = self.deliver(caller, run);
         }
-        let (gateway, all, gate) =
-            (shared.gateway.clone(), shared.live.clone(), self.options.gate.clone());
+        let (gateway, all, gate) = (shared.gateway.clone(), shared.live.clone(), self.options.gate.clone());
         let driver =
             Driver::new(shared, self.session.clone(), self.tenant.clone(), accepted, self.seq.clone());
         let work = async move {

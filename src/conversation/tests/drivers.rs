@@ -14,14 +14,14 @@ impl Sim {
         let condition = self.journal.runs[&run].condition.clone();
         match (order, condition) {
             (Some(order), condition) => self.obey(run, order, &condition),
-            (None, RunCondition::Unfinished) => match self.dice.pick(4) {
+            (None, RunCondition::Unfinished) => match self.dice.pick(6) {
                 0 => self.journal.change(run, |_| ()),
-                1 => {
+                1 | 2 => {
                     let approvals = 1 + self.dice.pick(5) as u32 / 4;
                     let is_shown_whole = self.dice.pick(6) != 5;
                     self.journal.wait(run, approvals, is_shown_whole);
                 }
-                2 if !self.is_calm && self.dice.chance(self.world.faults, 32) => {
+                3 if !self.is_calm && self.dice.chance(self.world.faults, 32) => {
                     return self.leave(run, Some(Fault::new("store.full", "the disk is full")));
                 }
                 _ => {

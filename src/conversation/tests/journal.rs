@@ -113,7 +113,8 @@ impl Journal {
 
     /// The run whose answer was the last one, if it waits, as far as the journal tells.
     pub fn last_answer(&self) -> Option<(RunId, u64)> {
-        let waiting = self.runs.iter().filter(|(_, entry)| matches!(entry.condition, RunCondition::Waiting(_)));
+        let waiting =
+            self.runs.iter().filter(|(_, entry)| matches!(entry.condition, RunCondition::Waiting(_)));
         let (run, entry) = waiting.max_by_key(|(_, entry)| entry.since)?;
         let is_last = self.stream_at.is_none_or(|at| at < entry.since);
         (is_last && !entry.is_changed).then_some((*run, entry.seq))

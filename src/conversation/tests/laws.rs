@@ -1,6 +1,8 @@
 //! What holds for every order of arrivals and completions, every accident and every crash.
 
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
 
 use super::sim::Sim;
 use super::world::{calm_worlds, worlds};
@@ -37,4 +39,21 @@ proptest! {
         }
         prop_assert!(sim.watch.accepts >= sim.journal.runs.len());
     }
+}
+
+#[test]
+fn histories_reach_what_the_laws_are_about() {
+    let mut runner = TestRunner::deterministic();
+    let (mut accepts, mut drives, mut decisions, mut sleeps, mut crashes) = (0, 0, 0, 0, 0);
+    for _ in 0..128 {
+        let world = worlds().new_tree(&mut runner).unwrap().current();
+        let sim = Sim::run(world);
+        accepts += sim.watch.accepts;
+        drives += sim.watch.drives;
+        decisions += sim.watch.decisions;
+        sleeps += sim.watch.sleeps;
+        crashes += sim.crashes;
+    }
+    let counts = [accepts, drives, decisions, sleeps, crashes as usize];
+    assert!(counts.iter().all(|count| *count > 32), "too little happens: {counts:?}");
 }

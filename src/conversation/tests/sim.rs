@@ -62,7 +62,7 @@ pub struct Sim {
     /// What drivers appended to the session's stream and have not reported.
     pub(super) turns: BTreeMap<RunId, Vec<(u64, SessionEvent)>>,
     last_id: u64,
-    crashes: u32,
+    pub crashes: u32,
     pub(super) is_calm: bool,
 }
 
@@ -129,7 +129,7 @@ impl Sim {
     fn check(&self) {
         // One that the registry has forgotten has nothing to remember.
         let last = self.actors.last().filter(|_| self.is_registered);
-        for actor in last.filter(|actor| matches!(actor.state.phase, Phase::Awake(_))) {
+        if let Some(actor) = last.filter(|actor| matches!(actor.state.phase, Phase::Awake(_))) {
             let is_writing = actor.work.iter().any(|work| {
                 matches!(work, Work::Ended(..) | Work::Panicked(_) | Work::Read(_, ReadAttempt::AfterPanic))
                     || matches!(work, Work::Read(_, ReadAttempt::AfterLastPanic))

@@ -157,7 +157,11 @@ impl Watch {
         let RunCondition::Waiting(open) = &entry.condition else { panic!("words decide about {entry:?}") };
         assert!(open.is_shown_whole, "words decide what was not shown whole");
         assert_eq!(open.approvals, [decision.approval.approval], "words decide about one of several");
-        assert_eq!(self.shown, Some((run, decision.before)), "words decide what the last answer did not show");
+        assert_eq!(
+            self.shown,
+            Some((run, decision.before)),
+            "words decide what the last answer did not show"
+        );
         assert_eq!(entry.seq, decision.before, "it has changed since it was shown");
         self.decisions += 1;
     }
