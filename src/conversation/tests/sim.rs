@@ -150,6 +150,9 @@ impl Sim {
     fn send(&mut self) {
         let caller = CallerId(self.id());
         let run = RunId(uuid::Uuid::from_u128(u128::from(self.id())));
+        if self.watch.shown.is_some() && self.dice.pick(3) == 0 {
+            return self.send_request(caller, run, Some("yes".to_owned()));
+        }
         if !self.dice.chance(self.world.people, 8) {
             let words = Some("look".to_owned());
             return self.send_request(caller, run, words);
